@@ -1,0 +1,1 @@
+"""The benchmark and performance-analysis harness for Apache Iceberg tables."""
