@@ -1,0 +1,91 @@
+"""Every error that the engine raises on purpose.
+
+::
+
+    EngineError                     what every caller may catch
+    ├── NotFound                    a table, namespace, view, snapshot, reference or file does not exist
+    │   └── FileNotFound            a file that the table's metadata promises is missing
+    ├── AlreadyExists               the thing to create is there already
+    ├── Invalid                     the caller's argument is wrong: a filter, a column, a schema change, a property
+    ├── Unsupported                 the format allows it, this engine does not do it; the message names it
+    ├── CorruptTable                bytes of the table contradict the specification; `path` is the place inside the file
+    ├── StorageFailed               the storage refused: permissions, a full or read-only disk, a broken connection
+    └── CommitFailed                the change is not visible
+        ├── CommitConflict          another commit came first; the same change may be tried again on the new base
+        ├── ValidationFailed        another commit made the change wrong; trying again cannot help
+        └── CommitStateUnknown      the catalog's answer was lost; the change may or may not be visible, files are kept
+
+User-facing programs print `str(error)`: one line, what is wrong, where, and what to do.
+"""
+
+from __future__ import annotations
+
+
+class EngineError(Exception):
+    """Base of all deliberate errors. `str()` is one line for people."""
+
+
+class NotFound(EngineError):
+    """A table, namespace, view, snapshot, reference or file does not exist."""
+
+
+class FileNotFound(NotFound):
+    """A file is not in storage.
+
+    Args:
+        location: The full location of the missing file.
+        needed_by: What refers to it, for example ``"table db.t, snapshot 17"``.
+    """
+
+    def __init__(self, location: str, needed_by: str | None = None) -> None:
+        self.location = location
+        super().__init__(f"no such file: {location}" + (f" (needed by {needed_by})" if needed_by else ""))
+
+
+class AlreadyExists(EngineError):
+    """The table, namespace, view, reference or file to create exists already."""
+
+
+class Invalid(EngineError):
+    """The caller's argument is wrong: a filter, a column, a schema change, a property."""
+
+
+class Unsupported(EngineError):
+    """The format allows it and this engine does not do it; the message names the feature."""
+
+
+class CorruptTable(EngineError):
+    """Bytes of the table contradict the specification.
+
+    Args:
+        reason: What is wrong.
+        location: The file.
+        path: The place inside the file, for example ``"snapshots[3].summary"`` or ``"block 2, entry 17"``.
+    """
+
+    def __init__(self, reason: str, *, location: str | None = None, path: str | None = None) -> None:
+        self.reason = reason
+        self.location = location
+        self.path = path
+        where = " at ".join(part for part in (location, path) if part)
+        super().__init__(f"{where}: {reason}" if where else reason)
+
+
+class StorageFailed(EngineError):
+    """The storage refused an operation: permissions, a full or read-only disk, a broken connection."""
+
+
+class CommitFailed(EngineError):
+    """The change is not visible."""
+
+
+class CommitConflict(CommitFailed):
+    """Another commit came first; the same change may be staged again on the new base."""
+
+
+class ValidationFailed(CommitFailed):
+    """A concurrent commit made this change wrong; staging it again cannot help."""
+
+
+class CommitStateUnknown(CommitFailed):
+    """The catalog's answer was lost. The change may or may not be visible; no written file was removed."""

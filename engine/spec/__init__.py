@@ -1,0 +1,1 @@
+"""The nouns of the Iceberg specification: pure values, standard library only, no bytes and no storage."""

@@ -1,0 +1,93 @@
+"""Partition specs (spec: "Partitioning", "Partition Evolution")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from engine.errors import Invalid
+from engine.spec.schema import Schema
+from engine.spec.transforms import Transform, Void
+from engine.spec.types import UNKNOWN, NestedField, PrimitiveType, StructType
+
+FIRST_PARTITION_FIELD_ID = 1000
+"""Partition field ids start here. They are a number space of their own: a table of more than 1,000 columns has column
+ids of the same value, so a partition id is never looked up among columns nor the reverse."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionField:
+    """One partition field. `source_ids` has more than one id only for multi-argument transforms (v3)."""
+
+    source_ids: tuple[int, ...]
+    field_id: int
+    name: str
+    transform: Transform
+
+    @property
+    def source_id(self) -> int:
+        """The only (or first) source column id."""
+        return self.source_ids[0]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSpec:
+    """An ordered tuple of partition fields with an id; no fields means unpartitioned."""
+
+    fields: tuple[PartitionField, ...] = ()
+    spec_id: int = 0
+
+    @property
+    def is_unpartitioned(self) -> bool:
+        """No field, or void fields only."""
+        return all(isinstance(f.transform, Void) for f in self.fields)
+
+    def partition_type(self, schema: Schema) -> StructType:
+        """The struct of partition tuples; a field whose source column was dropped has type unknown."""
+        return StructType(
+            tuple(
+                NestedField(field_id=f.field_id, name=f.name, type=_result_type(f, schema), required=False)
+                for f in self.fields
+            )
+        )
+
+    def check(self, schema: Schema) -> None:
+        """Raise Invalid where a field's source is missing, nested in a list or map, or of a type the transform refuses."""
+        names: set[str] = set()
+        for f in self.fields:
+            if f.name in names:
+                raise Invalid(f"partition name {f.name!r} is used twice")
+            names.add(f.name)
+            for source_id in f.source_ids:
+                source = schema.primitive(source_id)
+                if not f.transform.accepts(source):
+                    raise Invalid(f"cannot partition {schema.name_of[source_id]!r} of type {source} by {f.transform}")
+
+
+def _result_type(partition_field: PartitionField, schema: Schema) -> PrimitiveType:
+    source = schema.by_id.get(partition_field.source_id)
+    if source is None or not isinstance(source.type, PrimitiveType):
+        return UNKNOWN
+    return partition_field.transform.result_type(source.type)
+
+
+UNPARTITIONED = PartitionSpec()
+
+
+def partition_spec(schema: Schema, fields: Iterable[tuple[str, Transform]], *, spec_id: int = 0) -> PartitionSpec:
+    """A new table's spec from ``(column, transform)`` pairs, with the usual names (``day`` of ``ts`` is ``ts_day``)."""
+    made = []
+    for index, (column, transform) in enumerate(fields):
+        source = schema.find(column)
+        suffix = {"identity": "", "truncate": "_trunc", "void": "_null"}.get(transform.name, f"_{transform.name}")
+        made.append(
+            PartitionField(
+                source_ids=(source.field_id,),
+                field_id=FIRST_PARTITION_FIELD_ID + index,
+                name=column.replace(".", "_") + suffix,
+                transform=transform,
+            )
+        )
+    spec = PartitionSpec(tuple(made), spec_id)
+    spec.check(schema)
+    return spec

@@ -1,0 +1,159 @@
+"""Table schemas (spec: "Schemas and Data Types", "Schema Evolution").
+
+Columns are found by id first; a name is only a label of one schema. Nested columns are named by their dotted path, in
+which list elements are ``element`` and map entries ``key`` and ``value``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from functools import cached_property
+
+from engine.errors import Invalid
+from engine.spec.types import ListType, MapType, NestedField, PrimitiveType, StructType, Type, children
+
+FIRST_METADATA_COLUMN_ID = 2147483447
+"""Ids from here up are reserved for metadata columns (spec: "Reserved Field IDs")."""
+
+
+@dataclass(frozen=True)
+class Schema:
+    """A table schema: ordered top-level fields, an id, and the ids that identify a row."""
+
+    fields: tuple[NestedField, ...]
+    schema_id: int = 0
+    identifier_field_ids: frozenset[int] = field(default_factory=frozenset)
+
+    def __post_init__(self) -> None:
+        seen: set[int] = set()
+        for nested in self.walk():
+            if nested.field_id in seen:
+                raise Invalid(f"field id {nested.field_id} is used twice in schema {self.schema_id}")
+            seen.add(nested.field_id)
+
+    def walk(self) -> Iterator[NestedField]:
+        """All fields, parents before children."""
+        stack = list(reversed(self.fields))
+        while stack:
+            current = stack.pop()
+            yield current
+            stack.extend(reversed(children(current.type)))
+
+    @cached_property
+    def by_id(self) -> dict[int, NestedField]:
+        """Every field of every depth by id."""
+        return {f.field_id: f for f in self.walk()}
+
+    @cached_property
+    def name_of(self) -> dict[int, str]:
+        """Field id -> full dotted name."""
+        names: dict[int, str] = {}
+
+        def visit(fields: tuple[NestedField, ...], prefix: str) -> None:
+            for f in fields:
+                names[f.field_id] = prefix + f.name
+                visit(children(f.type), f"{prefix}{f.name}.")
+
+        visit(self.fields, "")
+        return names
+
+    @cached_property
+    def parent_of(self) -> dict[int, int]:
+        """Field id -> id of its parent field; top-level fields are absent."""
+        return {child.field_id: f.field_id for f in self.walk() for child in children(f.type)}
+
+    @cached_property
+    def id_of(self) -> dict[str, int]:
+        """Full dotted name -> field id. A list of structs may also be named without ``element``."""
+        ids = {name: field_id for field_id, name in self.name_of.items()}
+        for field_id, name in self.name_of.items():
+            short = self._short_name(field_id)
+            if short != name:
+                ids.setdefault(short, field_id)
+        return ids
+
+    def _short_name(self, field_id: int) -> str:
+        parts: list[str] = []
+        current: int | None = field_id
+        while current is not None:
+            parent = self.parent_of.get(current)
+            own = self.by_id[current]
+            inside = self.by_id[parent].type if parent is not None else None
+            skipped = isinstance(own.type, StructType) and (
+                isinstance(inside, ListType) or (isinstance(inside, MapType) and own.name == "value")
+            )
+            if not skipped or current == field_id:
+                parts.append(own.name)
+            current = parent
+        return ".".join(reversed(parts))
+
+    def find(self, name: str, *, case_sensitive: bool = True) -> NestedField:
+        """The field of that full name.
+
+        Raises:
+            Invalid: No such column (the message offers the nearest names), or the name is ambiguous without case.
+        """
+        found = self.id_of.get(name)
+        if found is None and not case_sensitive:
+            matches = {i for n, i in self.id_of.items() if n.lower() == name.lower()}
+            if len(matches) > 1:
+                raise Invalid(f"column {name!r} is ambiguous without regard to case")
+            found = next(iter(matches), None)
+        if found is None:
+            raise Invalid(f"no column {name!r}; {self._suggest(name)}")
+        return self.by_id[found]
+
+    def _suggest(self, name: str) -> str:
+        near = get_close_matches(name, self.id_of, n=3)
+        if near:
+            return "did you mean " + " or ".join(repr(n) for n in near) + "?"
+        return "the columns are " + ", ".join(f.name for f in self.fields[:20]) + ("..." if self.fields[20:] else "")
+
+    @property
+    def highest_field_id(self) -> int:
+        """The largest field id in use; 0 for an empty schema."""
+        return max(self.by_id, default=0)
+
+    def primitive(self, field_id: int) -> PrimitiveType:
+        """The primitive type of a column; raises Invalid for an unknown id or a nested column."""
+        found = self.by_id.get(field_id)
+        if found is None or not isinstance(found.type, PrimitiveType):
+            raise Invalid(f"field id {field_id} is not a primitive column of schema {self.schema_id}")
+        return found.type
+
+    def as_struct(self) -> StructType:
+        """The schema as one struct type."""
+        return StructType(self.fields)
+
+    def select(self, field_ids: Collection[int]) -> Schema:
+        """The schema pruned to these ids: an ancestor of a kept field is kept, a kept field keeps its subtree."""
+        wanted = set(field_ids)
+
+        def prune(fields: tuple[NestedField, ...]) -> tuple[NestedField, ...]:
+            kept = []
+            for f in fields:
+                if f.field_id in wanted:
+                    kept.append(f)
+                    continue
+                inner = prune(children(f.type))
+                if inner:
+                    kept.append(_with_children(f, inner))
+            return tuple(kept)
+
+        return Schema(prune(self.fields), self.schema_id, self.identifier_field_ids & wanted)
+
+
+def _with_children(parent: NestedField, kept: tuple[NestedField, ...]) -> NestedField:
+    match parent.type:
+        case StructType():
+            type_: Type = StructType(kept)
+        case ListType():
+            type_ = ListType(kept[0])
+        case MapType(key, value):
+            by_id = {f.field_id: f for f in kept}
+            type_ = MapType(by_id.get(key.field_id, key), by_id.get(value.field_id, value))
+        case _:
+            raise AssertionError("a primitive has no children")
+    return replace(parent, type=type_)

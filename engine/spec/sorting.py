@@ -1,0 +1,49 @@
+"""Sort orders (spec: "Sorting")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from engine.errors import Invalid
+from engine.spec.schema import Schema
+from engine.spec.transforms import Transform
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SortField:
+    """One sort key: a transform of a source column, a direction and where nulls go."""
+
+    source_ids: tuple[int, ...]
+    transform: Transform
+    direction: Literal["asc", "desc"] = "asc"
+    null_order: Literal["nulls-first", "nulls-last"] = "nulls-first"
+
+    @property
+    def source_id(self) -> int:
+        """The only (or first) source column id."""
+        return self.source_ids[0]
+
+
+@dataclass(frozen=True, slots=True)
+class SortOrder:
+    """An ordered tuple of sort fields; order id 0 is reserved for unsorted."""
+
+    fields: tuple[SortField, ...] = ()
+    order_id: int = 0
+
+    @property
+    def is_unsorted(self) -> bool:
+        """No sort key."""
+        return not self.fields
+
+    def check(self, schema: Schema) -> None:
+        """Raise Invalid where a key's source is missing or of a type the transform refuses."""
+        for f in self.fields:
+            for source_id in f.source_ids:
+                source = schema.primitive(source_id)
+                if not f.transform.accepts(source):
+                    raise Invalid(f"cannot sort {schema.name_of[source_id]!r} of type {source} by {f.transform}")
+
+
+UNSORTED = SortOrder()

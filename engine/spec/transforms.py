@@ -1,0 +1,292 @@
+"""Partition transforms (spec: "Partition Transforms", appendix B: "32-bit Hash Requirements").
+
+A transform maps a source value to a partition value; null maps to null. The scalar forms here are the specification in
+code and the oracle of the vectorized ones.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import uuid
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import ClassVar
+
+from engine.spec.types import DATE, INT, STRING, DecimalType, PrimitiveType
+from engine.spec.values import Value, decimal_of, encode_value, unscaled
+
+_INTEGRAL = frozenset({"int", "long"})
+_MICROS = frozenset({"timestamp", "timestamptz"})
+_NANOS = frozenset({"timestamp_ns", "timestamptz_ns"})
+_TIMESTAMPS = _MICROS | _NANOS
+_UNPARTITIONABLE = frozenset({"geometry", "geography", "variant"})
+_PARAMETRIC = re.compile(r"(bucket|truncate)\[(\d+)\]")
+_SECOND = {**dict.fromkeys(_MICROS, 1_000_000), **dict.fromkeys(_NANOS, 1_000_000_000)}
+_EPOCH_YEAR = 1970
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """Base of all transforms; `str()` is the spec's name."""
+
+    name: ClassVar[str] = ""
+    preserves_order: ClassVar[bool] = False
+
+    def __str__(self) -> str:
+        return self.name
+
+    def accepts(self, source: PrimitiveType) -> bool:
+        """Whether a column of this type may be the source."""
+        raise NotImplementedError
+
+    def result_type(self, source: PrimitiveType) -> PrimitiveType:
+        """The type of the partition values."""
+        raise NotImplementedError
+
+    def apply(self, source: PrimitiveType, value: Value | None) -> Value | None:
+        """The partition value of a source value, both in the internal representation."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Identity(Transform):
+    """The value itself."""
+
+    name: ClassVar[str] = "identity"
+    preserves_order: ClassVar[bool] = True
+
+    def accepts(self, source: PrimitiveType) -> bool:
+        return source.name not in _UNPARTITIONABLE
+
+    def result_type(self, source: PrimitiveType) -> PrimitiveType:
+        return source
+
+    def apply(self, source: PrimitiveType, value: Value | None) -> Value | None:
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket(Transform):
+    """Murmur3 hash modulo `width`."""
+
+    width: int
+    name: ClassVar[str] = "bucket"
+
+    def __post_init__(self) -> None:
+        if self.width <= 0:
+            raise ValueError("bucket needs at least one bucket")
+
+    def __str__(self) -> str:
+        return f"bucket[{self.width}]"
+
+    def accepts(self, source: PrimitiveType) -> bool:
+        allowed = _INTEGRAL | _TIMESTAMPS | {"decimal", "date", "time", "string", "uuid", "fixed", "binary"}
+        return source.name in allowed
+
+    def result_type(self, source: PrimitiveType) -> PrimitiveType:
+        return INT
+
+    def apply(self, source: PrimitiveType, value: Value | None) -> Value | None:
+        return None if value is None else (hash_value(source, value) & 0x7FFFFFFF) % self.width
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate(Transform):
+    """Numbers rounded down to a multiple of `width` (decimals: of the unscaled value), text cut to `width` characters,
+    binary to `width` bytes."""
+
+    width: int
+    name: ClassVar[str] = "truncate"
+    preserves_order: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.width <= 0:
+            raise ValueError("truncate needs a positive width")
+
+    def __str__(self) -> str:
+        return f"truncate[{self.width}]"
+
+    def accepts(self, source: PrimitiveType) -> bool:
+        return source.name in _INTEGRAL | {"decimal", "string", "binary"}
+
+    def result_type(self, source: PrimitiveType) -> PrimitiveType:
+        return source
+
+    def apply(self, source: PrimitiveType, value: Value | None) -> Value | None:
+        match value:
+            case None:
+                return None
+            case Decimal():
+                assert isinstance(source, DecimalType)
+                number = unscaled(value, source.scale)
+                return decimal_of(number - number % self.width, source.scale)
+            case int():
+                return value - value % self.width
+            case str() | bytes():
+                return value[: self.width]
+        raise TypeError(f"truncate does not take {value!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Temporal(Transform):
+    preserves_order: ClassVar[bool] = True
+
+    def accepts(self, source: PrimitiveType) -> bool:
+        return source.name == "date" or source.name in _TIMESTAMPS
+
+    def result_type(self, source: PrimitiveType) -> PrimitiveType:
+        return INT
+
+    def apply(self, source: PrimitiveType, value: Value | None) -> Value | None:
+        if value is None:
+            return None
+        assert isinstance(value, int)
+        return self._of(source, value)
+
+    def _of(self, source: PrimitiveType, value: int) -> int:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Year(_Temporal):
+    """Years from 1970."""
+
+    name: ClassVar[str] = "year"
+
+    def _of(self, source: PrimitiveType, value: int) -> int:
+        return civil_of(_days(source, value))[0] - _EPOCH_YEAR
+
+
+@dataclass(frozen=True, slots=True)
+class Month(_Temporal):
+    """Months from 1970-01."""
+
+    name: ClassVar[str] = "month"
+
+    def _of(self, source: PrimitiveType, value: int) -> int:
+        year, month, _ = civil_of(_days(source, value))
+        return (year - _EPOCH_YEAR) * 12 + month - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Day(_Temporal):
+    """Days from 1970-01-01. The spec's result type is int; writers use date, which is stored the same."""
+
+    name: ClassVar[str] = "day"
+
+    def result_type(self, source: PrimitiveType) -> PrimitiveType:
+        return DATE
+
+    def _of(self, source: PrimitiveType, value: int) -> int:
+        return _days(source, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Hour(_Temporal):
+    """Hours from 1970-01-01T00."""
+
+    name: ClassVar[str] = "hour"
+
+    def accepts(self, source: PrimitiveType) -> bool:
+        return source.name in _TIMESTAMPS
+
+    def _of(self, source: PrimitiveType, value: int) -> int:
+        return value // (3600 * _SECOND[source.name])
+
+
+@dataclass(frozen=True, slots=True)
+class Void(Transform):
+    """Always null: a field dropped from a v1 partition spec."""
+
+    name: ClassVar[str] = "void"
+
+    def accepts(self, source: PrimitiveType) -> bool:
+        return True
+
+    def result_type(self, source: PrimitiveType) -> PrimitiveType:
+        return source
+
+    def apply(self, source: PrimitiveType, value: Value | None) -> Value | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownTransform(Transform):
+    """A transform of a newer writer: readers ignore it in planning, writers must refuse (spec: "Partition Transforms")."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def accepts(self, source: PrimitiveType) -> bool:
+        return True
+
+    def result_type(self, source: PrimitiveType) -> PrimitiveType:
+        return STRING
+
+
+_BY_NAME: dict[str, Transform] = {t.name: t for t in (Identity(), Year(), Month(), Day(), Hour(), Void())}
+
+
+def parse_transform(text: str) -> Transform:
+    """The transform of that spec name, e.g. ``"bucket[16]"``; an unknown name gives `UnknownTransform`."""
+    simple = _BY_NAME.get(text.lower())
+    if simple is not None:
+        return simple
+    match = _PARAMETRIC.fullmatch(text.lower())
+    if match is None or int(match[2]) == 0:
+        return UnknownTransform(text)
+    return (Bucket if match[1] == "bucket" else Truncate)(int(match[2]))
+
+
+def civil_of(days: int) -> tuple[int, int, int]:
+    """Proleptic Gregorian (year, month, day) of a count of days from 1970-01-01; any year (datetime stops at 1 and 9999)."""
+    shifted = days + 719_468
+    era, day_of_era = divmod(shifted, 146_097)
+    year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    shifted_month = (5 * day_of_year + 2) // 153
+    month = shifted_month + 3 if shifted_month < 10 else shifted_month - 9
+    return (
+        year_of_era + era * 400 + (1 if month <= 2 else 0),
+        month,
+        day_of_year - (153 * shifted_month + 2) // 5 + 1,
+    )
+
+
+def _days(source: PrimitiveType, value: int) -> int:
+    return value if source.name == "date" else value // (86_400 * _SECOND[source.name])
+
+
+def hash_value(source: PrimitiveType, value: Value) -> int:
+    """The spec's 32-bit hash of a value, as a signed int."""
+    if source.name in _INTEGRAL | _MICROS | {"date", "time"}:
+        return murmur3(struct.pack("<q", value))
+    if source.name in _NANOS:
+        assert isinstance(value, int)
+        return murmur3(struct.pack("<q", value // 1000))
+    if isinstance(value, (str, bytes, Decimal, uuid.UUID)):
+        return murmur3(encode_value(source, value))
+    raise TypeError(f"{source} values are not hashed")
+
+
+def _rotate(x: int, r: int) -> int:
+    return ((x << r) | (x >> (32 - r))) & 0xFFFFFFFF
+
+
+def murmur3(data: bytes) -> int:
+    """Murmur3, x86 variant, 32 bits, seed 0, as a signed int."""
+    h = 0
+    whole = len(data) // 4 * 4
+    for (k,) in struct.iter_unpack("<I", data[:whole]):
+        k = _rotate(k * 0xCC9E2D51 & 0xFFFFFFFF, 15) * 0x1B873593 & 0xFFFFFFFF
+        h = (_rotate(h ^ k, 13) * 5 + 0xE6546B64) & 0xFFFFFFFF
+    tail = int.from_bytes(data[whole:], "little")
+    h ^= _rotate(tail * 0xCC9E2D51 & 0xFFFFFFFF, 15) * 0x1B873593 & 0xFFFFFFFF
+    h ^= len(data)
+    h = (h ^ (h >> 16)) * 0x85EBCA6B & 0xFFFFFFFF
+    h = (h ^ (h >> 13)) * 0xC2B2AE35 & 0xFFFFFFFF
+    h ^= h >> 16
+    return h - 0x1_0000_0000 if h & 0x80000000 else h

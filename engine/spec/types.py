@@ -1,0 +1,197 @@
+"""Schema types (spec: "Schemas and Data Types").
+
+A type is a frozen value. Parameterless primitives are module constants (``LONG``, ``DATE``, ...); compare with ``==``.
+Nested types hold their children as `NestedField`, so one walk serves structs, lists and maps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+MAX_DECIMAL_PRECISION = 38
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """Base of all types."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrimitiveType(Type):
+    """A type without children. `name` is the spec's name without parameters, e.g. ``"decimal"``."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class DecimalType(PrimitiveType):
+    """``decimal(P, S)``: P in 1..38 digits, S of them after the point."""
+
+    precision: int
+    scale: int
+
+    def __init__(self, precision: int, scale: int) -> None:
+        if not 1 <= precision <= MAX_DECIMAL_PRECISION or not 0 <= scale <= precision:
+            raise ValueError(f"decimal({precision}, {scale}) is not in decimal(1..38, 0..precision)")
+        object.__setattr__(self, "name", "decimal")
+        object.__setattr__(self, "precision", precision)
+        object.__setattr__(self, "scale", scale)
+
+    def __str__(self) -> str:
+        return f"decimal({self.precision}, {self.scale})"
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class FixedType(PrimitiveType):
+    """``fixed[L]``: byte strings of exactly L bytes."""
+
+    length: int
+
+    def __init__(self, length: int) -> None:
+        if length < 0:
+            raise ValueError(f"fixed[{length}] has a negative length")
+        object.__setattr__(self, "name", "fixed")
+        object.__setattr__(self, "length", length)
+
+    def __str__(self) -> str:
+        return f"fixed[{self.length}]"
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class GeospatialType(PrimitiveType):
+    """``geometry(C)`` or ``geography(C, A)`` (v3), carried as WKB. None means the spec's default."""
+
+    crs: str | None
+    algorithm: str | None
+
+    def __init__(self, name: str, crs: str | None = None, algorithm: str | None = None) -> None:
+        if name not in ("geometry", "geography"):
+            raise ValueError(f"{name} is not a geospatial type")
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "crs", crs)
+        object.__setattr__(self, "algorithm", algorithm)
+
+    def __str__(self) -> str:
+        parameters = ", ".join(p for p in (self.crs, self.algorithm) if p)
+        return f"{self.name}({parameters})" if parameters else self.name
+
+
+BOOLEAN = PrimitiveType("boolean")
+INT = PrimitiveType("int")
+LONG = PrimitiveType("long")
+FLOAT = PrimitiveType("float")
+DOUBLE = PrimitiveType("double")
+DATE = PrimitiveType("date")
+TIME = PrimitiveType("time")
+TIMESTAMP = PrimitiveType("timestamp")
+TIMESTAMPTZ = PrimitiveType("timestamptz")
+TIMESTAMP_NS = PrimitiveType("timestamp_ns")
+TIMESTAMPTZ_NS = PrimitiveType("timestamptz_ns")
+STRING = PrimitiveType("string")
+UUID = PrimitiveType("uuid")
+BINARY = PrimitiveType("binary")
+VARIANT = PrimitiveType("variant")
+UNKNOWN = PrimitiveType("unknown")
+
+SIMPLE_PRIMITIVES: dict[str, PrimitiveType] = {
+    t.name: t
+    for t in (
+        BOOLEAN, INT, LONG, FLOAT, DOUBLE, DATE, TIME, TIMESTAMP, TIMESTAMPTZ, TIMESTAMP_NS, TIMESTAMPTZ_NS,
+        STRING, UUID, BINARY, VARIANT, UNKNOWN,
+    )
+}  # fmt: skip
+
+V3_ONLY = frozenset({"timestamp_ns", "timestamptz_ns", "variant", "unknown", "geometry", "geography"})
+"""Names of the primitive types that need format version 3."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NestedField:
+    """A named, numbered child of a struct, or the element, key or value of a list or map.
+
+    Defaults (v3) are in the internal representation of `engine.spec.values`; None means null or absent.
+    """
+
+    field_id: int
+    name: str
+    type: Type
+    required: bool = False
+    doc: str | None = None
+    initial_default: Any = None
+    write_default: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class StructType(Type):
+    """A tuple of named fields, in order."""
+
+    fields: tuple[NestedField, ...]
+
+    def __str__(self) -> str:
+        inner = ", ".join(f"{f.field_id}: {f.name}: {'' if f.required else 'optional '}{f.type}" for f in self.fields)
+        return f"struct<{inner}>"
+
+
+@dataclass(frozen=True, slots=True)
+class ListType(Type):
+    """A list; `element.name` is always ``"element"``."""
+
+    element: NestedField
+
+    def __str__(self) -> str:
+        return f"list<{self.element.type}>"
+
+
+@dataclass(frozen=True, slots=True)
+class MapType(Type):
+    """A map; `key.name` is ``"key"`` (always required), `value.name` is ``"value"``."""
+
+    key: NestedField
+    value: NestedField
+
+    def __str__(self) -> str:
+        return f"map<{self.key.type}, {self.value.type}>"
+
+
+def children(type_: Type) -> tuple[NestedField, ...]:
+    """The child fields of a type, in spec order; empty for a primitive."""
+    match type_:
+        case StructType(fields):
+            return fields
+        case ListType(element):
+            return (element,)
+        case MapType(key, value):
+            return (key, value)
+        case _:
+            return ()
+
+
+def list_type(element_id: int, element: Type, *, required: bool = False) -> ListType:
+    """A list type with the spec's child name."""
+    return ListType(NestedField(field_id=element_id, name="element", type=element, required=required))
+
+
+def map_type(key_id: int, key: Type, value_id: int, value: Type, *, value_required: bool = False) -> MapType:
+    """A map type with the spec's child names."""
+    return MapType(
+        NestedField(field_id=key_id, name="key", type=key, required=True),
+        NestedField(field_id=value_id, name="value", type=value, required=value_required),
+    )
+
+
+def can_promote(old: Type, new: Type, *, format_version: int) -> bool:
+    """Whether the spec's schema evolution lets a column of type `old` become `new` (equal types: yes)."""
+    if old == new:
+        return True
+    if isinstance(old, DecimalType) and isinstance(new, DecimalType):
+        return old.scale == new.scale and new.precision >= old.precision
+    allowed = {(INT, LONG), (FLOAT, DOUBLE)}
+    if format_version >= 3:
+        allowed |= {(DATE, TIMESTAMP), (DATE, TIMESTAMP_NS)}
+        if old == UNKNOWN and isinstance(new, PrimitiveType):
+            return True
+    return (old, new) in allowed

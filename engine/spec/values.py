@@ -1,0 +1,118 @@
+"""Single values and their binary form (spec appendix D: "Single-value serialization").
+
+Internal representation, used for bounds, partition values, defaults and literals:
+
+=====================  ==========================================================================
+boolean, int, long     bool, int
+float, double          float
+date                   int, days from 1970-01-01
+time                   int, microseconds from midnight
+timestamp(tz)          int, microseconds from 1970-01-01T00:00:00 (UTC)
+timestamp(tz)_ns       int, nanoseconds from the same
+string                 str
+uuid                   uuid.UUID
+fixed, binary          bytes (also geometry, geography, variant)
+decimal(P, S)          decimal.Decimal with exactly S digits after the point
+=====================  ==========================================================================
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from decimal import Context, Decimal
+from typing import Any
+
+from engine.errors import CorruptTable
+from engine.spec.types import DecimalType, FixedType, PrimitiveType
+
+Value = bool | int | float | str | bytes | uuid.UUID | Decimal
+"""A non-null single value in the internal representation."""
+
+_EXACT = Context(prec=100)
+_FORMATS = {
+    "int": "<i", "date": "<i", "long": "<q", "time": "<q", "timestamp": "<q", "timestamptz": "<q",
+    "timestamp_ns": "<q", "timestamptz_ns": "<q", "float": "<f", "double": "<d",
+}  # fmt: skip
+_PROMOTED = {"long": ("<i", 4), "double": ("<f", 4), "timestamp": ("<i", 4), "timestamp_ns": ("<i", 4)}
+_DATE_UNITS = {"timestamp": 86_400_000_000, "timestamp_ns": 86_400_000_000_000}
+
+
+def unscaled(value: Decimal, scale: int) -> int:
+    """The integer whose `scale`-th decimal shift is `value`; exact, raises ValueError if digits would be lost."""
+    shifted = value.scaleb(scale, _EXACT)
+    whole = int(shifted)
+    if whole != shifted:
+        raise ValueError(f"{value} has more than {scale} digits after the point")
+    return whole
+
+
+def decimal_of(unscaled_value: int, scale: int) -> Decimal:
+    """The decimal with this unscaled value and exactly `scale` digits after the point."""
+    return Decimal(unscaled_value).scaleb(-scale, _EXACT)
+
+
+def encode_value(type_: PrimitiveType, value: Value) -> bytes:
+    """The value's binary single-value serialization."""
+    match type_.name, value:
+        case "boolean", bool():
+            return b"\x01" if value else b"\x00"
+        case "string", str():
+            return value.encode("utf-8")
+        case "uuid", uuid.UUID():
+            return value.bytes
+        case "decimal", Decimal():
+            assert isinstance(type_, DecimalType)
+            number = unscaled(value, type_.scale)
+            return number.to_bytes(((number if number >= 0 else ~number).bit_length() // 8) + 1, "big", signed=True)
+        case ("fixed" | "binary" | "geometry" | "geography" | "variant"), bytes():
+            return value
+        case name, (int() | float()) if name in _FORMATS and not isinstance(value, bool):
+            return struct.pack(_FORMATS[name], value)
+    raise TypeError(f"{value!r} is not a value of type {type_}")
+
+
+def decode_value(type_: PrimitiveType, data: bytes) -> Value:
+    """The value that `data` serializes. Bounds written before a promotion (int as long, float as double, date as
+    timestamp) have the old width and are widened.
+
+    Raises:
+        CorruptTable: The bytes have the wrong length or are not UTF-8.
+    """
+    name = type_.name
+    try:
+        if name in _FORMATS:
+            promoted = _PROMOTED.get(name)
+            if promoted is not None and len(data) == promoted[1]:
+                old = struct.unpack(promoted[0], data)[0]
+                return old * _DATE_UNITS[name] if name in _DATE_UNITS else old  # type: ignore[no-any-return]
+            return struct.unpack(_FORMATS[name], data)[0]  # type: ignore[no-any-return]
+        if name == "boolean":
+            if len(data) != 1:
+                raise ValueError("a boolean has one byte")
+            return data != b"\x00"
+        if name == "string":
+            return data.decode("utf-8")
+        if name == "uuid":
+            return uuid.UUID(bytes=data)
+        if isinstance(type_, DecimalType):
+            if not 1 <= len(data) <= 17:
+                raise ValueError(f"a decimal has 1 to 17 bytes, not {len(data)}")
+            return decimal_of(int.from_bytes(data, "big", signed=True), type_.scale)
+        if isinstance(type_, FixedType) and len(data) != type_.length:
+            raise ValueError(f"{type_} has {type_.length} bytes, not {len(data)}")
+    except (struct.error, ValueError) as error:
+        raise CorruptTable(f"not a serialized {type_}: {error}") from error
+    return data
+
+
+def compare_key(type_: PrimitiveType, value: Value) -> Any:
+    """A key that orders values as the spec does: UTF-8 and unsigned bytes for text and binary, -0.0 < 0.0 < NaN for
+    floats is not expressed here (NaN is handled by counts), everything else is natural order."""
+    if type_.name == "string":
+        assert isinstance(value, str)
+        return value.encode("utf-8")
+    if type_.name == "uuid":
+        assert isinstance(value, uuid.UUID)
+        return value.bytes
+    return value
