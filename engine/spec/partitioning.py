@@ -52,14 +52,14 @@ class PartitionSpec:
         )
 
     def check(self, schema: Schema) -> None:
-        """Raise Invalid where a field's source is missing, nested in a list or map, or of a type the transform refuses."""
+        """Raise Invalid where a source is missing, inside a list or map, or of a type the transform refuses."""
         names: set[str] = set()
         for f in self.fields:
             if f.name in names:
                 raise Invalid(f"partition name {f.name!r} is used twice")
             names.add(f.name)
             for source_id in f.source_ids:
-                source = schema.primitive(source_id)
+                source = schema.row_primitive(source_id)
                 if not f.transform.accepts(source):
                     raise Invalid(f"cannot partition {schema.name_of[source_id]!r} of type {source} by {f.transform}")
 

@@ -123,6 +123,19 @@ class Schema:
             raise Invalid(f"field id {field_id} is not a primitive column of schema {self.schema_id}")
         return found.type
 
+    def row_primitive(self, field_id: int) -> PrimitiveType:
+        """The primitive type of a column that has one value a row: top-level, or inside structs only.
+
+        Raises:
+            Invalid: The id is unknown, a nested type, or inside a list or map (partition and sort sources may not be).
+        """
+        ancestor = self.parent_of.get(field_id)
+        while ancestor is not None:
+            if not isinstance(self.by_id[ancestor].type, StructType):
+                raise Invalid(f"{self.name_of[field_id]!r} is inside a list or map")
+            ancestor = self.parent_of.get(ancestor)
+        return self.primitive(field_id)
+
     def as_struct(self) -> StructType:
         """The schema as one struct type."""
         return StructType(self.fields)

@@ -41,7 +41,7 @@ class SortOrder:
         """Raise Invalid where a key's source is missing or of a type the transform refuses."""
         for f in self.fields:
             for source_id in f.source_ids:
-                source = schema.primitive(source_id)
+                source = schema.row_primitive(source_id)
                 if not f.transform.accepts(source):
                     raise Invalid(f"cannot sort {schema.name_of[source_id]!r} of type {source} by {f.transform}")
 

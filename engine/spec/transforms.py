@@ -213,7 +213,7 @@ class Void(Transform):
 
 @dataclass(frozen=True, slots=True)
 class UnknownTransform(Transform):
-    """A transform of a newer writer: readers ignore it in planning, writers must refuse (spec: "Partition Transforms")."""
+    """A transform of a newer writer: planning ignores it, writers must refuse (spec: "Partition Transforms")."""
 
     text: str
 
@@ -242,7 +242,7 @@ def parse_transform(text: str) -> Transform:
 
 
 def civil_of(days: int) -> tuple[int, int, int]:
-    """Proleptic Gregorian (year, month, day) of a count of days from 1970-01-01; any year (datetime stops at 1 and 9999)."""
+    """Proleptic Gregorian (year, month, day) of days from 1970-01-01; any year, where datetime stops at 1 and 9999."""
     shifted = days + 719_468
     era, day_of_era = divmod(shifted, 146_097)
     year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365

@@ -65,7 +65,7 @@ def encode_value(type_: PrimitiveType, value: Value) -> bytes:
             assert isinstance(type_, DecimalType)
             number = unscaled(value, type_.scale)
             return number.to_bytes(((number if number >= 0 else ~number).bit_length() // 8) + 1, "big", signed=True)
-        case ("fixed" | "binary" | "geometry" | "geography" | "variant"), bytes():
+        case (("fixed" | "binary" | "geometry" | "geography" | "variant"), bytes()):
             return value
         case name, (int() | float()) if name in _FORMATS and not isinstance(value, bool):
             return struct.pack(_FORMATS[name], value)
