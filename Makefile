@@ -1,0 +1,32 @@
+# Every target sets .venv up first; a second time that costs nothing, because .venv/.stamp is newer than what it depends on.
+SHELL := /bin/bash
+BIN := .venv/bin
+
+.DEFAULT_GOAL := bench
+.PHONY: bench test check asv lock clean
+
+bench: .venv/.stamp ## the main job: run the benchmarks, write the report
+	$(BIN)/icebench run
+
+asv: .venv/.stamp ## the same measurements as an asv suite
+	$(BIN)/python -m bench.asv_run
+
+test: .venv/.stamp ## all tests; those that need Spark share one session in one worker
+	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadgroup --durations=15
+
+check: .venv/.stamp ## what must hold before the tests are worth running
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/python -m pytest --quiet tests/tidy
+
+lock: .venv/.stamp ## pin the newest versions that pyproject.toml allows
+	$(BIN)/uv pip compile pyproject.toml --upgrade --quiet --all-extras --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --no-header --output-file requirements.lock
+
+clean: ## everything that can be made again
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis datasets/cache results/reports results/runs results/asv
+	find engine bench tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/.stamp: pyproject.toml requirements.lock
+	@.ci/setup
