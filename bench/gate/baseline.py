@@ -1,0 +1,103 @@
+"""The baseline: what each case counted when it was last accepted, and its JSON form (a line per counter)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench.errors import ConfigError
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseResult:
+    """What one case did.
+
+    Args:
+        counters: Exact work counters by name; no negative values.
+        checksum: Of the answer (the rows, or the set of planned files), independent of their order.
+    """
+
+    counters: Mapping[str, int]
+    checksum: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """Accepted results by case, and the versions of the libraries that decide sizes in bytes."""
+
+    libraries: Mapping[str, str] = field(default_factory=dict)
+    cases: Mapping[str, CaseResult] = field(default_factory=dict)
+
+
+def encode(baseline: Baseline) -> str:
+    """The JSON text of a baseline: sorted, one counter per line, ending in a newline."""
+    return (
+        json.dumps(
+            {
+                "format": FORMAT,
+                "libraries": dict(sorted(baseline.libraries.items())),
+                "cases": {
+                    name: {"checksum": case.checksum, "counters": dict(sorted(case.counters.items()))}
+                    for name, case in sorted(baseline.cases.items())
+                },
+            },
+            indent=2,
+        )
+        + "\n"
+    )
+
+
+def decode(text: str) -> Baseline:
+    """The baseline in a JSON text.
+
+    Raises:
+        ConfigError: Not JSON, another format number, or a value of the wrong type; the message gives the path.
+    """
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"not JSON, {error.msg}", path=f"line {error.lineno}, column {error.colno}") from error
+    top = _mapping(document, "the file")
+    if top.get("format") != FORMAT:
+        raise ConfigError(f"is {top.get('format')!r}, this version reads {FORMAT}", path="format")
+    libraries = _mapping(top.get("libraries"), "libraries")
+    cases = _mapping(top.get("cases"), "cases")
+    return Baseline(
+        libraries={name: _text(value, f"libraries.{name}") for name, value in libraries.items()},
+        cases={name: _case(value, f"cases.{name}") for name, value in cases.items()},
+    )
+
+
+def _case(value: object, path: str) -> CaseResult:
+    case = _mapping(value, path)
+    counters = _mapping(case.get("counters"), f"{path}.counters")
+    return CaseResult(
+        counters={name: _count(n, f"{path}.counters.{name}") for name, n in counters.items()},
+        checksum=_text(case.get("checksum"), f"{path}.checksum"),
+    )
+
+
+def _mapping(value: object, path: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"an object is expected, found {_found(value)}", path=path)
+    return value
+
+
+def _text(value: object, path: str) -> str:
+    if not isinstance(value, str):
+        raise ConfigError(f"a text is expected, found {_found(value)}", path=path)
+    return value
+
+
+def _count(value: object, path: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ConfigError(f"a whole number from 0 up is expected, found {_found(value)}", path=path)
+    return value
+
+
+def _found(value: object) -> str:
+    return "nothing" if value is None else json.dumps(value)[:40]

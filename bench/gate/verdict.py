@@ -1,0 +1,225 @@
+"""Comparing counted work with the baseline, and moving the baseline (a ratchet: down freely, up only by name)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+
+from bench.gate.baseline import Baseline, CaseResult
+from bench.gate.kinds import Kind, kind_of
+
+CHECKSUM = "checksum"
+"""The name under which a changed answer is reported and allowed."""
+
+
+class ExitCode(IntEnum):
+    """What the process returns; 3 is kept for an inconclusive comparison of times."""
+
+    PASS = 0
+    REGRESSION = 1
+    ERROR = 2
+    CONFIGURATION = 4
+
+
+class Change(Enum):
+    """One difference between the baseline and now."""
+
+    INCREASED = "increased"
+    ANSWER_CHANGED = "answer changed"
+    NEW_CASE = "new case"
+    MISSING_CASE = "missing case"
+    NEW_COUNTER = "new counter"
+    MISSING_COUNTER = "missing counter"
+    DECREASED = "decreased"
+    MOVED = "moved"
+    NOT_COMPARED = "not compared"
+
+
+REGRESSIONS = frozenset({Change.INCREASED, Change.ANSWER_CHANGED})
+"""Changes for the worse: exit code 1."""
+
+UNCOVERED = frozenset({Change.NEW_CASE, Change.MISSING_CASE, Change.NEW_COUNTER, Change.MISSING_COUNTER})
+"""The baseline and the cases do not fit, and what nobody compares is not gated: exit code 4."""
+
+_NEEDS_A_NAME = frozenset({Change.INCREASED, Change.ANSWER_CHANGED, Change.MISSING_CASE, Change.MISSING_COUNTER})
+"""Changes that hide a regression when accepted without looking."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One difference; `counter` is None where a whole case is new or missing, values are None where there is none."""
+
+    change: Change
+    case: str
+    counter: str | None = None
+    before: int | str | None = None
+    now: int | str | None = None
+
+    @property
+    def fails(self) -> bool:
+        """Whether this difference alone keeps the gate from passing."""
+        return self.change in REGRESSIONS or self.change in UNCOVERED
+
+    @property
+    def name(self) -> str:
+        """What `--allow` takes: ``case:counter``, or the case."""
+        return self.case if self.counter is None else f"{self.case}:{self.counter}"
+
+    def __str__(self) -> str:
+        match self.change:
+            case Change.NEW_CASE:
+                return f"{self.case}: this case is not in the baseline"
+            case Change.MISSING_CASE:
+                return f"{self.case}: this case is in the baseline and was not run"
+            case Change.NEW_COUNTER:
+                return f"{self.case}: counter {self.counter} ({self.now}) is not in the baseline"
+            case Change.MISSING_COUNTER:
+                return f"{self.case}: counter {self.counter} (baseline {self.before}) was not counted"
+            case Change.NOT_COMPARED:
+                return f"{self.case}: {self.counter} is not compared, library versions differ from the baseline's"
+            case Change.ANSWER_CHANGED:
+                return f"{self.case}: the answer changed, {self.counter} {self.before} -> {self.now}"
+        return f"{self.case}: {self.counter} {self.change.value} {self.before} -> {self.now}{self._ratio()}"
+
+    def _ratio(self) -> str:
+        if isinstance(self.before, int) and isinstance(self.now, int) and self.before > 0:
+            return f" ({(self.now - self.before) / self.before:+.1%})"
+        return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """All differences, worst first, and how many counters were compared."""
+
+    findings: tuple[Finding, ...]
+    cases: int
+    counters: int
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """REGRESSION first; CONFIGURATION when nothing was compared or the baseline does not fit the cases."""
+        changes = {f.change for f in self.findings}
+        if changes & REGRESSIONS:
+            return ExitCode.REGRESSION
+        return ExitCode.CONFIGURATION if self.cases == 0 or changes & UNCOVERED else ExitCode.PASS
+
+    @property
+    def can_ratchet(self) -> bool:
+        """Whether the baseline could move without any counter going up."""
+        return any(f.change in {Change.DECREASED, Change.MOVED} for f in self.findings)
+
+
+def compare(baseline: Baseline, now: Mapping[str, CaseResult], libraries: Mapping[str, str]) -> Verdict:
+    """Judge what the cases counted.
+
+    A counter that one case lacks and another has counts as 0 there, so work that appears in a case for the first time
+    is an increase; a counter that no case of the baseline (or of this run) has is new (or missing).
+
+    Args:
+        baseline: What was accepted.
+        now: What was counted, by case.
+        libraries: Versions of the libraries that decide sizes in bytes, as in the baseline.
+    """
+    comparison = _Comparison(
+        known_before=_names(baseline.cases),
+        known_now=_names(now),
+        same_bytes=dict(baseline.libraries) == dict(libraries),
+    )
+    findings = [Finding(Change.MISSING_CASE, name) for name in baseline.cases if name not in now]
+    compared = 0
+    for name, result in now.items():
+        accepted = baseline.cases.get(name)
+        if accepted is None:
+            findings.append(Finding(Change.NEW_CASE, name))
+            continue
+        compared += len(accepted.counters.keys() & result.counters.keys())
+        findings.extend(comparison.differences(name, accepted, result))
+    order = list(Change)
+    findings.sort(key=lambda f: (order.index(f.change), f.name))
+    return Verdict(findings=tuple(findings), cases=len(now), counters=compared)
+
+
+def _names(cases: Mapping[str, CaseResult]) -> frozenset[str]:
+    return frozenset(counter for case in cases.values() for counter in case.counters)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Comparison:
+    known_before: frozenset[str]
+    known_now: frozenset[str]
+    same_bytes: bool
+
+    def differences(self, name: str, accepted: CaseResult, result: CaseResult) -> Iterator[Finding]:
+        if accepted.checksum != result.checksum:
+            yield Finding(Change.ANSWER_CHANGED, name, CHECKSUM, accepted.checksum, result.checksum)
+        for counter in sorted(accepted.counters.keys() | result.counters.keys()):
+            before, count = accepted.counters.get(counter, 0), result.counters.get(counter, 0)
+            if counter not in self.known_before:
+                yield Finding(Change.NEW_COUNTER, name, counter, None, count)
+            elif counter not in self.known_now:
+                yield Finding(Change.MISSING_COUNTER, name, counter, before, None)
+            elif before != count:
+                yield Finding(_change(counter, before, count, same_bytes=self.same_bytes), name, counter, before, count)
+
+
+def _change(counter: str, before: int, count: int, *, same_bytes: bool) -> Change:
+    match kind_of(counter):
+        case Kind.ANSWER:
+            return Change.ANSWER_CHANGED
+        case Kind.AVOIDED:
+            return Change.MOVED
+        case Kind.BYTES if not same_bytes:
+            return Change.NOT_COMPARED
+    return Change.INCREASED if count > before else Change.DECREASED
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accepted:
+    """The next baseline, or what stands in its way.
+
+    Args:
+        baseline: The baseline to write; equal to the old one when `refused` is not empty.
+        refused: Findings that must be allowed by name first.
+        moved: Findings that the next baseline takes in.
+    """
+
+    baseline: Baseline
+    refused: tuple[Finding, ...]
+    moved: tuple[Finding, ...]
+
+
+def accept(
+    baseline: Baseline,
+    now: Mapping[str, CaseResult],
+    libraries: Mapping[str, str],
+    allowed: Collection[str] = (),
+) -> Accepted:
+    """Move the baseline to what was counted.
+
+    Decreases, new cases and new counters are taken as they are. An increase, a changed answer, a case or a counter that
+    vanished is taken only when `allowed` holds its `Finding.name`; otherwise nothing moves.
+    """
+    findings = compare(baseline, now, libraries).findings
+    refused = tuple(f for f in findings if f.change in _NEEDS_A_NAME and f.name not in allowed)
+    if refused:
+        return Accepted(baseline=baseline, refused=refused, moved=())
+    return Accepted(baseline=Baseline(libraries=dict(libraries), cases=dict(now)), refused=(), moved=findings)
+
+
+def admissible(runs: Collection[Mapping[str, CaseResult]]) -> tuple[str, ...]:
+    """What differed between runs of the same code, as ``case:counter``; only what never differs may be gated.
+
+    Args:
+        runs: Results by case of each run; runs should differ in hash seed at least.
+    """
+    seen: dict[str, set[int | str | None]] = {}
+    names = {name for run in runs for name in run}
+    for name in names:
+        counters = {c for run in runs if name in run for c in run[name].counters}
+        for run in runs:
+            case = run.get(name)
+            seen.setdefault(f"{name}:{CHECKSUM}", set()).add(case.checksum if case else None)
+            for counter in counters:
+                seen.setdefault(f"{name}:{counter}", set()).add(case.counters.get(counter) if case else None)
+    return tuple(sorted(name for name, values in seen.items() if len(values) > 1))
