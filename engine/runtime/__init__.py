@@ -1,0 +1,1 @@
+"""How work is counted and spread over threads."""

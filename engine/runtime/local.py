@@ -1,0 +1,61 @@
+"""A runner on threads of this process.
+
+Threads help only where the work lets go of the GIL: inflating, Numba kernels, Arrow compute, file reads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import TypeVar
+
+from engine.errors import Invalid
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_AHEAD = 2
+"""Items in flight for each thread: enough to keep threads busy, few enough to bound memory."""
+
+
+def available_threads() -> int:
+    """The processors that this process may use (its affinity, where the system tells), at least 1."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class LocalRunner:
+    """Runs on up to `threads` threads; one thread, or one item, runs in the caller's.
+
+    Each `map` has threads of its own, so a function that maps again on the same runner cannot wait for itself.
+    """
+
+    threads: int = field(default_factory=available_threads)
+
+    def __post_init__(self) -> None:
+        if self.threads < 1:
+            raise Invalid(f"a runner needs at least one thread, not {self.threads}")
+
+    def map(self, fn: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """See `engine.runtime.runner.Runner.map`; at most two items per thread are in flight."""
+        rest = iter(items)
+        first = list(islice(rest, 2))
+        if self.threads == 1 or len(first) < 2:
+            yield from map(fn, chain(first, rest))
+            return
+        pool = ThreadPoolExecutor(self.threads, thread_name_prefix="icebench")
+        running: deque[Future[R]] = deque()
+        try:
+            for item in chain(first, rest):
+                running.append(pool.submit(fn, item))
+                if len(running) >= self.threads * _AHEAD:
+                    yield running.popleft().result()
+            while running:
+                yield running.popleft().result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)

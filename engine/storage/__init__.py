@@ -1,0 +1,1 @@
+"""Where the bytes are: whole files, byte ranges and listings, by location."""

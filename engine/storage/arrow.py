@@ -1,0 +1,171 @@
+"""Object stores and HDFS through pyarrow's file systems."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from shutil import copyfileobj
+from tempfile import SpooledTemporaryFile
+from types import TracebackType
+from typing import Self
+
+from pyarrow import fs
+
+from engine.errors import AlreadyExists, FileNotFound, Invalid
+from engine.storage.failures import translated
+from engine.storage.store import FileInfo, InputFile
+
+_WITHOUT_DIRECTORIES = (fs.S3FileSystem, fs.GcsFileSystem)
+_SPOOL_BYTES = 64 << 20
+_COPY_BYTES = 1 << 20
+
+
+class ArrowStore:
+    """A `pyarrow.fs.FileSystem` behind locations with a scheme.
+
+    pyarrow has no conditional put: ``overwrite=False`` looks first and then writes, which is enough for files named by
+    random ids, and not for a commit. `creates_atomically` is therefore False.
+
+    Args:
+        filesystem: The file system.
+        prefixes: What may stand in front of the file system's own paths, for example ``["s3://", "s3a://"]``.
+    """
+
+    def __init__(self, filesystem: fs.FileSystem, prefixes: Sequence[str]) -> None:
+        self._fs = filesystem
+        self._prefixes = tuple(prefixes)
+
+    @property
+    def creates_atomically(self) -> bool:
+        return False
+
+    def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
+        path = self._path(location)
+        with translated("read", location), self._fs.open_input_file(path) as file:
+            wanted = max(file.size() - offset, 0)
+            data: bytes = file.read_at(wanted if length is None else min(wanted, length), offset)
+            return data
+
+    def size(self, location: str) -> int:
+        size: int = self._info(location).size
+        return size
+
+    def exists(self, location: str) -> bool:
+        with translated("look for", location):
+            found: bool = self._fs.get_file_info(self._path(location)).type == fs.FileType.File
+            return found
+
+    def write(self, location: str, data: bytes, *, overwrite: bool = False) -> None:
+        with self.open_output(location, overwrite=overwrite) as output:
+            output.write(data)
+
+    def delete(self, location: str) -> None:
+        self._info(location)
+        with translated("delete", location):
+            self._fs.delete_file(self._path(location))
+
+    def list(self, prefix: str) -> Iterator[FileInfo]:
+        root = self._path(prefix).rstrip("/")
+        spelled = prefix.rstrip("/")
+        selector = fs.FileSelector(root, allow_not_found=True, recursive=True)
+        with translated("list", prefix):
+            found = self._fs.get_file_info(selector)
+        for info in sorted(found, key=lambda info: info.path):
+            if info.type == fs.FileType.File:
+                yield FileInfo(spelled + info.path[len(root) :], info.size, (info.mtime_ns or 0) // 1_000_000)
+
+    def open_input(self, location: str) -> InputFile:
+        with translated("read", location):
+            file: InputFile = self._fs.open_input_file(self._path(location))
+            return file
+
+    def open_output(self, location: str, *, overwrite: bool = False) -> ArrowOutputFile:
+        path = self._path(location)
+        if not overwrite and self.exists(location):
+            raise AlreadyExists(f"{location} exists already")
+        return ArrowOutputFile(location, path, self._fs)
+
+    def physical(self, location: str) -> str:
+        return location
+
+    def _path(self, location: str) -> str:
+        for prefix in self._prefixes:
+            if location.startswith(prefix):
+                return location.removeprefix(prefix)
+        raise Invalid(f"{location!r} does not begin with {' or '.join(self._prefixes)}")
+
+    def _info(self, location: str) -> fs.FileInfo:
+        with translated("look for", location):
+            info = self._fs.get_file_info(self._path(location))
+        if info.type != fs.FileType.File:
+            raise FileNotFound(location)
+        return info
+
+
+class ArrowOutputFile:
+    """Bytes kept aside (in memory, beyond 64 MB in a temporary file) and uploaded at `close`.
+
+    pyarrow cannot abandon an upload: its streams complete it when they go, so none is begun before all bytes are there.
+    """
+
+    def __init__(self, location: str, path: str, filesystem: fs.FileSystem) -> None:
+        self._location = location
+        self._path = path
+        self._fs = filesystem
+        self._size = 0
+        self._spool = SpooledTemporaryFile(max_size=_SPOOL_BYTES)  # noqa: SIM115 - closed by close() or abort()
+
+    @property
+    def closed(self) -> bool:
+        return self._spool.closed
+
+    def write(self, data: bytes, /) -> int:
+        with translated("write", self._location):
+            written = self._spool.write(data)
+        self._size += written
+        return written
+
+    def tell(self) -> int:
+        return self._size
+
+    def flush(self) -> None:
+        """Nothing is uploaded before `close`."""
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        if self._spool.closed:
+            return
+        with translated("write", self._location), self._spool as spool:
+            spool.seek(0)
+            if not isinstance(self._fs, _WITHOUT_DIRECTORIES):
+                self._fs.create_dir(self._path.rpartition("/")[0], recursive=True)
+            try:
+                with self._fs.open_output_stream(self._path) as stream:
+                    copyfileobj(spool, stream, _COPY_BYTES)
+            except OSError:
+                # What a broken upload left, if anything, is not the file that was asked for.
+                with suppress(OSError):
+                    self._fs.delete_file(self._path)
+                raise
+
+    def abort(self) -> None:
+        self._spool.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()

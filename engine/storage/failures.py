@@ -1,0 +1,42 @@
+"""What operating systems refuse, said in one line with what to do about it."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from engine.errors import AlreadyExists, EngineError, FileNotFound, StorageFailed
+
+_ADVICE = {
+    errno.ENOSPC: "the disk is full; free some space or use another location",
+    errno.EDQUOT: "the disk quota is used up; free some space or use another location",
+    errno.EROFS: "the file system is mounted read-only; use another location",
+    errno.EACCES: "permission denied; check the owner and mode of the file and its directories",
+    errno.EPERM: "the operation is not permitted there; check the file system and the owner of the directory",
+    errno.EOPNOTSUPP: "the file system lacks an operation (hard links) that atomic writes need; use another one",
+    errno.ENOTDIR: "a part of the path is a file, not a directory",
+    errno.EISDIR: "that is a directory, not a file",
+    errno.ENAMETOOLONG: "the name is longer than the file system allows",
+    errno.EMFILE: "too many open files; raise the limit (ulimit -n)",
+    errno.EIO: "the device reported an input/output error",
+}
+
+
+def storage_error(action: str, location: str, error: OSError) -> EngineError:
+    """The engine's error for an OSError that happened while doing `action` ("read", "write", ...) at `location`."""
+    if isinstance(error, FileNotFoundError):
+        return FileNotFound(location)
+    if isinstance(error, FileExistsError):
+        return AlreadyExists(f"{location} exists already")
+    reason = _ADVICE.get(error.errno or 0) or str(error).splitlines()[0]
+    return StorageFailed(f"cannot {action} {location}: {reason}")
+
+
+@contextmanager
+def translated(action: str, location: str) -> Iterator[None]:
+    """Turn OSErrors of the block into engine errors."""
+    try:
+        yield
+    except OSError as error:
+        raise storage_error(action, location, error) from error

@@ -1,0 +1,242 @@
+"""Files of the local file system, written atomically.
+
+A file is written under a temporary name in its own directory, flushed to the disk, and then given its name in one step:
+a hard link, which fails when the name is taken, or a rename, which replaces it. Readers see all of a file or none.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from engine.errors import AlreadyExists, Invalid
+from engine.storage.failures import storage_error, translated
+from engine.storage.store import FileInfo, InputFile
+
+
+def local_path(location: str) -> Path:
+    """The path of ``/a/b``, ``file:/a/b``, ``file:///a/b`` or ``file://localhost/a/b``; raises Invalid for others.
+
+    Percent signs stay as they are: Iceberg writers put raw paths behind ``file:``, not encoded ones.
+    """
+    if location.startswith("file:"):
+        rest = location.removeprefix("file:")
+        if rest.startswith("//"):
+            authority, slash, path = rest[2:].partition("/")
+            if authority not in ("", "localhost"):
+                raise Invalid(f"{location} names the host {authority!r}; a local file is file:///path")
+            rest = slash + path
+    else:
+        rest = location
+    if not rest.startswith("/"):
+        raise Invalid(f"{location!r} is not an absolute local path")
+    return Path(rest)
+
+
+@dataclass(frozen=True)
+class LocalStore:
+    """The local file system.
+
+    Args:
+        durable: Flush files and directories to the disk before a write returns, so that a commit survives a power cut.
+        new_id: Makes the unique part of temporary names.
+    """
+
+    durable: bool = True
+    new_id: Callable[[], uuid.UUID] = uuid.uuid4
+
+    @property
+    def creates_atomically(self) -> bool:
+        return True
+
+    def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
+        with translated("read", location), local_path(location).open("rb", buffering=0) as file:
+            wanted = max(os.fstat(file.fileno()).st_size - offset, 0)
+            if length is not None:
+                wanted = min(wanted, length)
+            return _pread(file.fileno(), wanted, offset)
+
+    def size(self, location: str) -> int:
+        with translated("read", location):
+            return local_path(location).stat().st_size
+
+    def exists(self, location: str) -> bool:
+        with translated("look for", location):
+            try:
+                return stat.S_ISREG(local_path(location).stat().st_mode)
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+
+    def write(self, location: str, data: bytes, *, overwrite: bool = False) -> None:
+        with self.open_output(location, overwrite=overwrite) as output:
+            output.write(data)
+
+    def delete(self, location: str) -> None:
+        with translated("delete", location):
+            local_path(location).unlink()
+
+    def list(self, prefix: str) -> Iterator[FileInfo]:
+        root = str(local_path(prefix))
+        with translated("list", prefix):
+            found = sorted(_walk(root), key=lambda entry: entry[0])
+        spelled = prefix.rstrip("/")
+        for path, info in found:
+            yield FileInfo(spelled + path[len(root) :], info.st_size, info.st_mtime_ns // 1_000_000)
+
+    def open_input(self, location: str) -> InputFile:
+        with translated("read", location):
+            file: InputFile = pa.OSFile(str(local_path(location)), "rb")
+            return file
+
+    def open_output(self, location: str, *, overwrite: bool = False) -> LocalOutputFile:
+        path = local_path(location)
+        if not overwrite and self.exists(location):
+            raise AlreadyExists(f"{location} exists already")
+        # A long name is cut so that the temporary one stays within the 255 bytes that file systems allow.
+        temporary = path.with_name(f".{path.name[-150:]}.{self.new_id().hex}.tmp")
+        with translated("write", location):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = temporary.open("xb", buffering=0)
+        return LocalOutputFile(location, path, temporary, file, overwrite=overwrite, durable=self.durable)
+
+    def physical(self, location: str) -> str:
+        return location
+
+
+def _pread(descriptor: int, wanted: int, offset: int) -> bytes:
+    parts = []
+    while wanted > 0:
+        # One call moves at most 2 GiB on Linux.
+        part = os.pread(descriptor, wanted, offset)
+        if not part:
+            break
+        parts.append(part)
+        wanted -= len(part)
+        offset += len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _walk(directory: str) -> Iterator[tuple[str, os.stat_result]]:
+    """Regular files below a directory; what vanishes meanwhile is left out, symbolic links are not followed."""
+    try:
+        entries = list(os.scandir(directory))
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(entry.path)
+            continue
+        with suppress(FileNotFoundError):
+            info = entry.stat(follow_symlinks=False)
+            if stat.S_ISREG(info.st_mode):
+                yield entry.path, info
+
+
+def _flush_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class LocalOutputFile:
+    """A temporary file that takes its name at `close`."""
+
+    def __init__(
+        self, location: str, path: Path, temporary: Path, file: FileIO, *, overwrite: bool, durable: bool
+    ) -> None:
+        self._location = location
+        self._path = path
+        self._temporary = temporary
+        self._file = file
+        self._overwrite = overwrite
+        self._durable = durable
+        self._size = 0
+
+    @property
+    def closed(self) -> bool:
+        return self._file.closed
+
+    def write(self, data: bytes, /) -> int:
+        rest = memoryview(data).cast("B")
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            self.abort()
+            raise storage_error("write", self._location, error) from error
+        written = memoryview(data).nbytes
+        self._size += written
+        return written
+
+    def tell(self) -> int:
+        return self._size
+
+    def flush(self) -> None:
+        """Nothing is kept back; the disk is waited for once, in `close`."""
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        """Make the file visible. A second call does nothing.
+
+        Raises:
+            AlreadyExists: Someone else made the file meanwhile, and it is not to be replaced.
+            StorageFailed: The disk refused; nothing is left behind.
+        """
+        if self._file.closed:
+            return
+        try:
+            if self._durable:
+                os.fsync(self._file.fileno())
+            self._file.close()
+            if self._overwrite:
+                self._temporary.replace(self._path)
+            else:
+                os.link(self._temporary, self._path)
+                self._drop_temporary()
+            if self._durable:
+                _flush_directory(self._path.parent)
+        except OSError as error:
+            self.abort()
+            raise storage_error("write", self._location, error) from error
+
+    def abort(self) -> None:
+        """Forget everything written; does nothing after `close`."""
+        with suppress(OSError):
+            self._file.close()
+        self._drop_temporary()
+
+    def _drop_temporary(self) -> None:
+        # A leftover harms nobody: readers never see it and `list` shows it.
+        with suppress(OSError):
+            self._temporary.unlink()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()

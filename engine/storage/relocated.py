@@ -1,0 +1,76 @@
+"""A read-only view of a table that was copied to another place without rewriting its metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from engine.errors import Unsupported
+from engine.storage.store import FileInfo, InputFile, OutputFile, Store
+
+
+class RelocatedStore:
+    """Reads ``new + rest`` where the metadata says ``old + rest``.
+
+    The names of the table stay the old ones everywhere (position deletes find their data files by them); only the
+    bytes come from elsewhere, and `physical` tells where. Prefixes end at a path segment, the longest one wins, and a
+    location under no prefix is read where it says.
+
+    Args:
+        store_for: Gives the store of a physical location.
+        prefixes: Old prefix -> new prefix.
+    """
+
+    def __init__(self, store_for: Callable[[str], Store], prefixes: Mapping[str, str]) -> None:
+        self._store_for = store_for
+        self._prefixes = sorted(
+            ((old.rstrip("/"), new.rstrip("/")) for old, new in prefixes.items()), key=lambda p: -len(p[0])
+        )
+
+    @property
+    def creates_atomically(self) -> bool:
+        return False
+
+    def physical(self, location: str) -> str:
+        for old, new in self._prefixes:
+            if location == old or location.startswith(old + "/"):
+                return new + location[len(old) :]
+        return location
+
+    def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
+        store, physical = self._at(location)
+        return store.read(physical, offset, length)
+
+    def size(self, location: str) -> int:
+        store, physical = self._at(location)
+        return store.size(physical)
+
+    def exists(self, location: str) -> bool:
+        store, physical = self._at(location)
+        return store.exists(physical)
+
+    def list(self, prefix: str) -> Iterator[FileInfo]:
+        store, physical = self._at(prefix)
+        cut = len(physical.rstrip("/"))
+        for info in store.list(physical):
+            yield FileInfo(prefix.rstrip("/") + info.location[cut:], info.size_bytes, info.modified_ms)
+
+    def open_input(self, location: str) -> InputFile:
+        store, physical = self._at(location)
+        return store.open_input(physical)
+
+    def write(self, location: str, data: bytes, *, overwrite: bool = False) -> None:
+        raise _read_only(location)
+
+    def delete(self, location: str) -> None:
+        raise _read_only(location)
+
+    def open_output(self, location: str, *, overwrite: bool = False) -> OutputFile:
+        raise _read_only(location)
+
+    def _at(self, location: str) -> tuple[Store, str]:
+        physical = self.physical(location)
+        return self._store_for(physical), physical
+
+
+def _read_only(location: str) -> Unsupported:
+    return Unsupported(f"a relocated table is read-only, so {location} cannot be written or deleted")

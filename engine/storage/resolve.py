@@ -1,0 +1,70 @@
+"""Which store holds a location."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from pyarrow import fs
+
+from engine.errors import Invalid, Unsupported
+from engine.storage.arrow import ArrowStore
+from engine.storage.local import LocalStore
+from engine.storage.memory import MemoryStore
+from engine.storage.store import Store
+
+_MEMORY = MemoryStore()
+"""One for the process, so that what one table handle writes to ``memory://`` another can read."""
+
+_S3_OPTIONS = {
+    "s3.endpoint": "endpoint_override",
+    "s3.access-key-id": "access_key",
+    "s3.secret-access-key": "secret_key",
+    "s3.session-token": "session_token",
+    "s3.region": "region",
+    "client.region": "region",
+}
+_S3_SCHEMES = ("s3", "s3a", "s3n")
+_GCS_SCHEMES = ("gs", "gcs")
+_ARROW_SCHEMES = frozenset({*_S3_SCHEMES, *_GCS_SCHEMES, "hdfs", "viewfs"})
+
+
+def store_for(location: str, properties: Mapping[str, str] | None = None) -> Store:
+    """The store of a location, by its scheme.
+
+    Args:
+        location: Any location of the table or catalog.
+        properties: Catalog or table properties; of object stores PyIceberg's and Iceberg Java's ``s3.*`` names.
+
+    Raises:
+        Unsupported: No store for that scheme.
+        Invalid: A relative path.
+    """
+    scheme = scheme_of(location)
+    if scheme in ("", "file"):
+        if not scheme and not location.startswith("/"):
+            raise Invalid(f"{location!r} is neither an absolute path nor a location with a scheme such as file:///")
+        return LocalStore()
+    if scheme == "memory":
+        return _MEMORY
+    if scheme not in _ARROW_SCHEMES:
+        raise Unsupported(f"storage scheme {scheme!r} of {location}")
+    return _arrow_store(scheme, location, properties or {})
+
+
+def scheme_of(location: str) -> str:
+    """The scheme, in lower case; empty for a plain path."""
+    head, colon, _ = location.partition(":")
+    return head.lower() if colon and "/" not in head else ""
+
+
+def _arrow_store(scheme: str, location: str, properties: Mapping[str, str]) -> ArrowStore:
+    if scheme in _S3_SCHEMES:
+        options: dict[str, object] = {to: properties[name] for name, to in _S3_OPTIONS.items() if name in properties}
+        if properties.get("s3.path-style-access") == "false":
+            options["force_virtual_addressing"] = True
+        return ArrowStore(fs.S3FileSystem(**options), [f"{s}://" for s in _S3_SCHEMES])
+    if scheme in _GCS_SCHEMES:
+        return ArrowStore(fs.GcsFileSystem(), [f"{s}://" for s in _GCS_SCHEMES])
+    root = f"{scheme}://{urlsplit(location).netloc}"
+    return ArrowStore(fs.FileSystem.from_uri(root + "/")[0], [root])

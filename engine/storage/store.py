@@ -1,0 +1,135 @@
+"""The one interface to storage.
+
+A location is a string: an absolute path (``/a/b``), ``file:///a/b`` (or Hadoop's ``file:/a/b``), ``memory://a/b``,
+``s3://bucket/key``. Tables keep locations exactly as they were written, so a store gives back the spelling it was
+given.
+
+Every implementation passes ``tests/contract/test_store.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """A file of a listing; `modified_ms` is milliseconds since 1970 by the storage's own clock."""
+
+    location: str
+    size_bytes: int
+    modified_ms: int
+
+
+class InputFile(Protocol):
+    """A seekable file, open for reading. pyarrow takes it wherever it takes a file object."""
+
+    @property
+    def closed(self) -> bool: ...
+
+    def read(self, nbytes: int = -1, /) -> bytes: ...
+
+    def seek(self, position: int, whence: int = 0, /) -> int: ...
+
+    def tell(self) -> int: ...
+
+    def size(self) -> int: ...
+
+    def readable(self) -> bool: ...
+
+    def writable(self) -> bool: ...
+
+    def seekable(self) -> bool: ...
+
+    def close(self) -> None: ...
+
+
+class OutputFile(Protocol):
+    """A file being written, front to back. It does not exist for anyone until `close`; `abort` leaves nothing.
+
+    As a context manager it closes at the end, or aborts when an exception leaves the block.
+    """
+
+    @property
+    def closed(self) -> bool: ...
+
+    def write(self, data: bytes, /) -> int: ...
+
+    def tell(self) -> int: ...
+
+    def flush(self) -> None: ...
+
+    def readable(self) -> bool: ...
+
+    def writable(self) -> bool: ...
+
+    def seekable(self) -> bool: ...
+
+    def close(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class Store(Protocol):
+    """Files by location. All methods may be called from several threads.
+
+    Errors: `FileNotFound`, `AlreadyExists`, and `StorageFailed` for everything that the storage refused; never a bare
+    OSError. `Invalid` for a location that is not this store's.
+    """
+
+    @property
+    def creates_atomically(self) -> bool:
+        """Whether of several writers of one location with ``overwrite=False`` exactly one succeeds."""
+        ...
+
+    def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
+        """Bytes from `offset`; to the end, or at most `length` (fewer only at the end of the file)."""
+        ...
+
+    def size(self, location: str) -> int:
+        """Length in bytes."""
+        ...
+
+    def exists(self, location: str) -> bool:
+        """Whether a file (not a directory) is there."""
+        ...
+
+    def write(self, location: str, data: bytes, *, overwrite: bool = False) -> None:
+        """Make the file, with all of `data` or not at all; missing directories are made.
+
+        Raises:
+            AlreadyExists: The file exists and `overwrite` is False.
+        """
+        ...
+
+    def delete(self, location: str) -> None:
+        """Remove the file; raises FileNotFound when it is not there."""
+        ...
+
+    def list(self, prefix: str) -> Iterator[FileInfo]:
+        """Every file below the directory `prefix`, at any depth, ordered by location; none where it does not exist.
+
+        Locations are spelled as `prefix` is. Temporary files that a killed writer left behind are listed too.
+        """
+        ...
+
+    def open_input(self, location: str) -> InputFile:
+        """Open for reading; raises FileNotFound at once."""
+        ...
+
+    def open_output(self, location: str, *, overwrite: bool = False) -> OutputFile:
+        """Open for writing. AlreadyExists may be raised here or by `close`; never is an existing file replaced."""
+        ...
+
+    def physical(self, location: str) -> str:
+        """The location under which other readers (Spark) find this file; the same, but for a relocated table."""
+        ...
