@@ -1,0 +1,160 @@
+"""Typed access to parsed JSON whose errors name the place, such as ``snapshots[3].summary.operation``.
+
+The wire names of the specification stay inside `engine.codec`; the rest of the engine sees its nouns.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn, TypeAlias
+
+from engine.errors import CorruptTable
+
+JsonValue: TypeAlias = Any
+"""Anything that JSON can hold, as Python's own types."""
+
+_INT32 = range(-(1 << 31), 1 << 31)
+_INT64 = range(-(1 << 63), 1 << 63)
+_NAMES = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", int: "an integer", float: "a number"}
+
+
+def parse_json(data: bytes, *, location: str | None = None) -> JsonValue:
+    """The value of a UTF-8 JSON text.
+
+    Raises:
+        CorruptTable: Not JSON, or nested too deeply.
+    """
+    try:
+        return json.loads(data.decode("utf-8"), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise CorruptTable(f"not valid JSON: {error}", location=location) from error
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not a JSON number")
+
+
+def write_json(value: JsonValue) -> bytes:
+    """Compact UTF-8 JSON."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("utf-8")
+
+
+class JsonObject:
+    """A JSON object that knows where it stands. A member that is null counts as absent.
+
+    The getters without ``or_none`` raise CorruptTable for an absent member, all of them for one of another type.
+    """
+
+    __slots__ = ("location", "members", "path")
+
+    def __init__(self, value: object, *, path: str = "", location: str | None = None) -> None:
+        if not isinstance(value, Mapping):
+            raise CorruptTable(f"expected an object, not {_kind(value)}", location=location, path=path or None)
+        self.members: Mapping[str, Any] = value
+        self.path = path
+        self.location = location
+
+    def path_of(self, key: str) -> str:
+        """The path of a member."""
+        return f"{self.path}.{key}" if self.path else key
+
+    def error(self, key: str, reason: str) -> CorruptTable:
+        """The error that says what is wrong with a member."""
+        return CorruptTable(reason, location=self.location, path=self.path_of(key))
+
+    def has(self, key: str) -> bool:
+        """Whether the member is present and not null."""
+        return self.members.get(key) is not None
+
+    def _of_type(self, key: str, expected: type) -> JsonValue:
+        value = self.members.get(key)
+        if value is None:
+            raise self.error(key, "is required and missing")
+        if not isinstance(value, expected) or (isinstance(value, bool) and expected is not bool):
+            raise self.error(key, f"expected {_NAMES[expected]}, not {_kind(value)}")
+        return value
+
+    def value(self, key: str) -> JsonValue:
+        """A member of any type."""
+        value = self.members.get(key)
+        if value is None:
+            raise self.error(key, "is required and missing")
+        return value
+
+    def text(self, key: str) -> str:
+        """A string."""
+        return self._of_type(key, str)
+
+    def text_or_none(self, key: str) -> str | None:
+        """A string, or None when absent."""
+        return self.text(key) if self.has(key) else None
+
+    def flag(self, key: str) -> bool:
+        """A boolean."""
+        return self._of_type(key, bool)
+
+    def int32(self, key: str) -> int:
+        """An integer of 32 bits."""
+        return self._ranged(key, self._of_type(key, int), _INT32)
+
+    def int32_or_none(self, key: str) -> int | None:
+        """An integer of 32 bits, or None when absent."""
+        return self.int32(key) if self.has(key) else None
+
+    def int64(self, key: str) -> int:
+        """An integer of 64 bits."""
+        return self._ranged(key, self._of_type(key, int), _INT64)
+
+    def int64_or_none(self, key: str) -> int | None:
+        """An integer of 64 bits, or None when absent."""
+        return self.int64(key) if self.has(key) else None
+
+    def _ranged(self, key: str, value: int, allowed: range) -> int:
+        if value not in allowed:
+            raise self.error(key, f"{value} is out of range")
+        return value
+
+    def child(self, key: str) -> JsonObject:
+        """An object."""
+        return JsonObject(self._of_type(key, dict), path=self.path_of(key), location=self.location)
+
+    def child_or_empty(self, key: str) -> JsonObject:
+        """An object; an empty one when absent."""
+        return self.child(key) if self.has(key) else JsonObject({}, path=self.path_of(key), location=self.location)
+
+    def children(self, key: str) -> Iterator[JsonObject]:
+        """The objects of an array."""
+        path = self.path_of(key)
+        for index, value in enumerate(self._of_type(key, list)):
+            yield JsonObject(value, path=f"{path}[{index}]", location=self.location)
+
+    def children_or_empty(self, key: str) -> Iterator[JsonObject]:
+        """The objects of an array; nothing when absent."""
+        return self.children(key) if self.has(key) else iter(())
+
+    def int32s(self, key: str) -> tuple[int, ...]:
+        """An array of integers of 32 bits."""
+        return tuple(self._elements(key, int))
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """An array of strings."""
+        return tuple(self._elements(key, str))
+
+    def _elements(self, key: str, expected: type) -> Iterator[JsonValue]:
+        for index, value in enumerate(self._of_type(key, list)):
+            place = f"{key}[{index}]"
+            if not isinstance(value, expected) or isinstance(value, bool):
+                raise self.error(place, f"expected {_NAMES[expected]}, not {_kind(value)}")
+            yield self._ranged(place, value, _INT32) if isinstance(value, int) else value
+
+    def text_map(self, key: str) -> dict[str, str]:
+        """An object of strings; an empty one when absent."""
+        if not self.has(key):
+            return {}
+        child = self.child(key)
+        return {name: child.text(name) for name in child.members}
+
+
+def _kind(value: object) -> str:
+    return "null" if value is None else _NAMES.get(type(value), type(value).__name__)
