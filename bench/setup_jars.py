@@ -11,6 +11,9 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+from bench.errors import BenchError
+from bench.java_home import find_java_home
+
 ICEBERG_RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 """Maven coordinates; the value for `spark.jars.packages`."""
 
@@ -28,15 +31,20 @@ def is_cached(coordinates: str = ICEBERG_RUNTIME, ivy_home: Path = IVY_HOME) -> 
     return zipfile.is_zipfile(cached_jar(coordinates, ivy_home))
 
 
+class JarMissing(BenchError):
+    """Spark could not fetch a package; the message ends with what Spark said."""
+
+
 def fetch(coordinates: str = ICEBERG_RUNTIME, ivy_home: Path = IVY_HOME) -> None:
     """Has spark-submit resolve `coordinates` for a program that does nothing.
 
     Raises:
-        RuntimeError: the jar is not in the cache afterwards; the message ends with what Spark said.
+        JarMissing: the jar is not in the cache afterwards.
+        JavaMissing: there is no Java to run spark-submit with.
     """
     # Another Spark installation would keep its packages elsewhere.
     environment = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
-    environment["PYSPARK_PYTHON"] = sys.executable
+    environment |= {"PYSPARK_PYTHON": sys.executable, "JAVA_HOME": str(find_java_home())}
     with tempfile.TemporaryDirectory() as directory:
         program = Path(directory, "nothing.py")
         program.touch()
@@ -45,7 +53,7 @@ def fetch(coordinates: str = ICEBERG_RUNTIME, ivy_home: Path = IVY_HOME) -> None
         done = subprocess.run(submit, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0 or not is_cached(coordinates, ivy_home):
         said = "\n".join([line for line in done.stderr.splitlines() if line.strip()][-20:])
-        raise RuntimeError(f"spark-submit could not fetch {coordinates} (exit {done.returncode}):\n{said}")
+        raise JarMissing(f"spark-submit could not fetch {coordinates} (exit {done.returncode}):\n{said}")
 
 
 def main() -> None:
@@ -55,7 +63,7 @@ def main() -> None:
     sys.stderr.write(f"Fetching {ICEBERG_RUNTIME} into {IVY_HOME}\n")
     try:
         fetch()
-    except RuntimeError as error:
+    except BenchError as error:
         sys.exit(f"icebench: {error}")
 
 
