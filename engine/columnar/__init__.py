@@ -1,0 +1,1 @@
+"""Arrow and Parquet: schemas, projection by field id, masks, metrics, vectorized transforms."""

@@ -1,0 +1,222 @@
+"""Iceberg schemas as Arrow schemas and back (spec: "Schemas and Data Types", appendix A: "Parquet").
+
+Field ids travel in the Arrow field metadata key ``PARQUET:field_id``, which pyarrow reads from and writes to Parquet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from engine.errors import Unsupported
+from engine.spec.schema import Schema
+from engine.spec.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_NS,
+    TIMESTAMPTZ,
+    TIMESTAMPTZ_NS,
+    UNKNOWN,
+    UUID,
+    DecimalType,
+    FixedType,
+    ListType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+    Type,
+)
+
+FIELD_ID_KEY = b"PARQUET:field_id"
+
+_SIMPLE: dict[PrimitiveType, pa.DataType] = {
+    BOOLEAN: pa.bool_(),
+    INT: pa.int32(),
+    LONG: pa.int64(),
+    FLOAT: pa.float32(),
+    DOUBLE: pa.float64(),
+    DATE: pa.date32(),
+    TIME: pa.time64("us"),
+    TIMESTAMP: pa.timestamp("us"),
+    TIMESTAMPTZ: pa.timestamp("us", "UTC"),
+    TIMESTAMP_NS: pa.timestamp("ns"),
+    TIMESTAMPTZ_NS: pa.timestamp("ns", "UTC"),
+    STRING: pa.string(),
+    UUID: pa.uuid(),
+    BINARY: pa.binary(),
+    UNKNOWN: pa.null(),
+}
+
+
+def to_arrow_type(type_: Type) -> pa.DataType:
+    """The Arrow type that the engine gives and takes for a column of this type.
+
+    Decimals are decimal128, uuid is Arrow's uuid extension type, timestamps with zone are in UTC.
+
+    Raises:
+        Unsupported: variant, geometry, geography.
+    """
+    match type_:
+        case DecimalType():
+            return pa.decimal128(type_.precision, type_.scale)
+        case FixedType():
+            return pa.binary(type_.length)
+        case StructType(fields):
+            return pa.struct([to_arrow_field(f) for f in fields])
+        case ListType(element):
+            return pa.list_(to_arrow_field(element))
+        case MapType(key, value):
+            return pa.map_(to_arrow_field(key), to_arrow_field(value))
+        case PrimitiveType() if type_ in _SIMPLE:
+            return _SIMPLE[type_]
+    raise Unsupported(f"columns of type {type_} have no Arrow form here")
+
+
+def to_arrow_field(field: NestedField) -> pa.Field:
+    """The Arrow field of a column: name, type, nullability and field id."""
+    metadata = {FIELD_ID_KEY: str(field.field_id).encode()}
+    return pa.field(field.name, to_arrow_type(field.type), nullable=not field.required, metadata=metadata)
+
+
+def to_arrow_schema(schema: Schema) -> pa.Schema:
+    """The Arrow schema of a table schema; see `to_arrow_type` for the types."""
+    return pa.schema([to_arrow_field(f) for f in schema.fields])
+
+
+def field_id_of(field: pa.Field) -> int | None:
+    """The field id that an Arrow field carries, or None."""
+    metadata = field.metadata
+    text = metadata.get(FIELD_ID_KEY) if metadata else None
+    return None if text is None else int(text)
+
+
+def child_fields(type_: pa.DataType) -> tuple[pa.Field, ...]:
+    """The child fields of a nested Arrow type (a map's are key and value); empty for a leaf."""
+    if pat.is_struct(type_):
+        return tuple(type_.field(i) for i in range(type_.num_fields))
+    if pat.is_map(type_):
+        return type_.key_field, type_.item_field
+    if is_list(type_):
+        return (type_.value_field,)
+    return ()
+
+
+def is_list(type_: pa.DataType) -> bool:
+    """Whether it is any of Arrow's list types, without maps."""
+    return (
+        pat.is_list(type_)
+        or pat.is_large_list(type_)
+        or pat.is_fixed_size_list(type_)
+        or pat.is_list_view(type_)
+        or pat.is_large_list_view(type_)
+    )
+
+
+def storage_of(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """The array without its extension type (uuid becomes fixed-size binary), which compute functions refuse."""
+    if isinstance(array, pa.ChunkedArray):
+        if not isinstance(array.type, pa.BaseExtensionType):
+            return array
+        return pa.chunked_array([chunk.storage for chunk in array.chunks], array.type.storage_type)
+    return array.storage if isinstance(array.type, pa.BaseExtensionType) else array
+
+
+def from_arrow_schema(schema: pa.Schema, *, first_id: int = 1) -> Schema:
+    """A table schema with fresh ids, given level by level from `first_id`; ids in the Arrow metadata are not kept.
+
+    Narrow and unsigned integers widen to the next Iceberg type, dictionaries become their values, timestamps coarser
+    than microseconds become microseconds.
+
+    Raises:
+        Unsupported: A type that Iceberg cannot hold without loss; the message names the column.
+    """
+    ids = count(first_id)
+    return Schema(_fresh_fields(tuple(schema), lambda: next(ids), ""))
+
+
+def from_arrow_type(type_: pa.DataType, *, column: str = "value") -> PrimitiveType:
+    """The Iceberg type that holds every value of an Arrow leaf type; raises Unsupported naming `column`."""
+    if pat.is_dictionary(type_):
+        return from_arrow_type(type_.value_type, column=column)
+    if pat.is_run_end_encoded(type_):
+        return from_arrow_type(type_.value_type, column=column)
+    for applies, made in _FROM_ARROW:
+        if applies(type_):
+            return made(type_) if callable(made) else made
+    raise Unsupported(f"column {column!r}: Iceberg has no type that holds Arrow's {type_}")
+
+
+def _fresh_fields(fields: tuple[pa.Field, ...], next_id: Callable[[], int], prefix: str) -> tuple[NestedField, ...]:
+    """Ids for all fields of this level first, then for what is inside each."""
+    ids = [next_id() for _ in fields]
+    return tuple(
+        NestedField(
+            field_id=field_id,
+            name=f.name,
+            type=_fresh_type(f.type, next_id, prefix + f.name),
+            required=not f.nullable,
+        )
+        for field_id, f in zip(ids, fields, strict=True)
+    )
+
+
+def _fresh_type(type_: pa.DataType, next_id: Callable[[], int], column: str) -> Type:
+    if pat.is_struct(type_):
+        return StructType(_fresh_fields(child_fields(type_), next_id, f"{column}."))
+    if pat.is_map(type_):
+        entry = pa.field("key", type_.key_type, nullable=False), type_.item_field.with_name("value")
+        key, value = _fresh_fields(entry, next_id, f"{column}.")
+        return MapType(key, value)
+    if is_list(type_):
+        (element,) = _fresh_fields((type_.value_field.with_name("element"),), next_id, f"{column}.")
+        return ListType(element)
+    return from_arrow_type(type_, column=column)
+
+
+def _decimal(type_: pa.DataType) -> PrimitiveType:
+    if type_.scale < 0 or type_.precision > 38 or type_.scale > type_.precision:
+        raise Unsupported(f"Iceberg has no decimal({type_.precision}, {type_.scale})")
+    return DecimalType(type_.precision, type_.scale)
+
+
+def _timestamp(type_: pa.DataType) -> PrimitiveType:
+    if type_.unit == "ns":
+        return TIMESTAMPTZ_NS if type_.tz else TIMESTAMP_NS
+    return TIMESTAMPTZ if type_.tz else TIMESTAMP
+
+
+def _time(type_: pa.DataType) -> PrimitiveType:
+    if type_.unit == "ns":
+        raise Unsupported("Iceberg has no time with nanoseconds")
+    return TIME
+
+
+_FROM_ARROW: tuple[tuple[Callable[[pa.DataType], bool], PrimitiveType | Callable[[pa.DataType], PrimitiveType]], ...]
+_FROM_ARROW = (
+    (pat.is_boolean, BOOLEAN),
+    (lambda t: t in {pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16()}, INT),
+    (lambda t: t in {pa.int64(), pa.uint32()}, LONG),
+    (lambda t: pat.is_float16(t) or pat.is_float32(t), FLOAT),
+    (pat.is_float64, DOUBLE),
+    (pat.is_decimal, _decimal),
+    (pat.is_date, DATE),
+    (pat.is_timestamp, _timestamp),
+    (pat.is_time, _time),
+    (lambda t: pat.is_string(t) or pat.is_large_string(t) or pat.is_string_view(t), STRING),
+    (pat.is_fixed_size_binary, lambda t: FixedType(t.byte_width)),
+    (lambda t: pat.is_binary(t) or pat.is_large_binary(t) or pat.is_binary_view(t), BINARY),
+    (pat.is_null, UNKNOWN),
+    (lambda t: t == pa.uuid(), UUID),
+)

@@ -1,0 +1,90 @@
+import pyarrow as pa
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from engine.columnar.scalars import from_arrow_array, to_arrow_array
+from engine.columnar.schemas import to_arrow_type
+from engine.columnar.transforms import transform_array
+from engine.errors import Invalid, Unsupported
+from engine.spec.transforms import (
+    Bucket,
+    Day,
+    Hour,
+    Identity,
+    Month,
+    Transform,
+    Truncate,
+    UnknownTransform,
+    Void,
+    Year,
+    parse_transform,
+)
+from engine.spec.types import INT, LONG, STRING, DecimalType, PrimitiveType
+from engine.spec.values import Value
+from tests.unit.engine.columnar.value_strategies import PRIMITIVES, same, values
+
+TRANSFORMS: tuple[Transform, ...] = (
+    Identity(), Void(), Year(), Month(), Day(), Hour(), Bucket(1), Bucket(16), Bucket(1000), Truncate(1), Truncate(3),
+    Truncate(1000),
+)  # fmt: skip
+
+ACCEPTED = [(source, transform) for source in PRIMITIVES for transform in TRANSFORMS if transform.accepts(source)]
+
+
+def _fits(result: PrimitiveType, value: Value | None) -> bool:
+    try:
+        to_arrow_array(result, [value])
+    except (pa.ArrowInvalid, OverflowError):
+        return False
+    return True
+
+
+@given(data=st.data())
+def test_equals_the_scalar_transform_value_by_value(data: st.DataObject) -> None:
+    source, transform = data.draw(st.sampled_from(ACCEPTED))
+    column = data.draw(st.lists(st.none() | values(source), max_size=12))
+    offset = data.draw(st.integers(0, len(column)))
+    expected = [transform.apply(source, value) for value in column]
+    result = transform.result_type(source)
+    assume(all(_fits(result, value) for value in expected))
+
+    made = transform_array(source, transform, to_arrow_array(source, column).slice(offset))
+
+    assert made.type == to_arrow_type(result)
+    found = from_arrow_array(result, made)
+    assert len(found) == len(column) - offset
+    assert all(same(a, b) for a, b in zip(found, expected[offset:], strict=True))
+
+
+@given(st.lists(st.binary(max_size=40) | st.just(b""), max_size=10))
+@example([b"\x00" * 5, b"\xff" * 7])
+def test_hashes_byte_strings_of_every_length(column: list[bytes]) -> None:
+    binary = PrimitiveType("binary")
+    made = transform_array(binary, Bucket(2**31 - 1), pa.array(column, pa.binary()))
+    assert made.to_pylist() == [Bucket(2**31 - 1).apply(binary, value) for value in column]
+
+
+@pytest.mark.parametrize(
+    ("source", "value"),
+    [(INT, -(2**31)), (LONG, -(2**63)), (DecimalType(3, 0), "-999"), (DecimalType(20, 0), "-" + "9" * 20)],
+)
+def test_refuses_a_truncation_that_leaves_the_type(source: PrimitiveType, value: object) -> None:
+    array = pa.array([value]).cast(to_arrow_type(source))
+    with pytest.raises(Invalid, match="least multiple of 7"):
+        transform_array(source, Truncate(7), array)
+
+
+def test_names_an_unknown_transform() -> None:
+    with pytest.raises(Unsupported, match=r"zigzag\[3\]"):
+        transform_array(STRING, parse_transform("zigzag[3]"), pa.array(["a"]))
+    assert isinstance(parse_transform("zigzag[3]"), UnknownTransform)
+
+
+def test_knows_the_hashes_of_the_specification() -> None:
+    # Appendix B of the specification.
+    assert transform_array(INT, Bucket(2**31 - 1), pa.array([34], pa.int32())).to_pylist() == [2017239379]
+    assert transform_array(STRING, Bucket(2**31 - 1), pa.array(["iceberg"])).to_pylist() == [1210000089]
+    decimal = pa.array(["14.20"]).cast(pa.decimal128(9, 2))
+    hashed = (-500754589) & 0x7FFFFFFF
+    assert transform_array(DecimalType(9, 2), Bucket(2**31 - 1), decimal).to_pylist() == [hashed % (2**31 - 1)]
