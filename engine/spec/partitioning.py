@@ -74,17 +74,22 @@ def _result_type(partition_field: PartitionField, schema: Schema) -> PrimitiveTy
 UNPARTITIONED = PartitionSpec()
 
 
+def field_name(column: str, transform: Transform) -> str:
+    """The usual name of a partition field: ``ts_day``, ``id_bucket``, and the column's own for identity."""
+    suffix = {"identity": "", "truncate": "_trunc", "void": "_null"}.get(transform.name, f"_{transform.name}")
+    return column + suffix
+
+
 def partition_spec(schema: Schema, fields: Iterable[tuple[str, Transform]], *, spec_id: int = 0) -> PartitionSpec:
     """A new table's spec from ``(column, transform)`` pairs, with the usual names (``day`` of ``ts`` is ``ts_day``)."""
     made = []
     for index, (column, transform) in enumerate(fields):
         source = schema.find(column)
-        suffix = {"identity": "", "truncate": "_trunc", "void": "_null"}.get(transform.name, f"_{transform.name}")
         made.append(
             PartitionField(
                 source_ids=(source.field_id,),
                 field_id=FIRST_PARTITION_FIELD_ID + index,
-                name=column.replace(".", "_") + suffix,
+                name=field_name(column, transform),
                 transform=transform,
             )
         )

@@ -21,7 +21,6 @@ from __future__ import annotations
 import struct
 import uuid
 from decimal import Context, Decimal
-from typing import Any
 
 from engine.errors import CorruptTable
 from engine.spec.types import DecimalType, FixedType, PrimitiveType
@@ -85,8 +84,8 @@ def decode_value(type_: PrimitiveType, data: bytes) -> Value:
             promoted = _PROMOTED.get(name)
             if promoted is not None and len(data) == promoted[1]:
                 old = struct.unpack(promoted[0], data)[0]
-                return old * _DATE_UNITS[name] if name in _DATE_UNITS else old  # type: ignore[no-any-return]
-            return struct.unpack(_FORMATS[name], data)[0]  # type: ignore[no-any-return]
+                return old * _DATE_UNITS[name] if name in _DATE_UNITS else old
+            return struct.unpack(_FORMATS[name], data)[0]
         if name == "boolean":
             if len(data) != 1:
                 raise ValueError("a boolean has one byte")
@@ -104,15 +103,3 @@ def decode_value(type_: PrimitiveType, data: bytes) -> Value:
     except (struct.error, ValueError) as error:
         raise CorruptTable(f"not a serialized {type_}: {error}") from error
     return data
-
-
-def compare_key(type_: PrimitiveType, value: Value) -> Any:
-    """A key that orders values as the spec does: UTF-8 and unsigned bytes for text and binary, -0.0 < 0.0 < NaN for
-    floats is not expressed here (NaN is handled by counts), everything else is natural order."""
-    if type_.name == "string":
-        assert isinstance(value, str)
-        return value.encode("utf-8")
-    if type_.name == "uuid":
-        assert isinstance(value, uuid.UUID)
-        return value.bytes
-    return value

@@ -1,0 +1,360 @@
+"""Schema changes (spec: "Schema Evolution"): add, drop, rename, move, promote, by field id, at any depth.
+
+A `SchemaUpdate` collects changes against one base schema and checks each as it is made; `apply()` gives the new schema
+and the highest column id ever assigned. Ids are never used again. Nothing here touches a table: the caller commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from engine.errors import Invalid
+from engine.spec.schema import Schema
+from engine.spec.types import (
+    ListType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+    Type,
+    can_promote,
+    children,
+)
+from engine.spec.values import Value
+
+_TOP = 0
+"""Stands for the schema itself where a parent's field id is asked for; field ids begin at 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    field_id: int
+    where: str  # "first", "before" or "after"
+    sibling_id: int | None
+
+
+@dataclass
+class SchemaUpdate:
+    """Changes against `base`.
+
+    Args:
+        base: The schema that names and ids refer to, as it was before any change of this update.
+        last_column_id: The highest column id that the table ever assigned.
+        format_version: Decides which promotions and defaults are legal.
+    """
+
+    base: Schema
+    last_column_id: int
+    format_version: int = 2
+    _added: dict[int, list[NestedField]] = field(default_factory=dict)
+    _dropped: set[int] = field(default_factory=set)
+    _changed: dict[int, NestedField] = field(default_factory=dict)
+    _moves: list[_Move] = field(default_factory=list)
+    _identifiers: frozenset[int] | None = None
+
+    def add_column(
+        self,
+        name: str,
+        type_: Type,
+        *,
+        parent: str | None = None,
+        required: bool = False,
+        doc: str | None = None,
+        default: Value | None = None,
+    ) -> SchemaUpdate:
+        """Add a column at the end of the schema, or of the struct (or list or map of structs) named `parent`.
+
+        A required column needs `default`, which becomes its initial and write default (v3), because rows that exist
+        have no value for it. Nested ids in `type_` are assigned afresh.
+        """
+        parent_id = _TOP if parent is None else self._struct_id(parent)
+        siblings = [f.name for f in self._siblings(parent_id)]
+        if name in siblings:
+            raise Invalid(f"cannot add column {name!r}: it exists")
+        if default is not None and self.format_version < 3:
+            raise Invalid(f"a default for {name!r} needs format version 3; the table has {self.format_version}")
+        if required and default is None:
+            raise Invalid(f"cannot add required column {name!r} without a default: existing rows have no value for it")
+        field_id = self._next_id()
+        made = NestedField(
+            field_id=field_id,
+            name=name,
+            type=self._renumbered(type_),
+            required=required,
+            doc=doc,
+            initial_default=default,
+            write_default=default,
+        )
+        self._added.setdefault(parent_id, []).append(made)
+        return self
+
+    def drop_column(self, name: str) -> SchemaUpdate:
+        """Drop a column and all that is inside it."""
+        found = self.base.find(name)
+        self._refuse_collection_child(found.field_id, "drop")
+        if found.field_id in self._changed or found.field_id in self._added:
+            raise Invalid(f"cannot drop column {name!r}: this update changes it")
+        if found.field_id in self._identifier_ids():
+            raise Invalid(f"cannot drop column {name!r}: it is an identifier field")
+        self._dropped.add(found.field_id)
+        return self
+
+    def rename_column(self, name: str, new_name: str) -> SchemaUpdate:
+        """Give a column another name; its id and data stay."""
+        if not new_name:
+            raise Invalid(f"cannot rename column {name!r} to an empty name")
+        found = self._current(name)
+        self._refuse_collection_child(found.field_id, "rename")
+        siblings = self._siblings(self.base.parent_of.get(found.field_id, _TOP))
+        if any(f.name == new_name and f.field_id != found.field_id for f in siblings):
+            raise Invalid(f"cannot rename column {name!r} to {new_name!r}: that name exists")
+        return self._change(replace(found, name=new_name))
+
+    def promote_column(self, name: str, type_: PrimitiveType) -> SchemaUpdate:
+        """Widen a column's type as the spec allows; raises Invalid for any other change of type."""
+        found = self._current(name)
+        if not can_promote(found.type, type_, format_version=self.format_version):
+            raise Invalid(f"cannot change column {name!r} from {found.type} to {type_}")
+        return self._change(replace(found, type=type_))
+
+    def make_optional(self, name: str) -> SchemaUpdate:
+        """Let a column be null. A required column is never made of an optional one."""
+        found = self._current(name)
+        if found.field_id in self._identifier_ids():
+            raise Invalid(f"cannot make column {name!r} optional: it is an identifier field")
+        return self._change(replace(found, required=False))
+
+    def document_column(self, name: str, doc: str | None) -> SchemaUpdate:
+        """Set or remove a column's documentation."""
+        return self._change(replace(self._current(name), doc=doc))
+
+    def set_write_default(self, name: str, value: Value | None) -> SchemaUpdate:
+        """Set the default of future rows (v3), in the internal representation of `engine.spec.values`."""
+        if self.format_version < 3:
+            raise Invalid(f"a default for {name!r} needs format version 3; the table has {self.format_version}")
+        return self._change(replace(self._current(name), write_default=value))
+
+    def set_identifier_fields(self, *names: str) -> SchemaUpdate:
+        """Set the columns that identify a row: required, not floating point, not inside a list or map."""
+        ids = set()
+        for name in names:
+            found = self._current(name)
+            type_ = self.base.row_primitive(found.field_id)
+            ancestors_required = all(self.base.by_id[i].required for i in self._path(found.field_id))
+            if not ancestors_required or type_.name in ("float", "double"):
+                raise Invalid(f"{name!r} cannot be an identifier field: it must be required and not floating point")
+            ids.add(found.field_id)
+        self._identifiers = frozenset(ids)
+        return self
+
+    def move_first(self, name: str) -> SchemaUpdate:
+        """Move a column to the front of its struct."""
+        return self._move(name, "first", None)
+
+    def move_before(self, name: str, sibling: str) -> SchemaUpdate:
+        """Move a column in front of another one of the same struct."""
+        return self._move(name, "before", sibling)
+
+    def move_after(self, name: str, sibling: str) -> SchemaUpdate:
+        """Move a column behind another one of the same struct."""
+        return self._move(name, "after", sibling)
+
+    def union_by_name(self, incoming: Schema) -> SchemaUpdate:
+        """Add the columns that only `incoming` has, promote those it has wider, make optional what it has optional.
+
+        Columns are matched by name at every depth. A column that is only in the base stays, and becomes optional when
+        required, since incoming rows lack it.
+        """
+        self._union(_TOP, self.base.fields, incoming.fields, "")
+        return self
+
+    def apply(self) -> tuple[Schema, int]:
+        """The new schema (with the base's schema id; the table assigns the next) and the new last column id."""
+        fields = self._rebuilt(_TOP, self.base.fields)
+        if not fields:
+            raise Invalid("a schema needs at least one column")
+        schema = Schema(fields, self.base.schema_id, self._identifier_ids())
+        return schema, self.last_column_id
+
+    # ---- parts -------------------------------------------------------------------------------------------------------
+
+    def _union(self, parent_id: int, ours: tuple[NestedField, ...], theirs: tuple[NestedField, ...], at: str) -> None:
+        known = {f.name: f for f in ours}
+        for other in theirs:
+            mine = known.get(other.name)
+            full_name = f"{at}{other.name}"
+            if mine is None:
+                made = replace(
+                    other,
+                    field_id=self._next_id(),
+                    type=self._renumbered(other.type),
+                    required=False,
+                    initial_default=None,
+                    write_default=None,
+                )
+                self._added.setdefault(parent_id, []).append(made)
+                continue
+            if mine.required and not other.required:
+                self.make_optional(full_name)
+            self._union_type(mine, other, full_name)
+        names = {f.name for f in theirs}
+        for mine in ours:
+            if mine.required and mine.name not in names and parent_id not in self._collections():
+                self.make_optional(f"{at}{mine.name}")
+
+    def _union_type(self, mine: NestedField, other: NestedField, full_name: str) -> None:
+        inner, outer = children(mine.type), children(other.type)
+        if inner or outer:
+            if type(mine.type) is not type(other.type):
+                raise Invalid(f"cannot change column {full_name!r} from {mine.type} to {other.type}")
+            self._union(mine.field_id, inner, outer, f"{full_name}.")
+        elif not can_promote(other.type, mine.type, format_version=self.format_version):
+            assert isinstance(other.type, PrimitiveType)
+            self.promote_column(full_name, other.type)
+
+    def _collections(self) -> set[int]:
+        return {i for i, f in self.base.by_id.items() if isinstance(f.type, ListType | MapType)}
+
+    def _identifier_ids(self) -> frozenset[int]:
+        return self.base.identifier_field_ids if self._identifiers is None else self._identifiers
+
+    def _next_id(self) -> int:
+        self.last_column_id += 1
+        return self.last_column_id
+
+    def _renumbered(self, type_: Type) -> Type:
+        """The same type with fresh ids for all that is nested in it."""
+        match type_:
+            case StructType(fields):
+                numbered = [replace(f, field_id=self._next_id()) for f in fields]
+                return StructType(tuple(replace(f, type=self._renumbered(f.type)) for f in numbered))
+            case ListType(element):
+                element = replace(element, field_id=self._next_id())
+                return ListType(replace(element, type=self._renumbered(element.type)))
+            case MapType(key, value):
+                key = replace(key, field_id=self._next_id())
+                value = replace(value, field_id=self._next_id())
+                return MapType(
+                    replace(key, type=self._renumbered(key.type)), replace(value, type=self._renumbered(value.type))
+                )
+            case _:
+                return type_
+
+    def _current(self, name: str) -> NestedField:
+        found = self.base.find(name)
+        if any(i in self._dropped for i in self._path(found.field_id)):
+            raise Invalid(f"cannot change column {name!r}: this update drops it")
+        return self._changed.get(found.field_id, found)
+
+    def _path(self, field_id: int) -> list[int]:
+        path = [field_id]
+        while (parent := self.base.parent_of.get(path[-1])) is not None:
+            path.append(parent)
+        return path
+
+    def _change(self, changed: NestedField) -> SchemaUpdate:
+        self._changed[changed.field_id] = changed
+        return self
+
+    def _refuse_collection_child(self, field_id: int, verb: str) -> None:
+        parent = self.base.parent_of.get(field_id)
+        if parent is not None and not isinstance(self.base.by_id[parent].type, StructType):
+            raise Invalid(f"cannot {verb} {self.base.name_of[field_id]!r}: it is part of a list or map type")
+
+    def _struct_id(self, name: str) -> int:
+        """The id of the struct to add to: of the named column, or of its list element or map value."""
+        found = self.base.find(name)
+        match found.type:
+            case ListType(element):
+                found = element
+            case MapType(_, value):
+                found = value
+        if not isinstance(found.type, StructType):
+            raise Invalid(f"cannot add a column to {name!r}: it is not a struct, nor a list or map of structs")
+        if any(i in self._dropped for i in self._path(found.field_id)):
+            raise Invalid(f"cannot add a column to {name!r}: this update drops it")
+        return found.field_id
+
+    def _siblings(self, parent_id: int) -> list[NestedField]:
+        base = self.base.fields if parent_id == _TOP else children(self.base.by_id[parent_id].type)
+        kept = [self._changed.get(f.field_id, f) for f in base if f.field_id not in self._dropped]
+        return kept + self._added.get(parent_id, [])
+
+    def _move(self, name: str, where: str, sibling: str | None) -> SchemaUpdate:
+        parent_id, moved = self._locate(name)
+        sibling_id = None
+        if sibling is not None:
+            sibling_parent, sibling_id = self._locate(sibling)
+            if sibling_parent != parent_id:
+                raise Invalid(f"cannot move {name!r} {where} {sibling!r}: they are in different structs")
+            if sibling_id == moved:
+                raise Invalid(f"cannot move {name!r} {where} itself")
+        self._moves.append(_Move(moved, where, sibling_id))
+        return self
+
+    def _locate(self, name: str) -> tuple[int, int]:
+        """Parent id and field id of a column of the base or one that this update added."""
+        for parent_id, added in self._added.items():
+            prefix = "" if parent_id == _TOP else f"{self.base.name_of[parent_id]}."
+            for made in added:
+                if prefix + made.name == name:
+                    return parent_id, made.field_id
+        found = self._current(name)
+        self._refuse_collection_child(found.field_id, "move")
+        return self.base.parent_of.get(found.field_id, _TOP), found.field_id
+
+    def _rebuilt(self, parent_id: int, fields: tuple[NestedField, ...]) -> tuple[NestedField, ...]:
+        made = []
+        for old in fields:
+            if old.field_id in self._dropped:
+                continue
+            new = self._changed.get(old.field_id, old)
+            inner = children(old.type)
+            if inner:
+                rebuilt = self._rebuilt(old.field_id, inner)
+                if not rebuilt:
+                    raise Invalid(f"cannot drop every column of struct {self.base.name_of[old.field_id]!r}")
+                new = replace(new, type=_with_inner(old.type, rebuilt))
+            made.append(new)
+        made += self._added.get(parent_id, [])
+        return tuple(self._moved(made))
+
+    def _moved(self, fields: list[NestedField]) -> list[NestedField]:
+        for move in self._moves:
+            moved = next((f for f in fields if f.field_id == move.field_id), None)
+            if moved is None:
+                continue
+            fields.remove(moved)
+            if move.where == "first":
+                fields.insert(0, moved)
+            else:
+                at = next(i for i, f in enumerate(fields) if f.field_id == move.sibling_id)
+                fields.insert(at + (move.where == "after"), moved)
+        return fields
+
+
+def _with_inner(type_: Type, inner: tuple[NestedField, ...]) -> Type:
+    match type_:
+        case StructType():
+            return StructType(inner)
+        case ListType():
+            return ListType(inner[0])
+        case MapType():
+            return MapType(inner[0], inner[1])
+    raise AssertionError("a primitive has no children")
+
+
+def assign_fresh_ids(schema: Schema, *, first_id: int = 1) -> tuple[Schema, Mapping[int, int]]:
+    """The schema numbered from `first_id` as a new table numbers it: level by level, siblings before their children.
+
+    Returns:
+        The schema, and old id -> new id for translating specs and sort orders that refer to the old ids.
+    """
+    update = SchemaUpdate(schema, first_id - 1)
+    fields = update._renumbered(StructType(schema.fields))  # noqa: SLF001  same module
+    assert isinstance(fields, StructType)
+    fresh = Schema(fields.fields, schema.schema_id)
+    mapping = {old.field_id: new.field_id for old, new in zip(schema.walk(), fresh.walk(), strict=True)}
+    identifiers = frozenset(mapping[i] for i in schema.identifier_field_ids)
+    return replace(fresh, identifier_field_ids=identifiers), mapping

@@ -1,0 +1,68 @@
+"""Partition spec changes: ids reused for known fields, void fields in v1."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.errors import Invalid
+from engine.spec.partition_evolution import PartitionSpecUpdate
+from engine.spec.partitioning import UNPARTITIONED, partition_spec
+from engine.spec.schema import Schema
+from engine.spec.transforms import Bucket, Day, Identity, Month, Void
+from engine.spec.types import LONG, TIMESTAMP, NestedField, list_type
+
+SCHEMA = Schema(
+    (
+        NestedField(field_id=1, name="id", type=LONG),
+        NestedField(field_id=2, name="ts", type=TIMESTAMP),
+        NestedField(field_id=3, name="many", type=list_type(4, LONG)),
+    )
+)
+BY_MONTH = partition_spec(SCHEMA, [("ts", Month())])
+
+
+def update(base=BY_MONTH, history=(BY_MONTH,), version=2):
+    return PartitionSpecUpdate(SCHEMA, base, history, 1000, version)
+
+
+def test_month_to_day_keeps_neither_field_nor_id():
+    spec, last = update().drop_field("ts_month").add_field("ts", Day()).apply()
+    assert [(f.name, f.field_id, str(f.transform)) for f in spec.fields] == [("ts_day", 1001, "day")]
+    assert (spec.spec_id, last) == (1, 1001)
+
+
+def test_version_1_leaves_a_void_field_in_place():
+    spec, _ = update(version=1).drop_field("ts_month").add_field("id", Bucket(4)).apply()
+    assert [(f.field_id, f.transform) for f in spec.fields] == [(1000, Void()), (1001, Bucket(4))]
+
+
+def test_a_field_of_an_earlier_spec_gets_its_id_again():
+    daily, last = update().drop_field("ts_month").add_field("ts", Day()).apply()
+    back = PartitionSpecUpdate(SCHEMA, daily, (BY_MONTH, daily), last)
+    spec, last_after = back.drop_field("ts_day").add_field("ts", Month()).apply()
+    assert spec == BY_MONTH
+    assert last_after == last
+
+
+def test_dropping_all_fields_gives_an_unpartitioned_spec_with_its_own_id():
+    spec, _ = update().drop_field("ts_month").apply()
+    assert spec.is_unpartitioned
+    assert spec.spec_id == 1
+    again, _ = update(spec, (BY_MONTH, spec, UNPARTITIONED)).add_field("ts", Month()).apply()
+    assert again == BY_MONTH
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda u: u.add_field("ts", Month()), "already"),
+        (lambda u: u.add_field("nope", Identity()), "no column"),
+        (lambda u: u.add_field("id", Day()).apply(), "cannot partition"),
+        (lambda u: u.add_field("many.element", Identity()).apply(), "list or map"),
+        (lambda u: u.drop_field("ts_day"), "there are: ts_month"),
+        (lambda u: u.drop_field("ts_month").drop_field("ts_month"), "no partition field"),
+    ],
+)
+def test_illegal_changes_are_refused(change, reason):
+    with pytest.raises(Invalid, match=reason):
+        change(update())

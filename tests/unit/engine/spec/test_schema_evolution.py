@@ -1,0 +1,192 @@
+"""Schema changes: legality, ids and order."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.errors import Invalid
+from engine.spec.schema import Schema
+from engine.spec.schema_evolution import SchemaUpdate, assign_fresh_ids
+from engine.spec.types import (
+    DATE,
+    DOUBLE,
+    INT,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    DecimalType,
+    NestedField,
+    StructType,
+    children,
+    list_type,
+    map_type,
+)
+
+
+def column(field_id: int, name: str, type_=LONG, *, required: bool = False) -> NestedField:
+    return NestedField(field_id=field_id, name=name, type=type_, required=required)
+
+
+POINT = StructType((column(5, "x", DOUBLE), column(6, "y", DOUBLE)))
+BASE = Schema(
+    (
+        column(1, "id", INT, required=True),
+        column(2, "name", STRING),
+        column(3, "points", list_type(4, POINT)),
+        column(7, "tags", map_type(8, STRING, 9, INT)),
+        column(10, "price", DecimalType(7, 2)),
+    ),
+    identifier_field_ids=frozenset({1}),
+)
+
+
+def update(format_version: int = 2) -> SchemaUpdate:
+    return SchemaUpdate(BASE, 10, format_version)
+
+
+def names(schema: Schema) -> list[str]:
+    return [f.name for f in schema.fields]
+
+
+def test_added_columns_get_fresh_ids_at_every_depth():
+    schema, last = (
+        update()
+        .add_column("extra", StructType((column(1, "a"), column(2, "b", list_type(3, LONG)))))
+        .add_column("z", DOUBLE, parent="points")
+        .apply()
+    )
+    assert last == 15
+    assert schema.id_of["extra"] == 11
+    assert [schema.id_of[n] for n in ("extra.a", "extra.b", "extra.b.element")] == [12, 13, 14]
+    assert schema.id_of["points.element.z"] == 15
+    assert schema.name_of[5] == "points.element.x"
+
+
+def test_a_dropped_and_added_name_is_another_column():
+    schema, last = update().drop_column("name").add_column("name", STRING).apply()
+    assert schema.id_of["name"] == 11 == last
+    assert 2 not in schema.by_id
+
+
+def test_rename_keeps_id_and_position():
+    schema, _ = update().rename_column("name", "label").rename_column("points.element.x", "longitude").apply()
+    assert names(schema) == ["id", "label", "points", "tags", "price"]
+    assert schema.id_of["label"] == 2
+    assert schema.id_of["points.element.longitude"] == 5
+
+
+def test_moves_apply_in_order_and_reach_new_columns():
+    schema, _ = update().add_column("new", LONG).move_first("price").move_after("new", "id").apply()
+    assert names(schema) == ["price", "id", "new", "name", "points", "tags"]
+    nested, _ = update().move_before("points.element.y", "points.element.x").apply()
+    assert nested.name_of[6] == "points.element.y"
+    assert [f.field_id for f in children(nested.by_id[4].type)] == [6, 5]
+
+
+@pytest.mark.parametrize(
+    ("name", "new", "version", "legal"),
+    [
+        ("id", LONG, 2, True),
+        ("id", DOUBLE, 2, False),
+        ("id", STRING, 3, False),
+        ("price", DecimalType(9, 2), 1, True),
+        ("price", DecimalType(9, 3), 2, False),
+        ("price", DecimalType(6, 2), 2, False),
+    ],
+)
+def test_promotions(name, new, version, legal):
+    if legal:
+        schema, _ = update(version).promote_column(name, new).apply()
+        assert schema.find(name).type == new
+    else:
+        with pytest.raises(Invalid, match="cannot change column"):
+            update(version).promote_column(name, new)
+
+
+def test_date_becomes_timestamp_only_in_version_3():
+    base = Schema((column(1, "d", DATE),))
+    assert SchemaUpdate(base, 1, 3).promote_column("d", TIMESTAMP).apply()[0].find("d").type == TIMESTAMP
+    with pytest.raises(Invalid):
+        SchemaUpdate(base, 1, 2).promote_column("d", TIMESTAMP)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda u: u.add_column("name", LONG), "exists"),
+        (lambda u: u.add_column("q", LONG, required=True), "without a default"),
+        (lambda u: u.add_column("q", LONG, default=3), "format version 3"),
+        (lambda u: u.add_column("q", LONG, parent="name"), "not a struct"),
+        (lambda u: u.drop_column("id"), "identifier"),
+        (lambda u: u.drop_column("points.element"), "list or map"),
+        (lambda u: u.drop_column("nope"), "no column"),
+        (lambda u: u.make_optional("id"), "identifier"),
+        (lambda u: u.rename_column("name", "id"), "exists"),
+        (lambda u: u.move_after("name", "points.element.x"), "different structs"),
+        (lambda u: u.drop_column("name").rename_column("name", "x"), "drops it"),
+        (lambda u: u.drop_column("points.element.x").drop_column("points.element.y").apply(), "every column"),
+        (lambda u: u.set_identifier_fields("name"), "identifier"),
+    ],
+)
+def test_illegal_changes_are_refused_with_the_reason(change, reason):
+    with pytest.raises(Invalid, match=reason):
+        change(update())
+
+
+def test_union_adds_promotes_and_relaxes():
+    incoming = Schema(
+        (
+            column(1, "name", STRING),
+            column(2, "id", LONG),
+            column(3, "points", list_type(4, StructType((column(5, "y", DOUBLE), column(6, "z", DOUBLE))))),
+            column(7, "when", DATE),
+        )
+    )
+    base = Schema(BASE.fields)
+    schema, last = SchemaUpdate(base, 10).union_by_name(incoming).apply()
+    assert names(schema) == [*names(BASE), "when"]
+    assert schema.find("id").type == LONG
+    assert not schema.find("id").required
+    assert schema.id_of["points.element.z"] == 11
+    assert schema.id_of["when"] == 12 == last
+
+
+def test_union_keeps_the_wider_type_of_the_table():
+    base = Schema((column(1, "n", LONG),))
+    assert SchemaUpdate(base, 1).union_by_name(Schema((column(9, "n", INT),))).apply() == (base, 1)
+
+
+def test_fresh_ids_number_siblings_before_children():
+    fresh, mapping = assign_fresh_ids(BASE)
+    assert [f.field_id for f in fresh.fields] == [1, 2, 3, 4, 5]
+    assert fresh.id_of["points.element"] == 6
+    assert mapping[10] == 5
+    assert fresh.identifier_field_ids == {1}
+
+
+@given(st.data())
+def test_ids_are_stable_and_never_reused(data):
+    """Whatever is added, dropped, renamed and moved: a surviving column keeps its id and no dropped id comes back."""
+    schema, last, dropped = Schema((column(1, "c1"),)), 1, set()
+    alive = {1}
+    for _ in range(data.draw(st.integers(1, 8))):
+        change = SchemaUpdate(schema, last)
+        verb = data.draw(st.sampled_from(["add", "drop", "rename", "first"]))
+        target = data.draw(st.sampled_from(sorted(schema.id_of)))
+        if verb == "add":
+            change.add_column(f"n{last}", LONG)
+        elif verb == "drop" and len(alive) > 1:
+            change.drop_column(target)
+            dropped.add(schema.id_of[target])
+            alive.discard(schema.id_of[target])
+        elif verb == "rename":
+            change.rename_column(target, f"r{last}_{len(dropped)}_{schema.id_of[target]}")
+        else:
+            change.move_first(target)
+        before = last
+        schema, last = change.apply()
+        alive |= set(range(before + 1, last + 1))
+        assert set(schema.by_id) == alive
+        assert not alive & dropped
