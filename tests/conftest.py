@@ -1,0 +1,63 @@
+"""What tests share: Hypothesis profiles, the one Spark session, and the marks that come from where a test lies."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TESTS = Path(__file__).parent
+SPARK_TIMEOUT_SECONDS = 300
+
+# Time says nothing on a shared machine: no deadlines, and no complaint that data took long to make.
+settings.register_profile("dev", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, print_blob=True)
+settings.register_profile(
+    "soak", settings.get_profile("dev"), max_examples=int(os.environ.get("ICEBENCH_SOAK", "5000")), print_blob=True
+)
+settings.load_profile("soak" if "ICEBENCH_SOAK" in os.environ else "ci" if "CI" in os.environ else "dev")
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks tests by their folder, and keeps all that use Spark in one worker: a session costs ten seconds and 2 GB."""
+    for item in items:
+        folder = item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
+        if folder in {"spark", "interop"}:
+            item.add_marker(folder)
+        if folder == "spark" or "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("spark")
+        if item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+            if not item.get_closest_marker("timeout"):
+                item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_SECONDS))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
+    """The session that all tests of a worker share.
+
+    It has Iceberg's Java runtime, with a catalog `iceberg_java` of type hadoop over a directory of its own.
+    """
+    # local import: pyspark takes half a second, and most runs of a few tests need none
+    from bench.java_home import use_java_home
+    from bench.spark_session import SparkSettings, spark_session
+
+    use_java_home()
+    home = tmp_path_factory.mktemp("spark")
+    session = spark_session(
+        SparkSettings(
+            master="local[2]",
+            driver_memory="2g",
+            shuffle_partitions=2,
+            iceberg_warehouse=str(home / "iceberg"),
+            extra=(("spark.sql.warehouse.dir", (home / "warehouse").as_uri()),),
+        )
+    )
+    yield session
+    session.stop()
