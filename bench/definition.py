@@ -1,0 +1,120 @@
+"""Typed getters over a parsed TOML table, whose errors start with the path of what is wrong.
+
+A definition is parsed, not validated: a getter takes a key out, gives a typed value, and remembers that the key is
+known; `done` then refuses what nobody asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from bench.errors import ConfigError
+
+T = TypeVar("T")
+
+_MISSING: Any = object()
+
+
+class Definition:
+    """One table of a definition; `path` is its place, empty for the root."""
+
+    def __init__(self, values: Mapping[str, Any], path: str = "") -> None:
+        self._values = values
+        self._known: set[str] = set()
+        self.path = path
+
+    def at(self, key: str) -> str:
+        """The path of a key of this table."""
+        return f"{self.path}.{key}" if self.path else key
+
+    def text(self, key: str, default: str = _MISSING, *, known: Collection[str] | None = None) -> str:
+        """A string; one of `known` when given."""
+        value = self._get(key, str, "a string", default)
+        if known is not None:
+            one_of(value, known, key.rstrip("s"), self.at(key))
+        elif not value.strip():
+            raise ConfigError("must not be empty", path=self.at(key))
+        return value
+
+    def whole(self, key: str, default: int = _MISSING, *, least: int) -> int:
+        """An integer of at least `least`."""
+        value = self._get(key, int, "a whole number", default)
+        if value < least:
+            raise ConfigError(f"{value} is below {least}", path=self.at(key))
+        return value
+
+    def number(self, key: str, default: float = _MISSING, *, least: float, above: bool = False) -> float:
+        """A finite number of at least `least`, or above it."""
+        value = float(self._get(key, (int, float), "a number", default))
+        if not (value > least if above else value >= least) or value == float("inf"):
+            raise ConfigError(f"{value:g} is not {'above' if above else 'at least'} {least:g}", path=self.at(key))
+        return value
+
+    def flag(self, key: str, *, default: bool = _MISSING) -> bool:
+        """A boolean."""
+        return self._get(key, bool, "true or false", default)
+
+    def items(self, key: str, default: list[Any] = _MISSING) -> Iterator[tuple[str, Any]]:
+        """The entries of a list with the path of each."""
+        for index, value in enumerate(self._get(key, list, "a list", default)):
+            yield f"{self.at(key)}[{index}]", value
+
+    def names(self, key: str, default: list[str] = _MISSING, *, known: Collection[str], what: str) -> tuple[str, ...]:
+        """A list of distinct names out of `known`; `what` is what each one is."""
+        seen: list[str] = []
+        for path, value in self.items(key, default):
+            name = typed(value, str, "a string", path)
+            one_of(name, known, what, path)
+            if name in seen:
+                raise ConfigError(f"{what} {name!r} is listed twice", path=path)
+            seen.append(name)
+        if not seen:
+            raise ConfigError(f"must name at least one {what}", path=self.at(key))
+        return tuple(seen)
+
+    def table(self, key: str) -> Definition:
+        """A table in this one; empty when absent."""
+        return Definition(self._get(key, dict, "a table", {}), self.at(key))
+
+    def texts(self, key: str) -> dict[str, str]:
+        """A table of strings; empty when absent."""
+        values = self._get(key, dict, "a table", {})
+        return {k: typed(v, str, "a string", f"{self.at(key)}.{k}") for k, v in values.items()}
+
+    def done(self) -> None:
+        """Refuse keys that were not asked for."""
+        for key in self._values:
+            one_of(key, self._known, "key", self.path or "definition")
+
+    def _get(self, key: str, kinds: type[T] | tuple[type[T], ...], wanted: str, default: T) -> T:
+        self._known.add(key)
+        value = self._values.get(key, default)
+        if value is _MISSING:
+            raise ConfigError(f"missing key {key!r}", path=self.path or "definition")
+        return typed(value, kinds, wanted, self.at(key))
+
+
+def typed(value: object, kinds: type[T] | tuple[type[T], ...], wanted: str, path: str) -> T:
+    """The value when it has the type; a boolean is no number.
+
+    Raises:
+        ConfigError: It has another type.
+    """
+    if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
+        raise ConfigError(f"must be {wanted}, not {value!r}", path=path)
+    return value
+
+
+def one_of(name: str, known: Collection[str], what: str, path: str) -> None:
+    """Refuse a name that is not known.
+
+    Raises:
+        ConfigError: The message lists the known names, and the nearest.
+    """
+    if name in known:
+        return
+    near = get_close_matches(name, known, n=1)
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    raise ConfigError(f"unknown {what} {name!r}{hint}; known: {', '.join(sorted(known))}", path=path)

@@ -1,0 +1,1 @@
+"""The engines under test, behind one Protocol."""

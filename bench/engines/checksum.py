@@ -1,0 +1,197 @@
+"""A checksum of rows that every engine can be held to: exact, and the same in whatever order and batches rows come.
+
+Per column it keeps the nulls and the exact sum of the values as integers (unscaled decimals, days, microseconds; the
+bits of floats; the CRC-32 of text and bytes), so that a difference can be told in words. Over whole rows it keeps the
+sum, modulo 2**64, of a mix of the row's values, so that values in the wrong row are found too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+_LOW = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+_NULL = np.uint64(0x9E3779B97F4A7C15)
+_QUIET_NAN = np.uint64(0x7FF8000000000000)
+
+
+@dataclass(frozen=True)
+class ColumnSum:
+    """The nulls of a column and the sum of its other values, as `checksum_of` turns them into integers."""
+
+    nulls: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Checksum:
+    """Of rows of named columns. Equal when, and as good as only when, the rows are the same."""
+
+    rows: int
+    row_mix: int
+    columns: Mapping[str, ColumnSum] = field(default_factory=dict)
+
+    def __add__(self, other: Checksum) -> Checksum:
+        """Of both lots of rows together; the columns must be the same."""
+        if list(self.columns) != list(other.columns):
+            raise ValueError(f"checksums of {list(self.columns)} and {list(other.columns)} do not add")
+        return Checksum(
+            self.rows + other.rows,
+            (self.row_mix + other.row_mix) % 2**64,
+            {
+                name: ColumnSum(own.nulls + other.columns[name].nulls, own.total + other.columns[name].total)
+                for name, own in self.columns.items()
+            },
+        )
+
+    @property
+    def text(self) -> str:
+        """Twenty hexadecimal digits over everything, for a record."""
+        return hashlib.sha256(self.encode().encode()).hexdigest()[:20]
+
+    def encode(self) -> str:
+        """JSON that `decode_checksum` reads."""
+        columns = [[name, c.nulls, str(c.total)] for name, c in self.columns.items()]
+        return json.dumps([self.rows, str(self.row_mix), columns])
+
+    def difference(self, other: Checksum) -> str | None:
+        """What differs, in words; None when nothing does."""
+        if self.rows != other.rows:
+            return f"{self.rows} rows against {other.rows}"
+        if list(self.columns) != list(other.columns):
+            return f"columns {list(self.columns)} against {list(other.columns)}"
+        for name, own in self.columns.items():
+            its = other.columns[name]
+            if own.nulls != its.nulls:
+                return f"column {name}: {own.nulls} nulls against {its.nulls}"
+            if own.total != its.total:
+                return f"column {name}: sum {own.total} against {its.total}"
+        return None if self.row_mix == other.row_mix else "the same values in other rows"
+
+
+def decode_checksum(text: str) -> Checksum:
+    """The checksum that `Checksum.encode` gave."""
+    rows, row_mix, columns = json.loads(text)
+    return Checksum(rows, int(row_mix), {name: ColumnSum(nulls, int(total)) for name, nulls, total in columns})
+
+
+def empty_checksum(columns: Sequence[str]) -> Checksum:
+    """Of no rows."""
+    return Checksum(0, 0, {name: ColumnSum(0, 0) for name in columns})
+
+
+def checksum_of(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Checksum:
+    """The checksum of these columns of all batches.
+
+    Integers of any width, 32- and 64-bit floats, decimals of any width, and the variants of text and of binary count as
+    the same type, because engines differ in which they deliver. NaNs are all one value; 0.0 and -0.0 are two.
+
+    Raises:
+        TypeError: A column of a nested type, or another that has no exact sum here.
+        KeyError: A batch lacks a column.
+    """
+    total = empty_checksum(columns)
+    for batch in batches:
+        if batch.num_rows:
+            total = total + _of_batch(batch, columns)
+    return total
+
+
+def _of_batch(batch: pa.RecordBatch, columns: Sequence[str]) -> Checksum:
+    mix = np.full(batch.num_rows, 1, dtype=np.uint64)
+    sums: dict[str, ColumnSum] = {}
+    for name in columns:
+        array = batch.column(name)
+        words = _words(array, name)
+        valid = None if array.null_count == 0 else np.asarray(array.is_valid())
+        if valid is not None:
+            words = [np.where(valid, word, np.uint64(0)) for word in words]
+        sums[name] = ColumnSum(array.null_count, _exact_sum(words))
+        for word in words:
+            mixed = word if valid is None else np.where(valid, word, _NULL)
+            mix = _mixed(mix * np.uint64(31) + mixed)
+    return Checksum(batch.num_rows, int(mix.sum(dtype=np.uint64)), sums)
+
+
+def _words(array: pa.Array, name: str) -> list[np.ndarray]:
+    """The values as little-endian 64-bit words of two's complement, lowest first; what stands for null is undefined."""
+    kind = array.type
+    if isinstance(kind, pa.DictionaryType):
+        return _words(array.dictionary_decode(), name)
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
+        return [_int64(array.cast(pa.int64()))]
+    if pa.types.is_date32(kind):
+        return [_int64(array.cast(pa.int32()).cast(pa.int64()))]
+    if pa.types.is_time(kind) or pa.types.is_timestamp(kind):
+        return [_int64(_micros(array))]
+    if pa.types.is_floating(kind):
+        bits = np.asarray(array.cast(pa.float64()).fill_null(0.0)).view(np.uint64)
+        return [np.where(np.isnan(bits.view(np.float64)), _QUIET_NAN, bits)]
+    if pa.types.is_decimal(kind):
+        return _decimal_words(array)
+    if _is_bytes(kind):
+        return [_crc32(array)]
+    raise TypeError(f"column {name} of type {kind} has no checksum")
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    checks = (
+        pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_binary,
+        pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary,
+    )  # fmt: skip
+    return any(check(kind) for check in checks)
+
+
+def _int64(array: pa.Array) -> np.ndarray:
+    return np.asarray(array.fill_null(0)).view(np.uint64)
+
+
+def _micros(array: pa.Array) -> pa.Array:
+    """Microseconds as int64; nanoseconds stay what they are, as microseconds could not hold them."""
+    kind = array.type
+    if pa.types.is_time32(kind):
+        array = array.cast(pa.time64("us"))
+    elif pa.types.is_timestamp(kind) and kind.unit != "ns":
+        array = array.cast(pa.timestamp("us", tz=kind.tz))
+    return array.cast(pa.int64())
+
+
+def _decimal_words(array: pa.Array) -> list[np.ndarray]:
+    kind = array.type
+    wide = array if pa.types.is_decimal128(kind) else array.cast(pa.decimal128(kind.precision, kind.scale))
+    data = wide.buffers()[1]
+    pairs = np.frombuffer(data, dtype=np.uint64, count=2 * len(wide), offset=16 * wide.offset).reshape(-1, 2)
+    return [pairs[:, 0], pairs[:, 1]]
+
+
+def _crc32(array: pa.Array) -> np.ndarray:
+    encoded = array.cast(pa.large_binary()).dictionary_encode()
+    codes = np.array([zlib.crc32(value) for value in encoded.dictionary.to_pylist()] or [0], dtype=np.uint64)
+    return codes[np.asarray(encoded.indices.fill_null(0))]
+
+
+def _exact_sum(words: Sequence[np.ndarray]) -> int:
+    """The sum of multi-word two's complement integers, exact for up to 2**31 rows."""
+    total = 0
+    for place, word in enumerate(words):
+        low = int((word & _LOW).sum(dtype=np.uint64))
+        if place == len(words) - 1:
+            high = int((word.view(np.int64) >> 32).sum(dtype=np.int64))
+        else:
+            high = int((word >> _HALF).sum(dtype=np.uint64))
+        total += (low + (high << 32)) << (64 * place)
+    return total
+
+
+def _mixed(values: np.ndarray) -> np.ndarray:
+    """The finalizer of splitmix64: every bit of the input reaches every bit of the output."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))

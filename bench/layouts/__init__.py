@@ -1,0 +1,1 @@
+"""Layouts: the same rows arranged on disk in different ways."""

@@ -1,0 +1,1 @@
+"""Measuring: datasets, interleaved timing, the four measurements, and their records."""

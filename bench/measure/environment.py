@@ -1,0 +1,97 @@
+"""The fingerprint of the machine and software that a run was measured on.
+
+Two runs are comparable by the clock only when their fingerprints agree in `hardware` and `software`; counters do not
+care. The id covers everything in the fingerprint, so that one file can never mix two of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import cpuinfo
+import psutil
+
+PACKAGES = (
+    "duckdb", "duckdb-extension-iceberg", "deflate", "numba", "numpy", "polars", "polars-iceberg", "pyarrow",
+    "pyiceberg", "pyroaring", "pyspark", "scipy", "zstandard",
+)  # fmt: skip
+"""Distributions whose version may move a figure."""
+
+Command = Callable[[Sequence[str]], str | None]
+"""Runs a command and gives what it printed (stdout and stderr), or None when it cannot run or fails."""
+
+
+def run_command(arguments: Sequence[str]) -> str | None:
+    """The real `Command`."""
+    try:
+        done = subprocess.run(arguments, check=True, capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout + done.stderr
+
+
+def fingerprint(
+    engines: Mapping[str, str], *, spark: Mapping[str, str] | None, checkout: Path, command: Command = run_command
+) -> dict[str, Any]:
+    """The environment as JSON values, with its ``"id"``.
+
+    Args:
+        engines: Name -> version of every engine of the run.
+        spark: Configuration that a Spark session runs with (master, driver memory, ...); None without Spark.
+        checkout: The directory whose git revision is the harness's and engine's own.
+        command: Runs git and java.
+    """
+    values: dict[str, Any] = {
+        "hardware": _hardware(),
+        "software": {
+            "os": platform.platform(),
+            "python": platform.python_version(),
+            "java": _java_version(command),
+            "packages": {name: version for name in PACKAGES if (version := _package_version(name)) is not None},
+            "spark": None if spark is None else dict(sorted(spark.items())),
+        },
+        "engines": dict(sorted(engines.items())),
+        "git": _git(checkout, command),
+    }
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"))
+    return {"id": hashlib.sha256(text.encode()).hexdigest()[:16], **values}
+
+
+def _hardware() -> dict[str, Any]:
+    return {
+        "cpu": cpuinfo.get_cpu_info().get("brand_raw", platform.processor() or "unknown"),
+        "architecture": platform.machine(),
+        # What this process may use, which in a container is less than what the machine has.
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "memory_bytes": psutil.virtual_memory().total,
+    }
+
+
+def _package_version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _java_version(command: Command) -> str | None:
+    home = os.environ.get("JAVA_HOME")
+    text = command([str(Path(home, "bin", "java")) if home else "java", "-version"])
+    return text.splitlines()[0].strip() if text else None
+
+
+def _git(checkout: Path, command: Command) -> dict[str, Any]:
+    revision = command(["git", "-C", str(checkout), "rev-parse", "HEAD"])
+    changed = command(["git", "-C", str(checkout), "status", "--porcelain", "--untracked-files=no"])
+    return {
+        "revision": revision.strip() if revision else None,
+        "dirty": None if changed is None else bool(changed.strip()),
+    }

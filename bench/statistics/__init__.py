@@ -1,0 +1,1 @@
+"""Pure statistics of measured samples: no clock, no files, no engine."""
