@@ -62,7 +62,7 @@ def value_from_json(type_: Type, raw: JsonValue) -> DefaultValue:
 
 def _expect(raw: JsonValue, expected: type | tuple[type, ...], type_: Type) -> DefaultValue:
     if not isinstance(raw, expected) or (isinstance(raw, bool) and expected is not bool):
-        raise ValueError(f"{raw!r} is not a value of {type_}")  # noqa: TRY004 - one error for all bad values
+        raise ValueError(f"{raw!r} is not a value of {type_}")
     return raw
 
 
