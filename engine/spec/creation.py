@@ -1,0 +1,99 @@
+"""The first metadata of a table (spec: "Table Metadata")."""
+
+from __future__ import annotations
+
+import uuid as uuids
+from collections.abc import Mapping
+from dataclasses import replace
+
+from engine.errors import Invalid, Unsupported
+from engine.spec.metadata import DEFAULT_FORMAT_VERSION, LATEST_FORMAT_VERSION, TableMetadata
+from engine.spec.partitioning import FIRST_PARTITION_FIELD_ID, UNPARTITIONED, PartitionSpec
+from engine.spec.properties import RESERVED
+from engine.spec.schema import Schema
+from engine.spec.schema_evolution import assign_fresh_ids
+from engine.spec.sorting import UNSORTED, SortOrder
+from engine.spec.transforms import Identity, UnknownTransform
+from engine.spec.updates import check_types
+
+
+def new_table_metadata(
+    schema: Schema,
+    spec: PartitionSpec = UNPARTITIONED,
+    sort_order: SortOrder = UNSORTED,
+    *,
+    location: str,
+    properties: Mapping[str, str] | None = None,
+    format_version: int = DEFAULT_FORMAT_VERSION,
+    uuid: uuids.UUID,
+    now_ms: int,
+) -> TableMetadata:
+    """Metadata of a new, empty table.
+
+    Every id is given afresh, as Iceberg Java does: columns from 1, partition fields from 1000, schema 0, spec 0, sort
+    order 1 (0 when unsorted). `spec` and `sort_order` refer to the columns by the ids that `schema` has.
+
+    Raises:
+        Invalid: A source column is missing or of the wrong type, a type needs a later format version, a partition name
+            is also a column's, or a property has a reserved name.
+        Unsupported: The format version, or an unknown transform.
+    """
+    if not 1 <= format_version <= LATEST_FORMAT_VERSION:
+        raise Unsupported(f"format version {format_version}; supported are 1 to {LATEST_FORMAT_VERSION}")
+    reserved = sorted(RESERVED & (properties or {}).keys())
+    if reserved:
+        raise Invalid(f"{reserved[0]!r} is a reserved name and cannot be set as a table property")
+    check_types(schema, format_version)
+    _check_transforms(spec, sort_order)
+    spec.check(schema)
+    sort_order.check(schema)
+    _check_partition_names(spec, schema)
+    fresh, new_ids = assign_fresh_ids(schema)
+    fresh = replace(fresh, schema_id=0)
+    fresh_spec = _fresh_spec(spec, new_ids)
+    fresh_order = _fresh_order(sort_order, new_ids)
+    return TableMetadata(
+        format_version=format_version,
+        table_uuid=str(uuid),
+        location=location.rstrip("/"),
+        last_updated_ms=now_ms,
+        last_column_id=fresh.highest_field_id,
+        schemas=(fresh,),
+        current_schema_id=0,
+        partition_specs=(fresh_spec,),
+        default_spec_id=0,
+        last_partition_id=FIRST_PARTITION_FIELD_ID - 1 + len(fresh_spec.fields),
+        properties=dict(properties or {}),
+        sort_orders=(fresh_order,),
+        default_sort_order_id=fresh_order.order_id,
+        next_row_id=0 if format_version >= 3 else None,
+    )
+
+
+def _fresh_spec(spec: PartitionSpec, new_ids: Mapping[int, int]) -> PartitionSpec:
+    fields = tuple(
+        replace(f, source_ids=tuple(new_ids[i] for i in f.source_ids), field_id=FIRST_PARTITION_FIELD_ID + index)
+        for index, f in enumerate(spec.fields)
+    )
+    return PartitionSpec(fields, 0)
+
+
+def _fresh_order(order: SortOrder, new_ids: Mapping[int, int]) -> SortOrder:
+    if order.is_unsorted:
+        return UNSORTED
+    fields = tuple(replace(f, source_ids=tuple(new_ids[i] for i in f.source_ids)) for f in order.fields)
+    return SortOrder(fields, 1)
+
+
+def _check_transforms(spec: PartitionSpec, order: SortOrder) -> None:
+    for transform in [f.transform for f in spec.fields] + [f.transform for f in order.fields]:
+        if isinstance(transform, UnknownTransform):
+            raise Unsupported(f"writing with the transform {transform}")
+
+
+def _check_partition_names(spec: PartitionSpec, schema: Schema) -> None:
+    for f in spec.fields:
+        same_named = schema.id_of.get(f.name)
+        if same_named is None or (isinstance(f.transform, Identity) and same_named == f.source_id):
+            continue
+        raise Invalid(f"partition field {f.name!r} has the name of a column; give it another name")

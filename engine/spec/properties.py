@@ -1,0 +1,135 @@
+"""Table properties: names, defaults, and reading them with the right type.
+
+``COMMIT_NUM_RETRIES.of(metadata.properties)`` is an int, the default where the property is not set, and Invalid, naming
+the property, where its text is not a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from engine.errors import Invalid
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Property(Generic[T]):
+    """A property's name, its default, and how its text is read. `parse` raises ValueError for what it refuses."""
+
+    name: str
+    default: T
+    parse: Callable[[str], T]
+
+    def of(self, properties: Mapping[str, str]) -> T:
+        """The value in `properties`, or the default; raises Invalid for a text that is no such value."""
+        text = properties.get(self.name)
+        if text is None:
+            return self.default
+        try:
+            return self.parse(text)
+        except ValueError as error:
+            raise Invalid(f"table property {self.name}={text!r}: {error}") from error
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError("is not a whole number") from None
+
+
+def _not_negative(text: str) -> int:
+    value = _whole(text)
+    if value < 0:
+        raise ValueError("is negative")
+    return value
+
+
+def _positive(text: str) -> int:
+    value = _whole(text)
+    if value <= 0:
+        raise ValueError("is not positive")
+    return value
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError("is neither true nor false")
+    return text.lower() == "true"
+
+
+def _one_of(*allowed: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.lower() not in allowed:
+            raise ValueError(f"is none of {', '.join(allowed)}")
+        return text.lower()
+
+    return parse
+
+
+_MODES = _one_of("copy-on-write", "merge-on-read")
+_ISOLATION = _one_of("serializable", "snapshot")
+_MB = 1 << 20
+_SECOND = 1_000
+_MINUTE = 60 * _SECOND
+_DAY = 24 * 60 * _MINUTE
+
+# Commits.
+COMMIT_NUM_RETRIES = Property("commit.retry.num-retries", 4, _not_negative)
+COMMIT_MIN_WAIT_MS = Property("commit.retry.min-wait-ms", 100, _not_negative)
+COMMIT_MAX_WAIT_MS = Property("commit.retry.max-wait-ms", _MINUTE, _not_negative)
+COMMIT_TOTAL_TIMEOUT_MS = Property("commit.retry.total-timeout-ms", 30 * _MINUTE, _not_negative)
+STATUS_CHECK_NUM_RETRIES = Property("commit.status-check.num-retries", 3, _not_negative)
+STATUS_CHECK_MIN_WAIT_MS = Property("commit.status-check.min-wait-ms", _SECOND, _not_negative)
+STATUS_CHECK_MAX_WAIT_MS = Property("commit.status-check.max-wait-ms", _MINUTE, _not_negative)
+MANIFEST_TARGET_SIZE_BYTES = Property("commit.manifest.target-size-bytes", 8 * _MB, _positive)
+MANIFEST_MIN_COUNT_TO_MERGE = Property("commit.manifest.min-count-to-merge", 100, _positive)
+MANIFEST_MERGE_ENABLED = Property("commit.manifest-merge.enabled", True, _boolean)
+
+# Metadata files.
+METADATA_COMPRESSION = Property("write.metadata.compression-codec", "none", _one_of("none", "gzip"))
+METADATA_PREVIOUS_VERSIONS_MAX = Property("write.metadata.previous-versions-max", 100, _whole)
+METADATA_DELETE_AFTER_COMMIT = Property("write.metadata.delete-after-commit.enabled", False, _boolean)
+METADATA_PATH: Property[str | None] = Property("write.metadata.path", None, str)
+MANIFEST_COMPRESSION = Property("write.manifest.compression-codec", "gzip", str.lower)
+PARTITION_SUMMARY_LIMIT = Property("write.summary.partition-limit", 0, _not_negative)
+
+# Data and delete files.
+DATA_PATH: Property[str | None] = Property("write.data.path", None, str)
+TARGET_FILE_SIZE_BYTES = Property("write.target-file-size-bytes", 512 * _MB, _positive)
+DELETE_TARGET_FILE_SIZE_BYTES = Property("write.delete.target-file-size-bytes", 64 * _MB, _positive)
+DEFAULT_FILE_FORMAT = Property("write.format.default", "parquet", _one_of("parquet", "avro", "orc"))
+PARQUET_COMPRESSION = Property("write.parquet.compression-codec", "zstd", str.lower)
+
+# Row-level changes. The spec has no default mode for this engine's callers to fall into: None means "say which".
+DELETE_MODE: Property[str | None] = Property("write.delete.mode", None, _MODES)
+UPDATE_MODE: Property[str | None] = Property("write.update.mode", None, _MODES)
+MERGE_MODE: Property[str | None] = Property("write.merge.mode", None, _MODES)
+DELETE_ISOLATION = Property("write.delete.isolation-level", "serializable", _ISOLATION)
+UPDATE_ISOLATION = Property("write.update.isolation-level", "serializable", _ISOLATION)
+MERGE_ISOLATION = Property("write.merge.isolation-level", "serializable", _ISOLATION)
+
+# Reading.
+SPLIT_SIZE = Property("read.split.target-size", 128 * _MB, _positive)
+SPLIT_LOOKBACK = Property("read.split.planning-lookback", 10, _positive)
+SPLIT_OPEN_FILE_COST = Property("read.split.open-file-cost", 4 * _MB, _not_negative)
+NAME_MAPPING: Property[str | None] = Property("schema.name-mapping.default", None, str)
+
+# Retention.
+MAX_SNAPSHOT_AGE_MS = Property("history.expire.max-snapshot-age-ms", 5 * _DAY, _not_negative)
+MIN_SNAPSHOTS_TO_KEEP = Property("history.expire.min-snapshots-to-keep", 1, _positive)
+MAX_REF_AGE_MS = Property("history.expire.max-ref-age-ms", 2**63 - 1, _positive)
+GC_ENABLED = Property("gc.enabled", True, _boolean)
+
+FORMAT_VERSION = Property("format-version", 2, _whole)
+
+RESERVED = frozenset(
+    {
+        "format-version", "uuid", "snapshot-count", "current-snapshot-summary", "current-snapshot-id",
+        "current-snapshot-timestamp-ms", "current-schema", "default-partition-spec", "default-sort-order",
+    }
+)  # fmt: skip
+"""Names that describe a table and are never stored as its properties."""
