@@ -56,7 +56,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
             driver_memory="2g",
             shuffle_partitions=2,
             iceberg_warehouse=str(home / "iceberg"),
-            extra=(("spark.sql.warehouse.dir", (home / "warehouse").as_uri()),),
+            extra=(("spark.sql.warehouse.dir", f"file:{home / 'warehouse'}"),),
         )
     )
     yield session
