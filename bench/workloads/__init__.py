@@ -1,0 +1,4 @@
+"""Workloads: what data and which changes a benchmark uses.
+
+They neither time nor print, and import without Spark running.
+"""

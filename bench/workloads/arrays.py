@@ -1,0 +1,155 @@
+"""From numpy to Arrow without a Python object for any value: buffers are laid out here and handed over as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from bench.workloads.draws import Int32s, Int64s, below, words
+
+Bools = NDArray[np.bool_]
+# Two 64-bit words a value, the low one first and the high one with the sign: decimal128's own layout.
+Words128 = NDArray[np.int64]
+
+
+def null_masks(seed: int, table: str, rows: Int64s, per_ten_thousand: int) -> NDArray[np.uint32]:
+    """Which columns of each row are null: bit n stands for column n.
+
+    As in dsdgen, nulls come together: a few rows have them, and there each nullable column is null with even chance.
+
+    Args:
+        seed: The workload's seed.
+        table: Whose nulls.
+        rows: Row ids.
+        per_ten_thousand: How many rows of 10,000 have nulls; each column's null rate is half of it.
+    """
+    word = words(seed, f"{table}.nulls", rows)
+    masks = word.astype(np.uint32)
+    masks *= below(word, 10_000) < per_ten_thousand
+    return masks
+
+
+class BatchBuilder:
+    """Gathers the columns of one record batch, laying nulls over those that may be null.
+
+    Args:
+        schema: Columns of the batch; each must be set once before `finish`, in any order.
+        rows: Length of the batch.
+        masks: For each row, the columns that are null (bit n for column n); None: none are.
+    """
+
+    def __init__(self, schema: pa.Schema, rows: int, masks: NDArray[np.uint32] | None = None) -> None:
+        self._schema = schema
+        self._rows = rows
+        self._masks = masks
+        self._columns: dict[str, pa.Array] = {}
+
+    def _validity(self, name: str, known: Bools | None) -> pa.Buffer | None:
+        index = self._schema.get_field_index(name)
+        if not self._schema.field(index).nullable:
+            return None
+        valid = known
+        if self._masks is not None:
+            unmasked = (self._masks & np.uint32(1 << index)) == 0
+            valid = unmasked if known is None else known & unmasked
+        return None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+
+    def _put(self, name: str, buffers: list[pa.Buffer | None]) -> None:
+        self._columns[name] = pa.Array.from_buffers(self._schema.field(name).type, self._rows, buffers)
+
+    def integers(self, name: str, values: NDArray[np.integer], known: Bools | None = None) -> None:
+        """Set a column of type int, bigint or date (days since 1970-01-01); null where `known` is false."""
+        width = np.int64 if self._schema.field(name).type.bit_width == 64 else np.int32
+        data = np.ascontiguousarray(values, width)
+        self._put(name, [self._validity(name, known), pa.py_buffer(data)])
+
+    def decimals(self, name: str, unscaled: NDArray[np.integer]) -> None:
+        """Set a decimal column from unscaled values (cents for a scale of 2) that fit in 64 bits."""
+        # Arrow's pool reuses memory; fresh pages for each column would cost as much as all the rest of the batch.
+        data = pa.allocate_buffer(self._rows * 16)
+        pairs = np.frombuffer(data, np.int64).reshape(self._rows, 2)
+        pairs[:, 0] = unscaled
+        pairs[:, 1] = unscaled >> (unscaled.dtype.itemsize * 8 - 1)
+        self._put(name, [self._validity(name, None), data])
+
+    def wide_decimals(self, name: str, pairs: Words128) -> None:
+        """Set a decimal column from unscaled 128-bit values, as pairs of a low and a high word."""
+        self._put(name, [self._validity(name, None), pa.py_buffer(np.ascontiguousarray(pairs))])
+
+    def strings(self, name: str, values: pa.StringArray) -> None:
+        """Set a string column from values without nulls of their own."""
+        _, offsets, data = values.buffers()
+        assert values.offset == 0, "the offsets buffer is taken from its beginning"
+        self._put(name, [self._validity(name, None), offsets, data])
+
+    def finish(self) -> pa.RecordBatch:
+        """The batch. Raises KeyError for a column that was not set."""
+        return pa.RecordBatch.from_arrays([self._columns[name] for name in self._schema.names], schema=self._schema)
+
+
+def chosen(vocabulary: Sequence[str], index: NDArray[np.integer]) -> pa.StringArray:
+    """The word at each index of a vocabulary."""
+    return pa.array(vocabulary, pa.string()).take(pa.array(index))
+
+
+def flags(values: Bools) -> pa.StringArray:
+    """``"Y"`` where true, ``"N"`` elsewhere."""
+    return chosen(("N", "Y"), values.astype(np.int32))
+
+
+def texts(vocabulary: Sequence[str], index: NDArray[np.integer], counts: NDArray[np.integer]) -> pa.StringArray:
+    """Strings of several words each, written one after another with nothing between.
+
+    Args:
+        vocabulary: The words, with whatever separates them at their ends.
+        index: The words of all strings, end to end.
+        counts: How many words each string has; adds up to the length of `index`.
+    """
+    flat = chosen(vocabulary, index)
+    # All words lie end to end in one buffer already: a string of n words is where n words' bytes were.
+    _, offsets, data = flat.buffers()
+    bounds = np.concatenate(([0], np.cumsum(counts)))
+    byte_bounds = np.frombuffer(offsets, np.int32, len(flat) + 1)[bounds]
+    return pa.Array.from_buffers(pa.string(), len(counts), [None, pa.py_buffer(byte_bounds), data])
+
+
+def fixed_texts(letters: NDArray[np.uint8]) -> pa.StringArray:
+    """Strings of equal length from a matrix of ASCII codes, one string a row."""
+    rows, width = letters.shape
+    offsets = np.arange(rows + 1, dtype=np.int32) * np.int32(width)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(letters))]
+    return pa.Array.from_buffers(pa.string(), rows, buffers)
+
+
+def numbered(values: NDArray[np.integer], before: str = "", after: str = "") -> pa.StringArray:
+    """Numbers in decimal, between two texts."""
+    return pc.binary_join_element_wise(before, pa.array(values).cast(pa.string()), after, "")
+
+
+def business_keys(numbers: NDArray[np.integer]) -> pa.StringArray:
+    """TPC-DS business keys: 16 letters A to P, the number's hexadecimal digits, high half first, low digit first."""
+    number = numbers.astype(np.uint64)[:, np.newaxis]
+    shifts = np.array([*range(32, 64, 4), *range(0, 32, 4)], np.uint64)
+    return fixed_texts((((number >> shifts) & np.uint64(15)) + np.uint64(ord("A"))).astype(np.uint8))
+
+
+def digit_words(vocabulary: Sequence[str], numbers: Int32s | Int64s) -> pa.StringArray:
+    """Invented words: one syllable of the vocabulary for each digit of a number, the last digit first.
+
+    Args:
+        vocabulary: Syllables; how many there are is the base of the number system.
+        numbers: Above 0.
+    """
+    base = len(vocabulary)
+    rest = numbers.astype(np.int64)
+    digits = []
+    while rest.any():
+        digits.append(np.where(rest > 0, rest % base, -1))
+        rest //= base
+    matrix = np.stack(digits, axis=1)
+    used = matrix >= 0
+    return texts(vocabulary, matrix[used], used.sum(axis=1))

@@ -1,0 +1,143 @@
+"""The TPC-DS-derived workload: five tables, any scale factor, any seed, the same rows however they are made.
+
+Derived from the TPC-DS specification (version 3.2.0) and dsdgen's observed distributions; it is not dsdgen, its results
+are not TPC-DS results, and docs/design/generator.md says where it differs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from bench.workloads import date_dim, sales_calendar, scaling, schemas
+from bench.workloads.customer import Customer
+from bench.workloads.item import Item
+from bench.workloads.store import Store
+from bench.workloads.store_sales import StoreSales
+
+# Rows made at once in a Spark task: temporaries of half a megabyte a column stay in the processor's cache.
+_BATCH_ROWS = 1 << 16
+# Rows of one Spark partition, unless asked otherwise: at least, so that tiny tables make few tasks; at most, so that a
+# task is a few seconds.
+_FEWEST_ROWS = 10_000
+_MOST_ROWS = 1 << 21
+
+
+@dataclass(frozen=True)
+class Tpcds:
+    """One data set, decided by these four values alone.
+
+    Args:
+        scale: Scale factor, above 0 and at most 100,000; 1 is 2,880,404 rows of store_sales.
+        seed: Any integer; taken modulo 2**64.
+        skew: Zipf exponent of the items' shares in store_sales; 0 (TPC-DS) makes all items equally likely.
+        wide_decimals: Add ss_wide_15_2, ss_wide_20_2 and ss_wide_38_6 to store_sales, for decimals above 64 bits.
+
+    Raises:
+        ValueError: A value is out of range.
+    """
+
+    scale: float
+    seed: int = 42
+    skew: float = 0.0
+    wide_decimals: bool = False
+
+    def __post_init__(self) -> None:
+        scaling.row_count("store_sales", self.scale)
+        if not (math.isfinite(self.skew) and self.skew >= 0):
+            raise ValueError(f"skew {self.skew} is not a finite number of 0 or more")
+
+    def tables(self) -> tuple[str, ...]:
+        """Names of the tables, the fact table first."""
+        return schemas.TABLES
+
+    def row_count(self, table: str) -> int:
+        """Rows of a table, known without making them. Raises ValueError for a table not in `tables()`."""
+        self.schema(table)
+        return scaling.row_count(table, self.scale)
+
+    def schema(self, table: str) -> pa.Schema:
+        """Arrow schema of a table; fields carry no metadata. Raises ValueError for a table not in `tables()`."""
+        return schemas.schema(table, wide_decimals=self.wide_decimals)
+
+    def batch(self, table: str, start: int, stop: int) -> pa.RecordBatch:
+        """Rows `start` to `stop` (exclusive) of a table, in arrival order.
+
+        A pure function: the batches of any division of a range, put together, equal the range's own batch.
+        Made fastest in pieces of about 65,000 rows.
+
+        Args:
+            table: One of `tables()`.
+            start: First row, from 0.
+            stop: Row to stop before, at most `row_count(table)`; equal to `start` for an empty batch.
+
+        Returns:
+            A record batch with `schema(table)`.
+
+        Raises:
+            ValueError: No such table, or rows out of range.
+        """
+        schema = self.schema(table)
+        rows = self.row_count(table)
+        if not 0 <= start <= stop <= rows:
+            raise ValueError(f"rows {start} to {stop} are not in {table}, which has rows 0 to {rows}")
+        match table:
+            case "store_sales":
+                sales = StoreSales(seed=self.seed, scale=self.scale, skew=self.skew, schema=schema)
+                return sales.batch(start, stop)
+            case "item":
+                return Item(seed=self.seed, schema=schema).batch(start, stop)
+            case "store":
+                return Store(seed=self.seed, schema=schema).batch(start, stop)
+            case "customer":
+                return Customer(seed=self.seed, scale=self.scale, schema=schema).batch(start, stop)
+            case _:
+                return date_dim.batch(schema, start, stop)
+
+    def dataframe(self, spark: SparkSession, table: str, *, partitions: int | None = None) -> DataFrame:
+        """A table as a lazy DataFrame, made by the executors; the same rows for any number of partitions.
+
+        Partition p of n holds rows p * count // n to (p + 1) * count // n, in arrival order.
+
+        Args:
+            spark: The session.
+            table: One of `tables()`.
+            partitions: How many partitions, at least 1; None chooses from the session's parallelism and the row count.
+
+        Raises:
+            ValueError: No such table, or fewer than one partition.
+        """
+        rows = self.row_count(table)
+        if partitions is None:
+            wanted = min(spark.sparkContext.defaultParallelism, -(-rows // _FEWEST_ROWS))
+            partitions = max(wanted, -(-rows // _MOST_ROWS))
+        if partitions < 1:
+            raise ValueError(f"{partitions} partitions; at least 1 is needed")
+        count = partitions
+
+        def generate(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for partition in batch.column(0).to_pylist():
+                    stop = (partition + 1) * rows // count
+                    for start in range(partition * rows // count, stop, _BATCH_ROWS):
+                        yield self.batch(table, start, min(start + _BATCH_ROWS, stop))
+
+        ids = spark.range(0, count, 1, count)
+        return ids.mapInArrow(generate, schemas.spark_ddl(self.schema(table)))
+
+    def delete_ranges(self, refresh: int = 0) -> list[tuple[date, date]]:
+        """The date ranges whose sales one TPC-DS refresh deletes (DF_SS), about 0.43 % of store_sales.
+
+        Args:
+            refresh: Which refresh, from 0; each has ranges of its own.
+
+        Returns:
+            Three pairs (first day, last day), both inclusive: one in January to July, one in August to October, one in
+            November to December. They meet rows whose ss_sold_date_sk is the key of such a day; null dates stay.
+        """
+        return sales_calendar.delete_ranges(self.seed, refresh)
