@@ -1,0 +1,1 @@
+"""Filters: parsed from SQL-like text, bound to a schema, and answered from statistics."""

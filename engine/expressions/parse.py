@@ -1,0 +1,331 @@
+"""SQL-like text to a filter.
+
+::
+
+    ss_item_sk < 5 and ss_store_sk in (1, 2) and not (address.city like 'San%' or "odd name" is null)
+
+Comparisons ``= == != <> < <= > >= <=>`` of a column with a literal, ``[not] in``, ``[not] between``, ``is [not] null``,
+``is [not] nan``, ``isnan(c)``, ``is [not] true/false``, ``is [not] distinct from``, ``[not] like 'prefix%'``,
+``starts_with(c, 'prefix')``, boolean columns by themselves, ``and``, ``or``, ``not``, ``true``, ``false``.
+
+Literals: numbers, ``'text'``, ``true``, ``X'00ff'``, ``DATE '...'``, ``TIME '...'``, ``TIMESTAMP '...'``,
+``UUID '...'`` and ``cast('...' as type)``. Names may be dotted, and quoted with ``"`` or a backtick.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+import uuid
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from typing import Any, ClassVar
+
+import sqlglot
+from sqlglot import exp, tokens
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import ParseError, SqlglotError
+
+from engine.errors import Invalid, Unsupported
+from engine.expressions.moments import Moment, parse_moment
+from engine.expressions.predicate import (
+    FALSE,
+    MIRRORED,
+    TRUE,
+    Constant,
+    LiteralValue,
+    Operator,
+    Predicate,
+    all_of,
+    any_of,
+    compare,
+    equal,
+    is_in,
+    is_nan,
+    is_null,
+    negation,
+    not_null,
+    starts_with,
+)
+
+_COMPARISONS: dict[type[exp.Expr], Operator] = {
+    exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+}  # fmt: skip
+_FOLDS: dict[Operator, Callable[[Any, Any], bool]] = {
+    "=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+_INTEGERS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+_TIMESTAMPS = ("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ", "TIMESTAMP_NS", "DATETIME")
+
+
+class _FilterDialect(Dialect):
+    class Tokenizer(tokens.Tokenizer):
+        IDENTIFIERS: ClassVar = ['"', "`"]
+        QUOTES: ClassVar = ["'"]
+        STRING_ESCAPES: ClassVar = ["'"]
+        HEX_STRINGS: ClassVar = [("x'", "'"), ("X'", "'")]
+
+
+def parse(text: str) -> Predicate:
+    """The filter that a text stands for.
+
+    Raises:
+        Invalid: Not a filter; the message says where.
+        Unsupported: SQL that a filter on statistics cannot be: functions of columns, two columns, subqueries.
+    """
+    if not text.strip():
+        raise Invalid("the filter is empty; write `true` to keep every row")
+    try:
+        tree = sqlglot.parse_one(text, dialect=_FilterDialect, into=exp.Condition)
+        return _predicate(tree)
+    except ParseError as error:
+        where = error.errors[0] if error.errors else {}
+        place = f" at line {where['line']}, column {where['col']}" if where else ""
+        raise Invalid(f"cannot parse the filter {text!r}: {where.get('description', error)}{place}") from error
+    except SqlglotError as error:
+        raise Invalid(f"cannot parse the filter {text!r}: {error}") from error
+    except RecursionError as error:
+        raise Invalid("the filter is nested too deeply; use `in (...)` for many values") from error
+
+
+def _predicate(node: exp.Expr) -> Predicate:
+    translate = _PREDICATES.get(type(node))
+    if translate is None:
+        raise _unsupported(node)
+    return translate(node)
+
+
+def _unsupported(node: exp.Expr) -> Unsupported:
+    return Unsupported(f"`{node.sql(dialect=_FilterDialect)}` in a filter")
+
+
+def _comparison(node: exp.Expr) -> Predicate:
+    symbol = _COMPARISONS[type(node)]
+    left, right = _unwrapped(node.this), _unwrapped(node.expression)
+    if _is_column(left) and _is_column(right):
+        raise Unsupported(f"comparison of two columns in `{node.sql(dialect=_FilterDialect)}`")
+    if _is_column(left):
+        return compare(_column(left), symbol, _literal(right))
+    if _is_column(right):
+        return compare(_column(right), MIRRORED[symbol], _literal(left))
+    return _folded(_literal(left), symbol, _literal(right), node)
+
+
+def _folded(left: LiteralValue, symbol: Operator, right: LiteralValue, node: exp.Expr) -> Predicate:
+    """A comparison of two literals, such as the ``1 = 1`` that query generators write."""
+    numbers = (int, Decimal)
+    same = type(left) is type(right) or (isinstance(left, numbers) and isinstance(right, numbers))
+    if isinstance(left, Moment) or isinstance(left, bool) != isinstance(right, bool) or not same:
+        raise _unsupported(node)
+    return Constant(_FOLDS[symbol](left, right))
+
+
+def _null_safe(node: exp.Expr) -> Predicate:
+    left, right = _unwrapped(node.this), _unwrapped(node.expression)
+    column, value = (left, right) if _is_column(left) else (right, left)
+    if isinstance(value, exp.Null):
+        return is_null(_column(column))
+    name = _column(column)
+    return all_of([not_null(name), equal(name, _literal(value))])
+
+
+def _is(node: exp.Expr) -> Predicate:
+    name, right = _column(node.this), node.expression
+    if isinstance(right, exp.Null):
+        return is_null(name)
+    if isinstance(right, exp.Boolean):
+        return all_of([not_null(name), equal(name, bool(right.this))])
+    if isinstance(right, exp.Column) and right.name.lower() == "nan":
+        return is_nan(name)
+    raise _unsupported(node)
+
+
+def _in(node: exp.Expr) -> Predicate:
+    if node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
+        raise _unsupported(node)
+    values = [_literal(each) for each in node.expressions]
+    if not values:
+        raise Invalid(f"`{node.sql(dialect=_FilterDialect)}` has no values")
+    return is_in(_column(node.this), values)
+
+
+def _between(node: exp.Expr) -> Predicate:
+    if node.args.get("symmetric"):
+        raise _unsupported(node)
+    name = _column(node.this)
+    low, high = _literal(node.args["low"]), _literal(node.args["high"])
+    return all_of([compare(name, ">=", low), compare(name, "<=", high)])
+
+
+def _like(node: exp.Expr, escape: str | None = None) -> Predicate:
+    """Only patterns that are exact as equality or as a prefix; SQL engines differ on an unannounced backslash."""
+    name, pattern = _column(node.this), _text(node.expression)
+    if escape is None and "\\" in pattern:
+        raise Unsupported(f"the backslash in like '{pattern}'; say what it means with: escape '\\'")
+    if escape is not None and len(escape) != 1:
+        raise Invalid(f"the escape {escape!r} is not one character")
+    special = f"{re.escape(escape)}[%_{re.escape(escape)}]|" if escape else ""
+    parts = re.findall(rf"{special}.", pattern, re.DOTALL)
+    wild = [i for i, part in enumerate(parts) if part in ("%", "_")]
+    if escape and any(part == escape for part in parts):
+        raise Invalid(f"the pattern {pattern!r} has an escape before an ordinary character")
+    text = "".join(part[-1] for part in parts)
+    if not wild:
+        found = equal(name, text)
+    elif parts[wild[0] :] == ["%"] * len(wild):
+        found = starts_with(name, text[: wild[0]])
+    else:
+        raise Unsupported(f"like '{pattern}'; only a prefix such as 'abc%' can be answered from statistics")
+    return negation(found) if node.args.get("negate") else found
+
+
+def _escaped(node: exp.Expr) -> Predicate:
+    if not isinstance(node.this, exp.Like):
+        raise _unsupported(node)
+    return _like(node.this, _text(node.expression))
+
+
+def _starts_with(node: exp.Expr) -> Predicate:
+    value = _literal(node.expression)
+    if not isinstance(value, (str, bytes)):
+        raise Invalid(f"nothing starts with {value!r}; give a text or binary literal")
+    return starts_with(_column(node.this), value)
+
+
+def _unwrapped(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def _is_column(node: exp.Expr) -> bool:
+    return isinstance(node, (exp.Column, exp.Dot))
+
+
+def _column(node: exp.Expr) -> str:
+    """The full dotted name of a column reference."""
+    node = _unwrapped(node)
+    match node:
+        case exp.Column() if isinstance(node.this, exp.Identifier):
+            return ".".join(part.name for part in node.parts)
+        case exp.Dot() if isinstance(node.expression, exp.Identifier):
+            return f"{_column(node.this)}.{node.expression.name}"
+        case exp.Literal() | exp.Boolean() | exp.Null():
+            raise Invalid(f"`{node.sql(dialect=_FilterDialect)}` stands where a column is expected")
+    raise _unsupported(node)
+
+
+def _text(node: exp.Expr) -> str:
+    if isinstance(node, exp.Literal) and node.is_string:
+        return str(node.this)
+    raise Invalid(f"`{node.sql(dialect=_FilterDialect)}` stands where a text in single quotes is expected")
+
+
+def _literal(node: exp.Expr) -> LiteralValue:
+    node = _unwrapped(node)
+    match node:
+        case exp.Literal():
+            return str(node.this) if node.is_string else _number(str(node.this))
+        case exp.Neg():
+            value = _literal(node.this)
+            if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
+                return -value
+        case exp.Boolean():
+            return bool(node.this)
+        case exp.HexString():
+            return _binary(str(node.this))
+        case exp.Null():
+            raise Invalid("null is not comparable; use `is null`, `is not null` or `<=>`")
+        case exp.Cast() if type(node) is exp.Cast:
+            return _cast(_literal(node.this), node)
+        case exp.Column() | exp.Dot():
+            raise Unsupported(f"the column `{node.sql(dialect=_FilterDialect)}` where a literal is expected")
+    raise _unsupported(node)
+
+
+def _number(text: str) -> int | Decimal:
+    try:
+        return int(text) if text.isdigit() else Decimal(text)
+    except (ValueError, InvalidOperation) as error:
+        raise Invalid(f"{text!r} is not a number") from error
+
+
+def _binary(digits: str) -> bytes:
+    try:
+        return bytes.fromhex(digits)
+    except ValueError as error:
+        raise Invalid(f"X'{digits}' is not an even number of hexadecimal digits") from error
+
+
+def _cast(value: LiteralValue, node: exp.Cast) -> LiteralValue:
+    """A cast of a literal, where all engines agree on its value."""
+    target = node.to.this.name if isinstance(node.to.this, exp.DType) else str(node.to.this)
+    made: LiteralValue | None = None
+    match value:
+        case _ if target in _INTEGERS or target in ("DECIMAL", "FLOAT", "DOUBLE"):
+            made = _cast_number(value, target, node)
+        case bool() if target == "BOOLEAN":
+            made = value
+        case str() if target == "UUID":
+            made = uuid.UUID(value) if re.fullmatch(r"[0-9a-fA-F-]{32,36}", value) else None
+        case str() if target in ("DATE", "TIME", *_TIMESTAMPS):
+            made = _cast_moment(parse_moment(value), target)
+        case str() if target in ("VARCHAR", "TEXT", "CHAR") and not node.to.expressions:
+            made = value
+        case str() | bytes() if target in ("BINARY", "VARBINARY"):
+            made = value.encode() if isinstance(value, str) else value
+    if made is None:
+        raise _unsupported(node)
+    return made
+
+
+def _cast_number(value: LiteralValue, target: str, node: exp.Cast) -> int | float | Decimal | None:
+    if isinstance(value, (Moment, bytes, uuid.UUID, bool)):
+        return None
+    try:
+        number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    except InvalidOperation as error:
+        raise Invalid(f"{value!r} is not a number") from error
+    if number.is_nan():
+        raise Invalid("NaN is not a literal; use `is nan` or `is not nan`")
+    if target in ("FLOAT", "DOUBLE"):
+        return float(number)  # the column's own type rounds it, see `engine.expressions.literals`
+    if target == "DECIMAL":
+        sizes = [int(each.name) for each in node.to.expressions]
+        precision, scale = sizes[0] if sizes else 38, sizes[1] if len(sizes) > 1 else 0
+        fits = not sizes or (number.scaleb(scale) % 1 == 0 and abs(number) < 10 ** (precision - scale))
+        return number if number.is_finite() and fits else None
+    limit = 1 << (_INTEGERS[target] - 1)
+    return int(number) if number.is_finite() and number % 1 == 0 and -limit <= number < limit else None
+
+
+def _cast_moment(moment: Moment, target: str) -> Moment | None:
+    """The moment itself, or midnight of a date cast to a timestamp; anything that would lose something is refused."""
+    if target == "DATE":
+        return moment if moment.kind == "date" else None
+    if target == "TIME":
+        return moment if moment.kind == "time" else None
+    return (
+        None if moment.kind == "time" else Moment("timestamp", moment.nanoseconds) if moment.kind == "date" else moment
+    )
+
+
+_PREDICATES: dict[type[exp.Expr], Callable[[Any], Predicate]] = {
+    exp.Paren: lambda node: _predicate(node.this),
+    exp.And: lambda node: all_of(_predicate(each) for each in node.flatten()),
+    exp.Or: lambda node: any_of(_predicate(each) for each in node.flatten()),
+    exp.Not: lambda node: negation(_predicate(node.this)),
+    exp.Boolean: lambda node: TRUE if node.this else FALSE,
+    exp.Column: lambda node: equal(_column(node), True),
+    exp.Dot: lambda node: equal(_column(node), True),
+    **dict.fromkeys(_COMPARISONS, _comparison),
+    exp.NullSafeEQ: _null_safe,
+    exp.NullSafeNEQ: lambda node: negation(_null_safe(node)),
+    exp.Is: _is,
+    exp.In: _in,
+    exp.Between: _between,
+    exp.Like: _like,
+    exp.Escape: _escaped,
+    exp.StartsWith: _starts_with,
+    exp.IsNan: lambda node: is_nan(_column(node.this)),
+}
