@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.errors import Invalid
 from engine.spec.schema import Schema
@@ -62,6 +62,20 @@ class PartitionSpec:
                 source = schema.row_primitive(source_id)
                 if not f.transform.accepts(source):
                     raise Invalid(f"cannot partition {schema.name_of[source_id]!r} of type {source} by {f.transform}")
+
+
+def common_partition_type(specs: Iterable[PartitionSpec], schema: Schema) -> StructType:
+    """One struct that holds the partition tuples of all these specs: a field an id, in the order of first use.
+
+    The newest spec (highest id) names a field; a field that became void keeps the type it had before.
+    """
+    fields: dict[int, NestedField] = {}
+    for spec in sorted(specs, key=lambda s: s.spec_id):
+        for made, f in zip(spec.partition_type(schema).fields, spec.fields, strict=True):
+            known = fields.get(f.field_id)
+            keeps_type = known is not None and isinstance(f.transform, Void)
+            fields[f.field_id] = replace(made, type=known.type) if known and keeps_type else made
+    return StructType(tuple(fields.values()))
 
 
 def _result_type(partition_field: PartitionField, schema: Schema) -> PrimitiveType:
