@@ -7,7 +7,8 @@ planning
     `Engine.open` comes before, untimed: it reads metadata.json and nothing below it. The first `plan` of a fresh handle
     is *cold*: no manifest of the table is in any cache of the process, though the operating system's page cache is warm
     and the code is. A second `plan` of the same handle is *warm* and may use whatever the engine keeps by default.
-    Parsing the filter is included; converting the list to paths for comparison is not.
+    Parsing the filter's text is not included (engines hand their parsers very different machinery: Spark's analyzer
+    takes tens of milliseconds), nor is converting the list to paths for comparison.
 scanning
     From an opened table to the last value of the asked columns delivered: Arrow engines iterate over record batches and
     drop each, Spark engines write to Spark's ``noop`` sink. Planning and the application of deletes are included.
@@ -19,12 +20,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from bench.engines.checksum import Checksum
 
 Handle = TypeVar("Handle")
+Filter = TypeVar("Filter")
 
 
 class Ability(Enum):
@@ -39,24 +41,29 @@ class EngineMissing(Exception):
 
 
 class Plan:
-    """A finished plan.
+    """A finished plan; what is read from it is read outside timing.
 
     Args:
-        paths: Gives the paths of the planned data files, as the engine spells them; called once, outside timing.
-        counters: Exact work counters of the planning, where the engine has them.
+        paths: Gives the paths of the planned data files, as the engine spells them.
+        counters: Gives exact work counters of the planning; called after the clock has stopped, once.
     """
 
-    def __init__(self, paths: Callable[[], Iterable[str]], counters: Mapping[str, int] | None = None) -> None:
+    def __init__(self, paths: Callable[[], Iterable[str]], counters: Callable[[], Mapping[str, int]]) -> None:
         self._paths = paths
-        self.counters: Mapping[str, int] = dict(counters or {})
+        self._counters = counters
 
     @cached_property
     def files(self) -> frozenset[str]:
         """Normalised paths of the planned data files (see `normalised`)."""
         return frozenset(normalised(path) for path in self._paths())
 
+    @cached_property
+    def counters(self) -> Mapping[str, int]:
+        """Work counters by name; at least ``files_planned`` and ``delete_files_planned``."""
+        return dict(self._counters())
 
-class Engine(Protocol[Handle]):
+
+class Engine(Protocol[Handle, Filter]):
     """An engine under test. A handle is whatever `open` gives; it is used by one thread, for one table.
 
     Errors of the engine itself (its own exceptions) come through unchanged; the harness records them as failures.
@@ -70,17 +77,26 @@ class Engine(Protocol[Handle]):
         """A fresh handle of the table at that metadata.json, with nothing of the table cached but its metadata."""
         ...
 
-    def plan(self, handle: Handle, filter: str | None) -> Plan:
-        """Plan a scan of all columns; `filter` is SQL text, None for all rows. Timed."""
+    def compile(self, handle: Handle, filter: str | None) -> Filter:
+        """SQL text through the engine's own parser; None keeps all rows. What it gives serves every handle of the same
+        metadata.json. Not timed."""
         ...
 
-    def scan(self, handle: Handle, columns: Sequence[str], filter: str | None) -> Mapping[str, int]:
+    def plan(self, handle: Handle, filter: Filter) -> Plan:
+        """Plan a scan of all columns. Timed."""
+        ...
+
+    def scan(self, handle: Handle, columns: Sequence[str], filter: Filter) -> Mapping[str, int]:
         """Deliver every live row that the filter keeps, and drop it. Gives the engine's work counters. Timed."""
         ...
 
-    def checksum(self, handle: Handle, columns: Sequence[str], filter: str | None) -> Checksum:
+    def checksum(self, handle: Handle, columns: Sequence[str], filter: Filter) -> Checksum:
         """The checksum of the rows that `scan` delivers, through the same reader. Not timed."""
         ...
+
+
+AnyEngine = Engine[Any, Any]
+"""An engine whose handles and filters are its own business."""
 
 
 def normalised(location: str) -> str:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import cast
 
 from pyspark.sql import SparkSession
 
-from bench.engines.engine import Engine, EngineMissing
+from bench.engines.engine import AnyEngine, EngineMissing
 
 
 @dataclass(frozen=True)
@@ -22,20 +22,13 @@ class EngineContext:
     spark: Callable[[], SparkSession]
 
 
-class EngineModule(Protocol):
-    """A module of this package that holds an engine."""
-
-    def make(self, context: EngineContext) -> Engine[Any]:
-        """The engine; raises EngineMissing, or ImportError for a package that is not installed."""
-        ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class EngineEntry:
-    """A known engine. `needs_spark` tells whether making it starts the shared session."""
+    """A known engine. `factory` is ``module:class``; the class takes an `EngineContext` and may raise EngineMissing.
+    `needs_spark` tells whether making it starts the shared session."""
 
     name: str
-    module: str
+    factory: str
     description: str
     needs_spark: bool = False
 
@@ -45,44 +38,46 @@ ENGINES: dict[str, EngineEntry] = {
     for entry in (
         EngineEntry(
             name="icebench",
-            module="bench.engines.icebench",
+            factory="bench.engines.icebench:Icebench",
             description="this project's engine: planning, and scans as Arrow batches",
         ),
         EngineEntry(
             name="icebench-spark",
-            module="bench.engines.icebench_spark",
+            factory="bench.engines.icebench_spark:IcebenchSpark",
             description="this project's engine on Spark: its plan, Spark's own Parquet reader",
             needs_spark=True,
         ),
         EngineEntry(
             name="pyiceberg",
-            module="bench.engines.pyiceberg_engine",
+            factory="bench.engines.pyiceberg_engine:PyIceberg",
             description="PyIceberg: planning, and scans as Arrow batches",
         ),
         EngineEntry(
             name="iceberg-java",
-            module="bench.engines.iceberg_java",
+            factory="bench.engines.iceberg_java:IcebergJava",
             description="Iceberg Java: planning without Spark jobs, scans by its vectorized reader on Spark",
             needs_spark=True,
         ),
         EngineEntry(
-            name="duckdb", module="bench.engines.duckdb_engine", description="DuckDB's Iceberg extension: scans"
+            name="duckdb", factory="bench.engines.duckdb_engine:DuckDb", description="DuckDB's Iceberg extension: scans"
         ),
-        EngineEntry(name="polars", module="bench.engines.polars_engine", description="Polars' Rust reader: scans"),
+        EngineEntry(
+            name="polars", factory="bench.engines.polars_engine:Polars", description="Polars' Rust reader: scans"
+        ),
     )
 }
 
 
-def make_engine(name: str, context: EngineContext) -> Engine[Any]:
+def make_engine(name: str, context: EngineContext) -> AnyEngine:
     """The engine of that name.
 
     Raises:
         EngineMissing: It is not installed or cannot work here; the message is the reason.
         KeyError: No such engine.
     """
-    entry = ENGINES[name]
+    module, _, factory = ENGINES[name].factory.partition(":")
     try:
-        module = cast("EngineModule", import_module(entry.module))
-        return module.make(context)
+        make = cast("Callable[[EngineContext], AnyEngine]", getattr(import_module(module), factory))
+        return make(context)
     except ImportError as error:
         raise EngineMissing(f"{error.name or error} is not installed: pip install 'icebench[peers]'") from error

@@ -1,0 +1,61 @@
+"""DuckDB's Iceberg extension: scans as Arrow record batches. It has no way to ask for a plan's files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from bench.engines.checksum import Checksum, checksum_of
+from bench.engines.engine import Ability, Plan
+from bench.engines.registry import EngineContext
+
+_BATCH_ROWS = 1 << 17
+
+
+class DuckDb:
+    """DuckDB in this process, with all its threads. The filter stays text: DuckDB parses it with the query."""
+
+    name = "duckdb"
+    abilities = frozenset({Ability.SCAN})
+
+    def __init__(self, context: EngineContext) -> None:
+        self.version = duckdb.__version__
+        self._connection = duckdb.connect()
+        for package in ("duckdb_extension_avro", "duckdb_extension_iceberg"):
+            self._connection.execute(f"LOAD '{_extension(package)}'")
+
+    def open(self, metadata_location: str) -> str:
+        # iceberg_scan reads metadata.json in every query; there is no handle to keep it in.
+        return metadata_location
+
+    def compile(self, handle: str, filter: str | None) -> str | None:
+        return filter
+
+    def plan(self, handle: str, filter: str | None) -> Plan:
+        raise AssertionError("planning is not among the abilities")
+
+    def scan(self, handle: str, columns: Sequence[str], filter: str | None) -> Mapping[str, int]:
+        for _ in self._batches(handle, columns, filter):
+            pass
+        return {}
+
+    def checksum(self, handle: str, columns: Sequence[str], filter: str | None) -> Checksum:
+        return checksum_of(self._batches(handle, columns, filter), columns)
+
+    def _batches(self, location: str, columns: Sequence[str], filter: str | None) -> pa.RecordBatchReader:
+        names = ", ".join(f'"{column}"' for column in columns)
+        where = f" WHERE {filter}" if filter else ""
+        quoted = location.replace("'", "''")
+        query = f"SELECT {names} FROM iceberg_scan('{quoted}'){where}"  # noqa: S608 - the user's own filter on own files
+        return self._connection.execute(query).to_arrow_reader(_BATCH_ROWS)
+
+
+def _extension(package: str) -> Path:
+    """The extension that an installed package brings; no download, unlike DuckDB's own INSTALL."""
+    module = import_module(package).__file__
+    assert module is not None
+    return next(Path(module).parent.rglob("*.duckdb_extension"))

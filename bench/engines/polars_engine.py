@@ -1,0 +1,74 @@
+"""Polars: scans by its own Parquet reader, planned by its Rust plugin `polars-iceberg`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+
+import polars as pl
+import polars_iceberg  # noqa: F401 - without it Polars plans with PyIceberg, and measures that
+import sqlglot
+from sqlglot import exp
+
+from bench.engines.checksum import Checksum, checksum_of
+from bench.engines.engine import Ability, Plan
+from bench.engines.registry import EngineContext
+
+
+@dataclass(frozen=True)
+class PolarsTable:
+    """A lazy frame of the whole table; Polars plans it anew at every `collect`."""
+
+    rows: pl.LazyFrame
+
+
+class Polars:
+    """Polars in this process, with all its threads, streaming. It keeps the bytes of manifests (64 MB, its default) for
+    the life of the process, so its scans plan from memory."""
+
+    name = "polars"
+    abilities = frozenset({Ability.SCAN})
+
+    def __init__(self, context: EngineContext) -> None:
+        self.version = f"{version('polars')} (polars-iceberg {version('polars-iceberg')})"
+
+    def open(self, metadata_location: str) -> PolarsTable:
+        location = metadata_location if "://" in metadata_location else f"file://{metadata_location}"
+        return PolarsTable(pl.scan_iceberg(location))
+
+    def compile(self, handle: PolarsTable, filter: str | None) -> pl.Expr:
+        if filter is None:
+            return pl.lit(value=True)
+        return pl.sql_expr(_with_typed_dates(filter, handle.rows.collect_schema()))
+
+    def plan(self, handle: PolarsTable, filter: pl.Expr) -> Plan:
+        raise AssertionError("planning is not among the abilities")
+
+    def scan(self, handle: PolarsTable, columns: Sequence[str], filter: pl.Expr) -> Mapping[str, int]:
+        for _ in self._selected(handle, columns, filter).collect_batches(maintain_order=False):
+            pass
+        return {}
+
+    def checksum(self, handle: PolarsTable, columns: Sequence[str], filter: pl.Expr) -> Checksum:
+        frame = self._selected(handle, columns, filter).collect(engine="streaming")
+        return checksum_of(frame.to_arrow().to_batches(), columns)
+
+    @staticmethod
+    def _selected(handle: PolarsTable, columns: Sequence[str], filter: pl.Expr) -> pl.LazyFrame:
+        return handle.rows.filter(filter).select(columns)
+
+
+def _with_typed_dates(text: str, schema: pl.Schema) -> str:
+    """The filter with ``DATE '...'`` or ``TIMESTAMP '...'`` where text is compared with such a column: Polars' SQL
+    does not read one from text by itself, as every other engine here does."""
+    tree = sqlglot.parse_one(text)
+    for node in list(tree.find_all(exp.Predicate)):
+        column = node.this
+        kind = schema.get(column.name) if isinstance(column, exp.Column) else None
+        name = {pl.Date: "DATE", pl.Datetime: "TIMESTAMP"}.get(kind.base_type()) if kind is not None else None
+        if name is None:
+            continue
+        for literal in [v for v in node.iter_expressions() if isinstance(v, exp.Literal) and v.is_string]:
+            literal.replace(exp.cast(literal.copy(), name))
+    return tree.sql()

@@ -1,0 +1,31 @@
+"""What engines on Spark share: the sink of a timed scan, and the checksum of a DataFrame's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from bench.engines.checksum import Checksum, checksum_of, decode_checksum, empty_checksum
+
+
+def run_to_noop(frame: DataFrame) -> None:
+    """Compute every value of every row and drop it. Each call needs a DataFrame that was never run: Spark keeps the
+    shuffle files of one that was."""
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def frame_checksum(frame: DataFrame, columns: Sequence[str]) -> Checksum:
+    """The checksum of these columns of all rows, computed by the executors batch by batch."""
+    names = list(columns)
+
+    def of_partition(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        found = checksum_of(batches, names)
+        yield pa.RecordBatch.from_pydict({"checksum": [found.encode()]})
+
+    parts = frame.select(*names).mapInArrow(of_partition, "checksum string").collect()
+    total = empty_checksum(names)
+    for part in parts:
+        total = total + decode_checksum(part[0])
+    return total
