@@ -1,0 +1,131 @@
+"""The architecture as data: who may know whom, which library lives where, what nobody may call.
+
+A room is a package or module right below `engine` or `bench`; "" is the facade, `__init__.py` itself.
+"""
+
+ENGINE_ROWS: tuple[tuple[str, ...], ...] = (
+    ("errors",),
+    ("spec",),
+    ("codec", "expressions", "storage", "runtime"),
+    ("columnar",),
+    ("plan", "deletes"),
+    ("read", "write", "commit"),
+    ("catalog",),
+    ("operations", "inspect", "maintenance"),
+    ("table",),
+    ("", "spark"),
+)
+"""A row imports lower rows only; rooms of one row do not import each other."""
+
+BENCH_ARROWS: dict[str, tuple[str, ...]] = {
+    "": (),
+    "errors": (),
+    "definition": ("errors",),
+    "java_home": ("errors",),
+    "setup_jars": ("java_home",),
+    "spark_session": ("setup_jars",),
+    "machine": ("setup_jars",),
+    "doctor": ("machine",),
+    "statistics": (),
+    "gate": ("statistics", "errors"),
+    "layouts": ("definition",),
+    "workloads": ("layouts",),
+    "engines": ("layouts", "spark_session"),
+    "measure": ("engines", "workloads", "statistics"),
+    "experiment": ("measure",),
+    "report": ("gate",),
+    "cli": ("report", "experiment", "doctor"),
+}
+"""A room imports what its arrows reach, however many steps away."""
+
+BENCH_MAY_USE_OF_ENGINE = ("errors", "spark")
+"""bench uses the engine as any user does: names of the facade, and these rooms."""
+
+PURE_ROOMS = ("engine.spec", "bench.statistics", "bench.gate")
+IMPURE = ("glob", "io", "mmap", "os", "pathlib", "random", "secrets", "shutil", "subprocess", "tempfile", "time")
+"""Modules that a pure room does not import: no clock, no files, no chance."""
+
+ENGINE_LIBRARIES: dict[str, tuple[str, ...]] = {
+    "": (),
+    "errors": (),
+    "spec": (),
+    "codec": ("cramjam", "deflate", "numba", "numpy", "pyroaring", "zstandard"),
+    "expressions": ("numpy", "sqlglot"),
+    "storage": ("pyarrow",),
+    "runtime": (),
+    "columnar": ("numba", "numpy", "pyarrow"),
+    "plan": ("numba", "numpy", "pyarrow"),
+    "deletes": ("numpy", "pyarrow", "pyroaring"),
+    "read": ("numpy", "pyarrow"),
+    "write": ("numpy", "pyarrow"),
+    "commit": ("pyarrow",),
+    "catalog": ("sqlalchemy",),
+    "operations": ("numpy", "pyarrow"),
+    "inspect": ("pyarrow",),
+    "maintenance": ("numpy", "pyarrow"),
+    "table": ("pyarrow",),
+    "spark": ("numpy", "pyarrow", "pyspark"),
+}
+
+LIBRARY_HOMES: dict[str, tuple[str, ...]] = {
+    "pyarrow.acero": ("engine/columnar/",),
+    "pyarrow.compute": ("engine/columnar/", "bench/", "tests/"),
+    "pyarrow.dataset": ("engine/columnar/", "bench/", "tests/"),
+    "pyarrow.fs": ("engine/storage/arrow.py", "engine/storage/resolve.py", "bench/", "tests/"),
+    "pyarrow.parquet": ("engine/columnar/", "bench/", "tests/"),
+    "pyspark": ("engine/spark/", "bench/", "tests/"),
+    "polars": ("bench/engines/", "tests/"),
+    "duckdb": ("bench/engines/", "tests/"),
+    "pyiceberg": ("bench/engines/", "tests/"),
+}
+"""Libraries and parts of libraries that only these places import or use."""
+
+CLOCKS_AND_CHANCE = (
+    "datetime.date.today",
+    "datetime.datetime.now",
+    "datetime.datetime.today",
+    "datetime.datetime.utcnow",
+    "numpy.random.",
+    "os.urandom",
+    "random.",
+    "secrets.",
+    "time.monotonic",
+    "time.monotonic_ns",
+    "time.perf_counter",
+    "time.perf_counter_ns",
+    "time.process_time",
+    "time.sleep",
+    "time.time",
+    "time.time_ns",
+    "uuid.uuid1",
+    "uuid.uuid4",
+)
+"""Allowed as the default of a parameter or field, so that a caller can put another in its place; nowhere else."""
+
+SEEDED = ("numpy.random.Generator", "numpy.random.PCG64", "numpy.random.SeedSequence", "numpy.random.default_rng")
+"""Chance that repeats, which bench may use; ruff sees to it that no seed is missing."""
+
+FILES = (
+    "builtins.open",
+    "glob.",
+    "io.FileIO",
+    "io.open",
+    "mmap.",
+    "os.",
+    "pathlib.Path",
+    "pyarrow.OSFile",
+    "pyarrow.memory_map",
+    "shutil.",
+    "tempfile.",
+)
+NOT_FILES = ("os.PathLike", "os.cpu_count", "os.fspath", "os.process_cpu_count", "os.sched_getaffinity")
+FILE_HOMES = ("engine/storage/",)
+"""In the engine, only these places touch files, so that tests can put faulty and counted storage beneath the rest."""
+
+TERMINAL = ("builtins.input", "builtins.print")
+
+BANNED_FILE_NAMES = ("base", "common", "helper", "helpers", "manager", "misc", "shared", "util", "utils")
+
+MAX_FILE_LINES = 600
+MAX_FUNCTION_LINES = 70
+MAX_LINE_LENGTH = 120

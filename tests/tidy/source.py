@@ -1,0 +1,171 @@
+"""The project's Python files as the checks see them: parsed, with names traced back to what was imported."""
+
+import ast
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, order=True, kw_only=True)
+class Finding:
+    """One broken rule. `rule` and `subject` name it for the exemption list, so they hold no line numbers."""
+
+    rule: str
+    subject: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"[{self.rule}] {self.subject}: {self.detail}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Import:
+    """One imported name. `from a.b import c` has the target `a.b.c`, whether `c` is a module or not."""
+
+    target: str
+    line: int
+    is_local: bool
+
+    @property
+    def package(self) -> str:
+        return self.target.partition(".")[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """A use of an imported name or builtin, by its full name. A default is one of a parameter or a class field."""
+
+    name: str
+    line: int
+    is_default: bool
+
+
+@dataclass(frozen=True)
+class Module:
+    """A Python file. `path` is relative to the repository, with slashes."""
+
+    path: str
+    text: str
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text, self.path)
+
+    @cached_property
+    def lines(self) -> list[str]:
+        return self.text.splitlines()
+
+    @property
+    def is_package(self) -> bool:
+        return self.path.endswith("/__init__.py")
+
+    @property
+    def name(self) -> str:
+        """The dotted name, for example `engine.spec.types`."""
+        path = PurePosixPath(self.path)
+        return ".".join(path.parent.parts if self.is_package else path.with_suffix("").parts)
+
+    @property
+    def room(self) -> tuple[str, str]:
+        """Top package and what lies below it: ("engine", "spec"), ("engine", "table"); ("engine", "") is `__init__`."""
+        top, _, rest = self.name.partition(".")
+        return top, rest.partition(".")[0]
+
+    @cached_property
+    def imports(self) -> list[Import]:
+        local = {
+            id(node)
+            for function in ast.walk(self.tree)
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+            for node in ast.walk(function)
+        }
+        return [
+            Import(target=target, line=node.lineno, is_local=id(node) in local)
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for target, _, _ in self._bindings(node)
+        ]
+
+    @cached_property
+    def references(self) -> list[Reference]:
+        """Every use of an imported name or of a builtin, the longest dotted chain once."""
+        aliases = self._aliases()
+        defaults = _default_nodes(self.tree)
+        inner = {id(node.value) for node in ast.walk(self.tree) if isinstance(node, ast.Attribute)}
+        return [
+            Reference(name=name, line=node.lineno, is_default=id(node) in defaults)
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.Attribute | ast.Name) and id(node) not in inner
+            if (name := _full_name(node, aliases)) is not None
+        ]
+
+    def _aliases(self) -> dict[str, str]:
+        return {
+            name: meaning
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for _, name, meaning in self._bindings(node)
+        }
+
+    def _bindings(self, node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str, str]]:
+        """What is imported, the name that it binds here, and what that name stands for (`import a.b` binds `a`)."""
+        if isinstance(node, ast.Import):
+            for item in node.names:
+                root = item.name.partition(".")[0]
+                yield (item.name, item.asname, item.name) if item.asname else (item.name, root, root)
+            return
+        source = node.module or ""
+        if node.level:
+            parents = self.name.split(".")
+            parents = parents[: len(parents) - node.level + self.is_package]
+            source = ".".join([*parents, source] if source else parents)
+        for item in node.names:
+            target = f"{source}.{item.name}"
+            yield target, item.asname or item.name, target
+
+
+def _full_name(node: ast.expr, aliases: dict[str, str]) -> str | None:
+    attributes: list[str] = []
+    while isinstance(node, ast.Attribute):
+        attributes.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return None
+    root = aliases.get(node.id)
+    if root is None:
+        if attributes or node.id not in {"open", "print", "input", "exec", "eval"}:
+            return None
+        root = f"builtins.{node.id}"
+    return ".".join([root, *reversed(attributes)])
+
+
+def _default_nodes(tree: ast.Module) -> set[int]:
+    """Ids of all nodes inside the defaults of parameters and of class fields."""
+    roots: list[ast.expr] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arguments):
+            roots += [default for default in (*node.defaults, *node.kw_defaults) if default is not None]
+        elif isinstance(node, ast.ClassDef):
+            roots += [item.value for item in node.body if isinstance(item, ast.AnnAssign) and item.value is not None]
+    return {id(node) for root in roots for node in ast.walk(root)}
+
+
+def tracked_files(repository: Path = REPOSITORY) -> list[str]:
+    """Relative paths of all files that git tracks or would add, and that exist."""
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=repository,
+        capture_output=True,
+        check=True,
+    )
+    paths = sorted(path.decode() for path in listing.stdout.split(b"\0") if path)
+    return [path for path in paths if (repository / path).is_file()]
+
+
+def project_modules() -> list[Module]:
+    """All Python files of the project."""
+    return [Module(path, (REPOSITORY / path).read_text()) for path in tracked_files() if path.endswith(".py")]
