@@ -1,0 +1,87 @@
+"""Metadata tables ``files``, ``data_files``, ``delete_files`` and their ``all_`` forms."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+import pyarrow as pa
+
+from engine.columnar.scalars import to_arrow_array
+from engine.columnar.schemas import to_arrow_type
+from engine.inspect.contents import Contents, live
+from engine.inspect.readable_metrics import readable_metrics
+from engine.spec.data_file import DataFile, FileContent
+from engine.spec.metadata import TableMetadata
+from engine.spec.partitioning import common_partition_type
+from engine.spec.snapshots import Snapshot
+from engine.spec.types import PrimitiveType
+
+DATA_FILES = frozenset({FileContent.DATA})
+DELETE_FILES = frozenset({FileContent.POSITION_DELETES, FileContent.EQUALITY_DELETES})
+ANY_FILES = DATA_FILES | DELETE_FILES
+
+_COUNTS = pa.map_(pa.int32(), pa.int64())
+_BOUNDS = pa.map_(pa.int32(), pa.binary())
+
+
+def files(contents: Contents, snapshot: Snapshot | None, wanted: Collection[FileContent] = ANY_FILES) -> pa.Table:
+    """One row a live file of the snapshot, with every field of ``data_file`` and ``readable_metrics``."""
+    entries = live(contents.snapshot_entries(snapshot))
+    return _with_metrics(contents.metadata, [e.data_file for e in entries if e.data_file.content in wanted])
+
+
+def all_files(contents: Contents, wanted: Collection[FileContent] = ANY_FILES) -> pa.Table:
+    """As `files`, for every snapshot of the table: one row a file and manifest that lists it as live."""
+    entries = live(contents.all_entries())
+    return _with_metrics(contents.metadata, [e.data_file for e in entries if e.data_file.content in wanted])
+
+
+def _with_metrics(metadata: TableMetadata, rows: list[DataFile]) -> pa.Table:
+    return pa.table(file_columns(metadata, rows) | {"readable_metrics": readable_metrics(metadata.schema, rows)})
+
+
+def file_columns(metadata: TableMetadata, rows: list[DataFile]) -> dict[str, pa.Array]:
+    """The fields of ``data_file`` (spec: "Data File Fields"); formats in upper case, as in manifests."""
+    return {
+        "content": pa.array([int(f.content) for f in rows], pa.int32()),
+        "file_path": pa.array([f.file_path for f in rows], pa.string()),
+        "file_format": pa.array([f.file_format.upper() for f in rows], pa.string()),
+        "spec_id": pa.array([f.spec_id for f in rows], pa.int32()),
+        "partition": partitions_of(metadata, rows),
+        "record_count": pa.array([f.record_count for f in rows], pa.int64()),
+        "file_size_in_bytes": pa.array([f.file_size_in_bytes for f in rows], pa.int64()),
+        "column_sizes": _maps((f.column_sizes for f in rows), _COUNTS),
+        "value_counts": _maps((f.value_counts for f in rows), _COUNTS),
+        "null_value_counts": _maps((f.null_value_counts for f in rows), _COUNTS),
+        "nan_value_counts": _maps((f.nan_value_counts for f in rows), _COUNTS),
+        "lower_bounds": _maps((f.lower_bounds for f in rows), _BOUNDS),
+        "upper_bounds": _maps((f.upper_bounds for f in rows), _BOUNDS),
+        "key_metadata": pa.array([f.key_metadata for f in rows], pa.binary()),
+        "split_offsets": pa.array([f.split_offsets for f in rows], pa.list_(pa.int64())),
+        "equality_ids": pa.array([f.equality_ids for f in rows], pa.list_(pa.int32())),
+        "sort_order_id": pa.array([f.sort_order_id for f in rows], pa.int32()),
+        "first_row_id": pa.array([f.first_row_id for f in rows], pa.int64()),
+        "referenced_data_file": pa.array([f.referenced_data_file for f in rows], pa.string()),
+        "content_offset": pa.array([f.content_offset for f in rows], pa.int64()),
+        "content_size_in_bytes": pa.array([f.content_size_in_bytes for f in rows], pa.int64()),
+    }
+
+
+def partitions_of(metadata: TableMetadata, rows: list[DataFile]) -> pa.Array:
+    """Partition tuples of any spec as one struct (`common_partition_type`); fields of other specs are null."""
+    fields = common_partition_type(metadata.partition_specs, metadata.schema).fields
+    places = {spec.spec_id: {f.field_id: i for i, f in enumerate(spec.fields)} for spec in metadata.partition_specs}
+    arrays = []
+    for field in fields:
+        assert isinstance(field.type, PrimitiveType)
+        at = [(f, places[f.spec_id].get(field.field_id)) for f in rows]
+        values = [None if i is None else f.partition[i] for f, i in at]
+        arrays.append(to_arrow_array(field.type, values))
+    if not fields:
+        return pa.array([{} for _ in rows], pa.struct([]))
+    types = [pa.field(f.name, to_arrow_type(f.type)) for f in fields]
+    return pa.StructArray.from_arrays(arrays, fields=types)
+
+
+def _maps(rows: Iterable[Mapping[int, object]], type_: pa.MapType) -> pa.Array:
+    return pa.array([list(row.items()) for row in rows], type_)

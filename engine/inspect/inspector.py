@@ -1,0 +1,102 @@
+"""`table.inspect`: every metadata table by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from engine.inspect import entries, files, manifests, partitions
+from engine.inspect.contents import Contents
+from engine.inspect.history import history
+from engine.inspect.metadata_log_entries import metadata_log_entries
+from engine.inspect.refs import refs
+from engine.inspect.snapshots import snapshots
+from engine.spec.metadata import TableMetadata
+from engine.spec.snapshots import Snapshot
+from engine.storage.store import Store
+
+TABLES = (
+    "snapshots", "history", "refs", "metadata_log_entries", "manifests", "entries", "files", "data_files",
+    "delete_files", "partitions", "all_manifests", "all_entries", "all_files", "all_data_files", "all_delete_files",
+)  # fmt: skip
+"""The names of the metadata tables, each a method of `Inspector`."""
+
+
+@dataclass(frozen=True)
+class Inspector:
+    """The metadata tables of one version of a table, as Arrow tables with the columns of Iceberg Java.
+
+    Methods that take `snapshot_id` show the current snapshot when it is None, and raise NotFound for an unknown one.
+    """
+
+    metadata: TableMetadata
+    metadata_location: str
+    store: Store
+
+    def snapshots(self) -> pa.Table:
+        """See `engine.inspect.snapshots`."""
+        return snapshots(self.metadata)
+
+    def history(self) -> pa.Table:
+        """See `engine.inspect.history`."""
+        return history(self.metadata)
+
+    def refs(self) -> pa.Table:
+        """See `engine.inspect.refs`."""
+        return refs(self.metadata)
+
+    def metadata_log_entries(self) -> pa.Table:
+        """See `engine.inspect.metadata_log_entries`."""
+        return metadata_log_entries(self.metadata, self.metadata_location)
+
+    def manifests(self, snapshot_id: int | None = None) -> pa.Table:
+        """See `engine.inspect.manifests`."""
+        return manifests.manifests(self._contents, self._snapshot(snapshot_id))
+
+    def all_manifests(self) -> pa.Table:
+        """See `engine.inspect.manifests`."""
+        return manifests.all_manifests(self._contents)
+
+    def entries(self, snapshot_id: int | None = None) -> pa.Table:
+        """See `engine.inspect.entries`."""
+        return entries.entries(self._contents, self._snapshot(snapshot_id))
+
+    def all_entries(self) -> pa.Table:
+        """See `engine.inspect.entries`."""
+        return entries.all_entries(self._contents)
+
+    def files(self, snapshot_id: int | None = None) -> pa.Table:
+        """See `engine.inspect.files`."""
+        return files.files(self._contents, self._snapshot(snapshot_id))
+
+    def data_files(self, snapshot_id: int | None = None) -> pa.Table:
+        """See `engine.inspect.files`."""
+        return files.files(self._contents, self._snapshot(snapshot_id), files.DATA_FILES)
+
+    def delete_files(self, snapshot_id: int | None = None) -> pa.Table:
+        """See `engine.inspect.files`."""
+        return files.files(self._contents, self._snapshot(snapshot_id), files.DELETE_FILES)
+
+    def all_files(self) -> pa.Table:
+        """See `engine.inspect.files`."""
+        return files.all_files(self._contents)
+
+    def all_data_files(self) -> pa.Table:
+        """See `engine.inspect.files`."""
+        return files.all_files(self._contents, files.DATA_FILES)
+
+    def all_delete_files(self) -> pa.Table:
+        """See `engine.inspect.files`."""
+        return files.all_files(self._contents, files.DELETE_FILES)
+
+    def partitions(self, snapshot_id: int | None = None) -> pa.Table:
+        """See `engine.inspect.partitions`."""
+        return partitions.partitions(self._contents, self._snapshot(snapshot_id))
+
+    @property
+    def _contents(self) -> Contents:
+        return Contents(self.metadata, self.store)
+
+    def _snapshot(self, snapshot_id: int | None) -> Snapshot | None:
+        return self.metadata.current_snapshot if snapshot_id is None else self.metadata.snapshot(snapshot_id)

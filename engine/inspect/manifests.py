@@ -1,0 +1,82 @@
+"""Metadata tables ``manifests`` and ``all_manifests``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from engine.inspect.contents import Contents
+from engine.spec.manifest import ManifestContent, ManifestFile, PartitionFieldSummary
+from engine.spec.metadata import TableMetadata
+from engine.spec.partition_paths import human_string
+from engine.spec.schema import Schema
+from engine.spec.snapshots import Snapshot
+from engine.spec.types import PrimitiveType
+from engine.spec.values import decode_value
+
+_SUMMARY = pa.struct(
+    [
+        pa.field("contains_null", pa.bool_(), nullable=False),
+        pa.field("contains_nan", pa.bool_()),
+        pa.field("lower_bound", pa.string()),
+        pa.field("upper_bound", pa.string()),
+    ]
+)
+
+
+def manifests(contents: Contents, snapshot: Snapshot | None) -> pa.Table:
+    """One row a manifest of the snapshot; counts are split by what the manifest lists (data or delete files).
+
+    Bounds in ``partition_summaries`` are written for people, as in partition paths.
+    """
+    rows = () if snapshot is None else contents.manifests(snapshot)
+    return _table(contents.metadata, rows)
+
+
+def all_manifests(contents: Contents) -> pa.Table:
+    """One row a manifest and snapshot that lists it: as `manifests`, with ``reference_snapshot_id``."""
+    pairs = [(s.snapshot_id, m) for s in contents.metadata.snapshots for m in contents.manifests(s)]
+    table = _table(contents.metadata, [m for _, m in pairs])
+    return table.append_column("reference_snapshot_id", pa.array([s for s, _ in pairs], pa.int64()))
+
+
+def _table(metadata: TableMetadata, rows: Sequence[ManifestFile]) -> pa.Table:
+    columns = {
+        "content": pa.array([int(m.content) for m in rows], pa.int32()),
+        "path": pa.array([m.manifest_path for m in rows], pa.string()),
+        "length": pa.array([m.manifest_length for m in rows], pa.int64()),
+        "partition_spec_id": pa.array([m.partition_spec_id for m in rows], pa.int32()),
+        "added_snapshot_id": pa.array([m.added_snapshot_id for m in rows], pa.int64()),
+    }
+    for content, kind in ((ManifestContent.DATA, "data"), (ManifestContent.DELETES, "delete")):
+        for change in ("added", "existing", "deleted"):
+            counts = [getattr(m, f"{change}_files_count") if m.content == content else 0 for m in rows]
+            columns[f"{change}_{kind}_files_count"] = pa.array(counts, pa.int32())
+    summaries = [[_summary(metadata, m, i, p) for i, p in enumerate(m.partitions or ())] for m in rows]
+    columns["partition_summaries"] = pa.array(summaries, pa.list_(_SUMMARY))
+    columns["key_metadata"] = pa.array([m.key_metadata for m in rows], pa.binary())
+    return pa.table(columns)
+
+
+def _summary(
+    metadata: TableMetadata, manifest: ManifestFile, index: int, summary: PartitionFieldSummary
+) -> dict[str, bool | str | None]:
+    field = metadata.spec_by_id[manifest.partition_spec_id].fields[index]
+    source = next((s.by_id[field.source_id].type for s in _newest_first(metadata) if field.source_id in s.by_id), None)
+
+    def human(bound: bytes | None) -> str | None:
+        if bound is None or not isinstance(source, PrimitiveType):
+            return None
+        return human_string(field.transform, source, decode_value(field.transform.result_type(source), bound))
+
+    return {
+        "contains_null": summary.contains_null,
+        "contains_nan": summary.contains_nan,
+        "lower_bound": human(summary.lower_bound),
+        "upper_bound": human(summary.upper_bound),
+    }
+
+
+def _newest_first(metadata: TableMetadata) -> tuple[Schema, ...]:
+    return (metadata.schema, *reversed(metadata.schemas))

@@ -1,0 +1,83 @@
+"""Metadata table ``partitions``: what each partition holds, from the manifests alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from engine.inspect.contents import Contents, live
+from engine.inspect.files import partitions_of
+from engine.inspect.instants import instants
+from engine.spec.data_file import DataFile, FileContent
+from engine.spec.manifest import ManifestEntry
+from engine.spec.metadata import TableMetadata
+from engine.spec.snapshots import Snapshot
+
+
+@dataclass
+class _Totals:
+    sample: DataFile
+    record_count: int = 0
+    file_count: int = 0
+    size_bytes: int = 0
+    position_delete_records: int = 0
+    position_delete_files: int = 0
+    equality_delete_records: int = 0
+    equality_delete_files: int = 0
+    last_snapshot: Snapshot | None = None
+
+    def add(self, entry: ManifestEntry, metadata: TableMetadata) -> None:
+        file = entry.data_file
+        match file.content:
+            case FileContent.DATA:
+                self.record_count += file.record_count
+                self.file_count += 1
+                self.size_bytes += file.file_size_in_bytes
+            case FileContent.POSITION_DELETES:
+                self.position_delete_records += file.record_count
+                self.position_delete_files += 1
+            case FileContent.EQUALITY_DELETES:
+                self.equality_delete_records += file.record_count
+                self.equality_delete_files += 1
+        # The snapshot that added a file may be expired; then the partition keeps what is known of its others.
+        added = None if entry.snapshot_id is None else metadata.snapshot_by_id.get(entry.snapshot_id)
+        if added is not None and (self.last_snapshot is None or added.timestamp_ms > self.last_snapshot.timestamp_ms):
+            self.last_snapshot = added
+            self.sample = file
+
+
+def partitions(contents: Contents, snapshot: Snapshot | None) -> pa.Table:
+    """One row a partition tuple with live files: partition (absent in a table that was never partitioned), spec_id (of
+    the newest file), record_count and file_count of data files, sizes, delete records and files, last update.
+
+    Record counts are of data files; what deletes take away is not subtracted.
+    """
+    metadata = contents.metadata
+    groups: dict[tuple[tuple[int, object], ...], _Totals] = {}
+    for entry in live(contents.snapshot_entries(snapshot)):
+        file = entry.data_file
+        spec = metadata.spec_by_id[file.spec_id]
+        key = tuple(
+            (f.field_id, value) for f, value in zip(spec.fields, file.partition, strict=True) if value is not None
+        )
+        groups.setdefault(tuple(sorted(key, key=lambda part: part[0])), _Totals(file)).add(entry, metadata)
+    rows = list(groups.values())
+    columns: dict[str, pa.Array] = {}
+    if any(not spec.is_unpartitioned for spec in metadata.partition_specs):
+        columns["partition"] = partitions_of(metadata, [r.sample for r in rows])
+    columns |= {
+        "spec_id": pa.array([r.sample.spec_id for r in rows], pa.int32()),
+        "record_count": pa.array([r.record_count for r in rows], pa.int64()),
+        "file_count": pa.array([r.file_count for r in rows], pa.int32()),
+        "total_data_file_size_in_bytes": pa.array([r.size_bytes for r in rows], pa.int64()),
+        "position_delete_record_count": pa.array([r.position_delete_records for r in rows], pa.int64()),
+        "position_delete_file_count": pa.array([r.position_delete_files for r in rows], pa.int32()),
+        "equality_delete_record_count": pa.array([r.equality_delete_records for r in rows], pa.int64()),
+        "equality_delete_file_count": pa.array([r.equality_delete_files for r in rows], pa.int32()),
+        "last_updated_at": instants(r.last_snapshot.timestamp_ms if r.last_snapshot else None for r in rows),
+        "last_updated_snapshot_id": pa.array(
+            [r.last_snapshot.snapshot_id if r.last_snapshot else None for r in rows], pa.int64()
+        ),
+    }
+    return pa.table(columns)

@@ -1,0 +1,51 @@
+"""Column metrics with names and typed bounds: the column ``readable_metrics`` of ``files`` and ``entries``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import pyarrow as pa
+
+from engine.columnar.scalars import to_arrow_array
+from engine.spec.data_file import DataFile
+from engine.spec.schema import Schema
+from engine.spec.types import PrimitiveType
+from engine.spec.values import decode_value
+
+_COUNTS = ("column_size", "value_count", "null_value_count", "nan_value_count")
+_NO_BOUNDS = frozenset({"variant", "geometry", "geography", "unknown"})
+
+
+def readable_metrics(schema: Schema, rows: Sequence[DataFile]) -> pa.Array:
+    """One struct a file with one struct a primitive column of the schema, named by its full name, in order of the name:
+    column_size, value_count, null_value_count, nan_value_count, lower_bound, upper_bound (of the column's type)."""
+    columns = sorted((schema.name_of[f.field_id], f) for f in schema.walk() if isinstance(f.type, PrimitiveType))
+    arrays, fields = [], []
+    for name, column in columns:
+        assert isinstance(column.type, PrimitiveType)
+        made = _column(column.field_id, column.type, rows)
+        arrays.append(made)
+        fields.append(pa.field(name, made.type))
+    return pa.StructArray.from_arrays(arrays, fields=fields)
+
+
+def _column(field_id: int, type_: PrimitiveType, rows: Sequence[DataFile]) -> pa.StructArray:
+    counted = (
+        [f.column_sizes for f in rows],
+        [f.value_counts for f in rows],
+        [f.null_value_counts for f in rows],
+        [f.nan_value_counts for f in rows],
+    )
+    arrays = [pa.array([m.get(field_id) for m in maps], pa.int64()) for maps in counted]
+    arrays.append(_bounds(field_id, type_, (f.lower_bounds for f in rows)))
+    arrays.append(_bounds(field_id, type_, (f.upper_bounds for f in rows)))
+    names = (*_COUNTS, "lower_bound", "upper_bound")
+    return pa.StructArray.from_arrays(arrays, fields=[pa.field(n, a.type) for n, a in zip(names, arrays, strict=True)])
+
+
+def _bounds(field_id: int, type_: PrimitiveType, rows: Iterable[Mapping[int, bytes]]) -> pa.Array:
+    raw = [m.get(field_id) for m in rows]
+    if type_.name in _NO_BOUNDS:
+        return pa.array(raw, pa.binary())
+    values = [None if b is None else decode_value(type_, b) for b in raw]
+    return to_arrow_array(type_, values)

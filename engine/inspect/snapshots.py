@@ -1,0 +1,24 @@
+"""Metadata table ``snapshots``: every snapshot that the metadata still has."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from engine.inspect.instants import instants
+from engine.spec.metadata import TableMetadata
+
+
+def snapshots(metadata: TableMetadata) -> pa.Table:
+    """One row a snapshot, in the order of the metadata: committed_at, snapshot_id, parent_id, operation,
+    manifest_list, summary (a map of strings, without the operation)."""
+    rows = metadata.snapshots
+    return pa.table(
+        {
+            "committed_at": instants(s.timestamp_ms for s in rows),
+            "snapshot_id": pa.array([s.snapshot_id for s in rows], pa.int64()),
+            "parent_id": pa.array([s.parent_snapshot_id for s in rows], pa.int64()),
+            "operation": pa.array([s.operation for s in rows], pa.string()),
+            "manifest_list": pa.array([s.manifest_list for s in rows], pa.string()),
+            "summary": pa.array([list(s.summary.items()) for s in rows], pa.map_(pa.string(), pa.string())),
+        }
+    )
