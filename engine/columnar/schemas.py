@@ -6,6 +6,7 @@ Field ids travel in the Arrow field metadata key ``PARQUET:field_id``, which pya
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import count
 
 import pyarrow as pa
@@ -220,3 +221,34 @@ _FROM_ARROW = (
     (pat.is_null, UNKNOWN),
     (lambda t: t == pa.uuid(), UUID),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A column that Parquet stores: its place among all leaves, its field, and whether a list or map is above it.
+
+    `path` is the dotted name of the column in the schema, not in Parquet.
+    """
+
+    index: int
+    field: pa.Field
+    path: str
+    repeated: bool
+
+
+def leaves(schema: pa.Schema) -> tuple[Leaf, ...]:
+    """The leaves of a schema in Parquet's order, depth first."""
+    found: list[Leaf] = []
+
+    def visit(field: pa.Field, prefix: str, repeated: bool) -> None:  # noqa: FBT001 - a local walk
+        inner = child_fields(field.type)
+        path = prefix + field.name
+        if not inner:
+            found.append(Leaf(len(found), field, path, repeated))
+        repeats = repeated or not pat.is_struct(field.type)
+        for child in inner:
+            visit(child, f"{path}.", repeats)
+
+    for field in schema:
+        visit(field, "", False)
+    return tuple(found)

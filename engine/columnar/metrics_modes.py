@@ -1,0 +1,106 @@
+"""How much a manifest says of each column (table properties ``write.metadata.metrics.*``).
+
+``none``: nothing; ``counts``: sizes and counts; ``truncate(n)``: also bounds, text and binary cut to n characters or
+bytes; ``full``: also bounds, whole. Without a default the first 100 columns get ``truncate(16)`` and the rest ``none``,
+since every column's statistics cost memory in every plan that needs them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from engine.errors import Invalid
+from engine.spec.schema import Schema
+from engine.spec.sorting import SortOrder
+from engine.spec.types import PrimitiveType, children
+
+DEFAULT_PROPERTY = "write.metadata.metrics.default"
+COLUMN_PREFIX = "write.metadata.metrics.column."
+MAX_INFERRED_PROPERTY = "write.metadata.metrics.max-inferred-column-defaults"
+MAX_INFERRED = 100
+
+_TRUNCATE = re.compile(r"truncate\((\d+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsMode:
+    """One mode; `length` is that of truncate."""
+
+    kind: Literal["none", "counts", "truncate", "full"]
+    length: int = 0
+
+    @property
+    def has_bounds(self) -> bool:
+        """Whether lower and upper bounds are kept."""
+        return self.kind in ("truncate", "full")
+
+
+NONE = MetricsMode("none")
+COUNTS = MetricsMode("counts")
+FULL = MetricsMode("full")
+TRUNCATE_16 = MetricsMode("truncate", 16)
+
+
+def parse_mode(text: str, property_name: str) -> MetricsMode:
+    """The mode of that text, any case; raises Invalid naming the property."""
+    plain = text.strip().lower()
+    simple = {"none": NONE, "counts": COUNTS, "full": FULL}.get(plain)
+    if simple is not None:
+        return simple
+    match = _TRUNCATE.fullmatch(plain)
+    if match is None or int(match[1]) == 0:
+        raise Invalid(f"{property_name}={text!r} is not none, counts, truncate(length) or full")
+    return MetricsMode("truncate", int(match[1]))
+
+
+def metrics_modes(
+    properties: Mapping[str, str], schema: Schema, sort_order: SortOrder | None = None
+) -> dict[int, MetricsMode]:
+    """Column id -> mode, for every primitive column at any depth.
+
+    Columns of the sort order that would get ``none`` or ``counts`` by default get ``truncate(16)``: files cluster by
+    them, so their bounds prune best.
+    """
+    columns = _breadth_first(schema)
+    default = properties.get(DEFAULT_PROPERTY)
+    if default is not None:
+        mode = parse_mode(default, DEFAULT_PROPERTY)
+        modes = dict.fromkeys(columns, mode)
+    else:
+        limit = _max_inferred(properties)
+        modes = {column: TRUNCATE_16 if i < limit else NONE for i, column in enumerate(columns)}
+    for key in sort_order.fields if sort_order is not None else ():
+        if key.transform.preserves_order and key.source_id in modes and not modes[key.source_id].has_bounds:
+            modes[key.source_id] = TRUNCATE_16
+    for name, text in properties.items():
+        if name.startswith(COLUMN_PREFIX):
+            column = schema.id_of.get(name.removeprefix(COLUMN_PREFIX))
+            # A property may outlive its column: it then says nothing.
+            if column in modes:
+                modes[column] = parse_mode(text, name)
+    return modes
+
+
+def _max_inferred(properties: Mapping[str, str]) -> int:
+    text = properties.get(MAX_INFERRED_PROPERTY)
+    if text is None:
+        return MAX_INFERRED
+    if not text.isdigit():
+        raise Invalid(f"{MAX_INFERRED_PROPERTY}={text!r} is not a count of columns")
+    return int(text)
+
+
+def _breadth_first(schema: Schema) -> list[int]:
+    """Primitive columns, those of the top level first, so that a deep struct does not use up the limit."""
+    found: list[int] = []
+    level = deque(schema.fields)
+    while level:
+        current = level.popleft()
+        if isinstance(current.type, PrimitiveType):
+            found.append(current.field_id)
+        level.extend(children(current.type))
+    return found

@@ -1,0 +1,262 @@
+"""Columns of a file as columns of a schema, matched by field id (spec: "Column Projection", "Schema Evolution").
+
+A field is found by its id at every depth: names, order and the columns beside it do not matter. What the file lacks is
+given by `MissingValues`, what it holds in an older or another writer's type is cast by a rule that loses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pat
+
+from engine.columnar.scalars import repeated
+from engine.columnar.schemas import child_fields, field_id_of, is_list, leaves, to_arrow_field, to_arrow_type
+from engine.errors import CorruptTable
+from engine.spec.schema import Schema
+from engine.spec.types import ListType, MapType, NestedField, PrimitiveType, StructType
+from engine.spec.values import Value
+
+Cast = Callable[[pa.Array, pa.DataType, str], pa.Array]
+"""(values, target type, column name) -> values of the target type; raises rather than lose anything."""
+
+Missing = Callable[[NestedField, str, int], pa.Array]
+"""(field, its full name, length) -> values of a field that the source does not have."""
+
+
+def leaf_indices(file_schema: pa.Schema, wanted: Schema) -> tuple[int, ...]:
+    """The Parquet leaves to decode for the wanted fields; `file_schema` carries field ids.
+
+    Of a struct of which only fields that the file lacks are wanted, one leaf is decoded for its nulls.
+    """
+    chosen: list[int] = []
+    position = 0
+
+    def visit(source: pa.Field, target: NestedField | None) -> None:
+        nonlocal position
+        inner = child_fields(source.type)
+        if not inner:
+            if target is not None:
+                chosen.append(position)
+            position += 1
+            return
+        first = position
+        before = len(chosen)
+        by_id = _children_by_id(target)
+        for place, child in enumerate(inner):
+            visit(child, None if target is None else _matching(source, child, place, by_id))
+        if target is not None and len(chosen) == before:
+            chosen.append(first)
+
+    by_id = {f.field_id: f for f in wanted.fields}
+    for top in file_schema:
+        field_id = field_id_of(top)
+        visit(top, None if field_id is None else by_id.get(field_id))
+    assert position == len(leaves(file_schema))
+    return tuple(chosen)
+
+
+def _children_by_id(target: NestedField | None) -> dict[int, NestedField]:
+    match target.type if target is not None else None:
+        case StructType(fields):
+            return {f.field_id: f for f in fields}
+        case ListType(element):
+            return {element.field_id: element}
+        case MapType(key, value):
+            return {key.field_id: key, value.field_id: value}
+    return {}
+
+
+def _matching(source: pa.Field, child: pa.Field, place: int, by_id: Mapping[int, NestedField]) -> NestedField | None:
+    """The wanted child that a file's child stands for. An element, key or value is found by its place: there is only
+    one, and some writers give it no id."""
+    if not pat.is_struct(source.type):
+        return tuple(by_id.values())[place] if place < len(by_id) else None
+    field_id = field_id_of(child)
+    return None if field_id is None else by_id.get(field_id)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MissingValues:
+    """What a column reads as where a data file does not have it (spec: "Column Projection").
+
+    In this order: the identity-partition value of the file, the field's initial default, null.
+
+    Args:
+        constants: Field id -> value for the whole file, in the internal representation; None is null.
+        location: The data file, for errors.
+    """
+
+    constants: Mapping[int, Value | None] = field(default_factory=dict)
+    location: str | None = None
+
+    def __call__(self, field_: NestedField, name: str, length: int) -> pa.Array:
+        if isinstance(field_.type, PrimitiveType):
+            if field_.field_id in self.constants:
+                return repeated(field_.type, self.constants[field_.field_id], length)
+            if field_.initial_default is not None:
+                return repeated(field_.type, field_.initial_default, length)
+        if field_.required and length:
+            raise CorruptTable(f"required column {name!r} is missing and has no default", location=self.location)
+        return pa.nulls(length, to_arrow_type(field_.type))
+
+
+def promote(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
+    """Values as a newer type of the column (spec: "Schema Evolution"), or as this engine's Arrow form of the same type.
+
+    Raises:
+        CorruptTable: The file's type can not have become the table's.
+    """
+    source = array.type
+    if source == target:
+        return array
+    if pat.is_dictionary(source):
+        return promote(array.dictionary_decode(), target, name)
+    if not _promotable(source, target):
+        raise CorruptTable(f"column {name!r} is stored as {source} and can not be read as {target}")
+    if isinstance(target, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(target, array.cast(target.storage_type))
+    try:
+        return array.cast(target)
+    except pa.ArrowInvalid as error:
+        raise CorruptTable(f"column {name!r} can not be read as {target}: {error}") from error
+
+
+def _promotable(source: pa.DataType, target: pa.DataType) -> bool:
+    if pat.is_null(source):
+        return True
+    if pat.is_integer(target):
+        return pat.is_integer(source) and source.bit_width <= target.bit_width
+    if pat.is_floating(target):
+        return pat.is_floating(source) and source.bit_width <= target.bit_width
+    if pat.is_decimal(target):
+        return pat.is_decimal(source) and source.scale == target.scale and source.precision <= target.precision
+    if pat.is_timestamp(target):
+        return pat.is_timestamp(source) or pat.is_date(source)
+    for kind in _SAME_KIND:
+        if kind(target):
+            return kind(source)
+    return isinstance(target, pa.BaseExtensionType) and source == target.storage_type
+
+
+def _is_bytes(type_: pa.DataType) -> bool:
+    """Text and binary: a Parquet byte array without annotation is binary whatever the column is."""
+    return (
+        pat.is_string(type_)
+        or pat.is_large_string(type_)
+        or pat.is_string_view(type_)
+        or pat.is_binary(type_)
+        or pat.is_large_binary(type_)
+        or pat.is_binary_view(type_)
+    )
+
+
+_SAME_KIND = (pat.is_boolean, pat.is_date, pat.is_time, _is_bytes, pat.is_fixed_size_binary)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Projector:
+    """Turns arrays of one source into arrays of wanted fields.
+
+    Args:
+        missing: Gives the values of fields that the source lacks.
+        cast: Turns leaf values into the wanted type.
+    """
+
+    missing: Missing
+    cast: Cast = promote
+
+    def table(self, source: pa.Table, wanted: Schema, fields_of_source: pa.Schema | None = None) -> pa.Table:
+        """The wanted columns, as `to_arrow_schema(wanted)`.
+
+        Args:
+            source: Columns in any order, with more than the wanted ones perhaps.
+            wanted: What to give.
+            fields_of_source: The schema of `source` with field ids, where its own does not carry them.
+        """
+        known = source.schema if fields_of_source is None else fields_of_source
+        places = {field_id_of(f): i for i, f in enumerate(known)}
+        columns, fields = [], []
+        for target in wanted.fields:
+            arrow_field = to_arrow_field(target)
+            place = places.get(target.field_id)
+            if place is None:
+                column = pa.chunked_array([self.missing(target, target.name, source.num_rows)], arrow_field.type)
+            else:
+                column = self._chunks(source.column(place), known.field(place), target, arrow_field.type)
+            columns.append(column)
+            fields.append(arrow_field)
+        if not columns:
+            return source.select([])
+        return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+    def _chunks(
+        self, column: pa.ChunkedArray, source: pa.Field, target: NestedField, type_: pa.DataType
+    ) -> pa.ChunkedArray:
+        if source.type.equals(type_, check_metadata=True):
+            return column
+        made = [self.array(chunk, source, target, target.name) for chunk in column.chunks]
+        return pa.chunked_array(made, type_)
+
+    def array(self, array: pa.Array, source: pa.Field, target: NestedField, name: str) -> pa.Array:
+        """One array as the wanted field; `name` is the field's full name, for errors."""
+        type_ = to_arrow_type(target.type)
+        if source.type.equals(type_, check_metadata=True):
+            return array
+        match target.type:
+            case StructType(fields) if pat.is_struct(source.type):
+                return self._struct(array, source, fields, name)
+            case ListType(element) if is_list(source.type):
+                return self._list(array, source, element, name)
+            case MapType() if pat.is_map(source.type):
+                return self._map(array, source, target.type, name)
+            case PrimitiveType() if not child_fields(source.type):
+                return self.cast(array, type_, name)
+        if pat.is_null(source.type):
+            return pa.nulls(len(array), type_)
+        raise CorruptTable(f"column {name!r} is stored as {source.type} and can not be read as {type_}")
+
+    def _struct(self, array: pa.Array, source: pa.Field, fields: tuple[NestedField, ...], name: str) -> pa.Array:
+        inner = child_fields(source.type)
+        places = {field_id_of(f): i for i, f in enumerate(inner)}
+        children = []
+        for f in fields:
+            place = places.get(f.field_id)
+            full = f"{name}.{f.name}"
+            if place is None:
+                children.append(self.missing(f, full, len(array)))
+            else:
+                children.append(self.array(array.field(place), inner[place], f, full))
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(children, fields=[to_arrow_field(f) for f in fields], mask=mask)
+
+    def _list(self, array: pa.Array, source: pa.Field, element: NestedField, name: str) -> pa.Array:
+        plain = _plain_list(array)
+        inner = self.array(plain.values, child_fields(source.type)[0], element, f"{name}.element")
+        mask = plain.is_null() if plain.null_count else None
+        return pa.ListArray.from_arrays(plain.offsets, inner, type=pa.list_(to_arrow_field(element)), mask=mask)
+
+    def _map(self, array: pa.Array, source: pa.Field, target: MapType, name: str) -> pa.Array:
+        plain = _unsliced(array)
+        key, value = child_fields(source.type)
+        keys = self.array(plain.keys, key, target.key, f"{name}.key")
+        items = self.array(plain.items, value, target.value, f"{name}.value")
+        mask = plain.is_null() if plain.null_count else None
+        return pa.MapArray.from_arrays(plain.offsets, keys, items, type=to_arrow_type(target), mask=mask)
+
+
+def _plain_list(array: pa.Array) -> pa.ListArray:
+    """A list array with 32-bit offsets that begins at offset zero."""
+    if not pat.is_list(array.type):
+        array = array.cast(pa.list_(array.type.value_field))
+    return _unsliced(array)
+
+
+def _unsliced(array: pa.Array) -> pa.Array:
+    """The same values with nothing before the first: Arrow refuses nulls together with sliced offsets."""
+    if array.offset == 0:
+        return array
+    return array.take(pa.array(np.arange(len(array))))

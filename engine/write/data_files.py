@@ -1,0 +1,194 @@
+"""New data files from Arrow data (spec: "Writing Data Files").
+
+Nothing refers to the files until a commit does. If anything fails, the files written so far are removed.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.columnar.metrics_modes import metrics_modes
+from engine.columnar.parquet_writer import ParquetOptions, positive
+from engine.columnar.partitions import Partition, column_by_id, partition_columns
+from engine.columnar.schemas import storage_of, to_arrow_schema
+from engine.columnar.transforms import transform_array
+from engine.errors import EngineError
+from engine.runtime.counters import FILES_WRITTEN, Counters
+from engine.spec.data_file import DataFile
+from engine.spec.metadata import TableMetadata
+from engine.spec.partition_paths import partition_path
+from engine.spec.partitioning import PartitionSpec
+from engine.spec.schema import Schema
+from engine.spec.sorting import SortOrder
+from engine.storage.store import Store
+from engine.write.locations import DataLocations, FileNames
+from engine.write.partitioned import ClusteredWriter, FanoutWriter, PartitionedWriter
+from engine.write.rolling import TARGET_SIZE_BYTES, FileFormat
+from engine.write.rows import table_rows
+
+TARGET_SIZE_PROPERTY = "write.target-file-size-bytes"
+_BATCH_ROWS = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteTarget:
+    """Where and how rows of a table are written.
+
+    Args:
+        metadata: The table; its properties say how to write.
+        store: Its storage.
+        schema: The schema to write; the current one by default.
+        spec: The partition spec to write; the default one by default.
+        names: Unique names for the files.
+        properties: Override those of the table, for this write.
+        counters: Count the files.
+    """
+
+    metadata: TableMetadata
+    store: Store
+    schema: Schema
+    spec: PartitionSpec
+    names: FileNames
+    properties: Mapping[str, str] = field(default_factory=dict)
+    counters: Counters = field(default_factory=Counters)
+
+    @classmethod
+    def of(
+        cls,
+        metadata: TableMetadata,
+        store: Store,
+        *,
+        schema: Schema | None = None,
+        spec: PartitionSpec | None = None,
+        names: FileNames | None = None,
+        properties: Mapping[str, str] | None = None,
+        counters: Counters | None = None,
+    ) -> WriteTarget:
+        """A target with the table's own schema, spec and properties wherever nothing else is given."""
+        return cls(
+            metadata=metadata,
+            store=store,
+            schema=schema or metadata.schema,
+            spec=spec or metadata.spec,
+            names=names or FileNames(operation_id=uuid.uuid4()),
+            properties={**metadata.properties, **(properties or {})},
+            counters=counters or Counters(),
+        )
+
+    def format(self, *, sorted_by: SortOrder | None) -> FileFormat:
+        """What the data files of this write share."""
+        order = self.metadata.sort_order
+        return FileFormat(
+            store=self.store,
+            arrow_schema=to_arrow_schema(self.schema),
+            schema=self.schema,
+            spec_id=self.spec.spec_id,
+            modes=metrics_modes(self.properties, self.schema, order),
+            options=ParquetOptions.from_properties(self.properties),
+            target_size_bytes=positive(self.properties, TARGET_SIZE_PROPERTY, TARGET_SIZE_BYTES),
+            sort_order=sorted_by,
+        )
+
+    def location(self, partition: Partition, count: int, *, suffix: str = "", extension: str = "parquet") -> str:
+        """The location of the `count`-th file of this write."""
+        directory = partition_path(self.spec, self.schema, partition)
+        locations = DataLocations.of(replace(self.metadata, properties=self.properties))
+        return locations.location(directory, self.names.name(count, suffix=suffix, extension=extension))
+
+
+def write_data_files(
+    data: pa.Table | pa.RecordBatchReader,
+    *,
+    metadata: TableMetadata,
+    store: Store,
+    schema: Schema | None = None,
+    spec: PartitionSpec | None = None,
+    names: FileNames | None = None,
+    properties: Mapping[str, str] | None = None,
+    counters: Counters | None = None,
+    mode: Literal["auto", "clustered", "fanout"] = "auto",
+    sorted_by: SortOrder | None = None,
+) -> list[DataFile]:
+    """Write rows as new data files.
+
+    Args:
+        data: Rows by column name; see `engine.write.rows.table_rows` for what is cast. A table is sorted by the
+            table's sort order; a stream keeps its order.
+        metadata: The table; its location and properties say where and how.
+        store: Its storage.
+        schema: The schema to write; the current one by default.
+        spec: The partition spec to write; the default one by default.
+        names: Unique names for the files; by default from a random id.
+        properties: Override those of the table, for this write.
+        counters: Count the files.
+        mode: ``clustered`` for rows that come partition by partition (one open file, `Invalid` if they do not),
+            ``fanout`` for any order, ``auto`` for the one that fits.
+        sorted_by: The sort order that the rows of `data` are in already; it is recorded, not checked.
+
+    Returns:
+        The files, in the order they were closed; none for no rows.
+
+    Raises:
+        Invalid: Rows that do not fit the table; nothing stays behind.
+        StorageFailed: The storage refused; what was written is removed as far as the storage lets.
+    """
+    target = WriteTarget.of(
+        metadata, store, schema=schema, spec=spec, names=names, properties=properties, counters=counters
+    )
+    batches = table_rows(data, target.schema)
+    order = metadata.sort_order
+    if isinstance(data, pa.Table) and sorted_by is None and not order.is_unsorted and target.schema.by_id:
+        batches = iter(_sorted(batches, target, order))
+        sorted_by = order
+    counter = iter(range(1, 1_000_000_000))
+
+    def next_location(partition: Partition) -> str:
+        return target.location(partition, next(counter))
+
+    kind = ClusteredWriter if mode == "clustered" else FanoutWriter
+    writer: PartitionedWriter = kind(target.format(sorted_by=sorted_by), target.schema, target.spec, next_location)
+    try:
+        for batch in batches:
+            for start in range(0, batch.num_rows, _BATCH_ROWS):
+                writer.write(batch.slice(start, _BATCH_ROWS))
+        writer.finish()
+    except BaseException:
+        writer.abort()
+        remove_files(target.store, writer.files)
+        raise
+    target.counters.add(FILES_WRITTEN, len(writer.files))
+    return writer.files
+
+
+def _sorted(batches: Iterator[pa.RecordBatch], target: WriteTarget, order: SortOrder) -> list[pa.RecordBatch]:
+    """All rows, by partition and then by the sort order, so that each file is sorted."""
+    table = pa.Table.from_batches(batches, schema=to_arrow_schema(target.schema))
+    keys: list[pa.Array] = [storage_of(c) for c in partition_columns(table, target.spec, target.schema)]
+    options = [(str(i), "ascending", "at_start") for i in range(len(keys))]
+    for sort_field in order.fields:
+        source = target.schema.primitive(sort_field.source_id)
+        column = column_by_id(table, target.schema, sort_field.source_id)
+        options.append(
+            (
+                str(len(keys)),
+                "descending" if sort_field.direction == "desc" else "ascending",
+                "at_start" if sort_field.null_order == "nulls-first" else "at_end",
+            )
+        )
+        keys.append(storage_of(transform_array(source, sort_field.transform, column)))
+    columns = pa.Table.from_arrays(keys, names=[name for name, _, _ in options])
+    return table.take(pc.sort_indices(columns, options=pc.SortOptions(options))).combine_chunks().to_batches()
+
+
+def remove_files(store: Store, files: list[DataFile]) -> None:
+    """Remove files that nothing refers to; one that can not be removed stays for orphan removal."""
+    for file in files:
+        with suppress(EngineError):
+            store.delete(file.file_path)

@@ -1,0 +1,87 @@
+"""Names and places of new data and delete files (spec: "File System Operations" leaves them to the writer).
+
+Readers never parse these paths; they follow what other engines write so that people find their way.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from engine.spec.metadata import TableMetadata
+from engine.spec.transforms import murmur3
+
+DATA_PATH_PROPERTY = "write.data.path"
+OBJECT_STORAGE_PROPERTY = "write.object-storage.enabled"
+OBJECT_STORAGE_PARTITIONS_PROPERTY = "write.object-storage.partitioned-paths"
+
+_HASH_BITS = 20
+_DIRECTORY_BITS = 4
+_DIRECTORIES = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataLocations:
+    """Where data and delete files of a table go.
+
+    Args:
+        root: The directory of data files, without a slash at the end.
+        hashed: Put a hash between root and file, so that object stores spread the load over key prefixes.
+        partitioned: Whether hashed paths show the partition.
+    """
+
+    root: str
+    hashed: bool = False
+    partitioned: bool = True
+
+    @classmethod
+    def of(cls, metadata: TableMetadata) -> DataLocations:
+        """The locations that the table's properties ask for."""
+        root = metadata.properties.get(DATA_PATH_PROPERTY, metadata.location.rstrip("/") + "/data")
+        return cls(
+            root=root.rstrip("/"),
+            hashed=_is_true(metadata.properties, OBJECT_STORAGE_PROPERTY, default=False),
+            partitioned=_is_true(metadata.properties, OBJECT_STORAGE_PARTITIONS_PROPERTY, default=True),
+        )
+
+    def location(self, partition_path: str, file_name: str) -> str:
+        """The full location of a new file; `partition_path` is empty for unpartitioned tables."""
+        name = f"{partition_path}/{file_name}" if partition_path else file_name
+        if not self.hashed:
+            return f"{self.root}/{name}"
+        if self.partitioned:
+            return f"{self.root}/{_hash_path(name)}/{name}"
+        return f"{self.root}/{_hash_path(file_name)}-{file_name}"
+
+
+def _is_true(properties: Mapping[str, str], name: str, *, default: bool) -> bool:
+    text = properties.get(name)
+    return default if text is None else text.lower() == "true"
+
+
+def _hash_path(name: str) -> str:
+    """Twenty bits of the name's hash as ``0101/0110/1001/10110010``."""
+    bits = format(murmur3(name.encode()) & ((1 << _HASH_BITS) - 1), f"0{_HASH_BITS}b")
+    cut = _DIRECTORIES * _DIRECTORY_BITS
+    parts = [bits[i : i + _DIRECTORY_BITS] for i in range(0, cut, _DIRECTORY_BITS)]
+    return "/".join([*parts, bits[cut:]])
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileNames:
+    """Unique names for the files of one write.
+
+    Args:
+        operation_id: Unique for the write.
+        partition_id: Which of several parallel writers this is.
+        task_id: Unique attempt of that writer.
+    """
+
+    operation_id: uuid.UUID
+    partition_id: int = 0
+    task_id: int = 0
+
+    def name(self, count: int, *, suffix: str = "", extension: str = "parquet") -> str:
+        """The name of the `count`-th file (from 1); `suffix` is ``"-deletes"`` for delete files."""
+        return f"{self.partition_id:05d}-{self.task_id}-{self.operation_id}-{count:05d}{suffix}.{extension}"

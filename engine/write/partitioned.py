@@ -1,0 +1,175 @@
+"""Rows of many partitions to rolling writers: clustered input keeps one file open, fanout keeps many."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Protocol
+
+import pyarrow as pa
+
+from engine.columnar.partitions import Groups, Partition, group_rows
+from engine.errors import Invalid
+from engine.spec.data_file import DataFile
+from engine.spec.partitioning import PartitionSpec
+from engine.spec.schema import Schema
+from engine.write.rolling import FileFormat, RollingWriter
+
+MAX_OPEN_FILES = 200
+MAX_WAITING_BYTES = 512 * 1024 * 1024
+
+NextLocation = Callable[[Partition], str]
+"""The location of a new file of a partition."""
+
+
+class PartitionedWriter(Protocol):
+    """Takes batches of any partition; `finish` tells the files, `abort` leaves none open."""
+
+    def write(self, batch: pa.RecordBatch) -> None: ...
+
+    def finish(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+    @property
+    def files(self) -> list[DataFile]:
+        """Files closed so far."""
+        ...
+
+
+def _ordered(batch: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
+    return batch if groups.order is None else batch.take(pa.array(groups.order))
+
+
+class ClusteredWriter:
+    """One file open at a time: for rows that come partition by partition.
+
+    Raises:
+        Invalid: From `write`, when a partition comes again after another one.
+    """
+
+    def __init__(self, format: FileFormat, schema: Schema, spec: PartitionSpec, next_location: NextLocation) -> None:
+        self._format = format
+        self._schema = schema
+        self._spec = spec
+        self._next_location = next_location
+        self._current: RollingWriter | None = None
+        self._partition: tuple[object, ...] | None = None
+        self._past: set[tuple[object, ...]] = set()
+        self.files: list[DataFile] = []
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        groups = group_rows(batch, self._spec, self._schema)
+        if groups.order is not None:
+            raise Invalid("the rows are not clustered by partition: sort them, or write with fanout")
+        for i, partition in enumerate(groups.partitions if batch.num_rows else ()):
+            start, end = int(groups.starts[i]), int(groups.starts[i + 1])
+            self._writer_of(partition).write(batch.slice(start, end - start))
+
+    def _writer_of(self, partition: Partition) -> RollingWriter:
+        key = hashable(partition)
+        if self._current is None or key != self._partition:
+            self._end_partition()
+            if key in self._past:
+                raise Invalid(f"the rows are not clustered: partition {partition} comes again; write with fanout")
+            self._past.add(key)
+            self._partition = key
+            self._current = RollingWriter(self._format, partition, lambda: self._next_location(partition))
+        return self._current
+
+    def _end_partition(self) -> None:
+        if self._current is not None:
+            self._current.end_file()
+            self.files.extend(self._current.files)
+            self._current = None
+
+    def finish(self) -> None:
+        self._end_partition()
+
+    def abort(self) -> None:
+        if self._current is not None:
+            self.files.extend(self._current.files)
+            self._current.abort()
+
+
+class FanoutWriter:
+    """A file open for each partition, within bounds: the largest waiting row group is written when too much waits, and
+    the partition that rested longest is closed when too many files are open."""
+
+    def __init__(
+        self,
+        format: FileFormat,
+        schema: Schema,
+        spec: PartitionSpec,
+        next_location: NextLocation,
+        *,
+        max_open_files: int = MAX_OPEN_FILES,
+        max_waiting_bytes: int = MAX_WAITING_BYTES,
+    ) -> None:
+        self._format = format
+        self._schema = schema
+        self._spec = spec
+        self._next_location = next_location
+        self._max_open_files = max_open_files
+        self._max_waiting_bytes = max_waiting_bytes
+        self._open: OrderedDict[tuple[object, ...], RollingWriter] = OrderedDict()
+        self._waiting_bytes = 0
+        self._done: list[DataFile] = []
+
+    @property
+    def files(self) -> list[DataFile]:
+        return [*self._done, *(file for writer in self._open.values() for file in writer.files)]
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        groups = group_rows(batch, self._spec, self._schema)
+        ordered = _ordered(batch, groups)
+        for i, partition in enumerate(groups.partitions if batch.num_rows else ()):
+            start, end = int(groups.starts[i]), int(groups.starts[i + 1])
+            writer = self._writer_of(partition)
+            before = writer.waiting_bytes
+            writer.write(ordered.slice(start, end - start))
+            self._waiting_bytes += writer.waiting_bytes - before
+            while self._waiting_bytes > self._max_waiting_bytes:
+                self._flush_largest()
+
+    def _writer_of(self, partition: Partition) -> RollingWriter:
+        key = hashable(partition)
+        writer = self._open.get(key)
+        if writer is not None:
+            self._open.move_to_end(key)
+            return writer
+        if len(self._open) >= self._max_open_files:
+            _, oldest = self._open.popitem(last=False)
+            self._waiting_bytes -= oldest.waiting_bytes
+            self._end(oldest)
+        writer = RollingWriter(self._format, partition, lambda: self._next_location(partition))
+        self._open[key] = writer
+        return writer
+
+    def _flush_largest(self) -> None:
+        largest = max(self._open.values(), key=lambda writer: writer.waiting_bytes)
+        self._waiting_bytes -= largest.waiting_bytes
+        largest.flush()
+
+    def _end(self, writer: RollingWriter) -> None:
+        try:
+            writer.end_file()
+        finally:
+            self._done.extend(writer.files)
+
+    def finish(self) -> None:
+        while self._open:
+            _, writer = self._open.popitem(last=False)
+            self._end(writer)
+        self._waiting_bytes = 0
+
+    def abort(self) -> None:
+        while self._open:
+            _, writer = self._open.popitem()
+            self._done.extend(writer.files)
+            writer.abort()
+
+
+def hashable(partition: Partition) -> tuple[object, ...]:
+    """The tuple as a dictionary key: NaN equals itself."""
+    return tuple("NaN" if value != value else value for value in partition)  # noqa: PLR0124 - NaN only

@@ -1,0 +1,166 @@
+"""Files of one partition, one after another: a file is closed when it has reached the target size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from engine.columnar.metrics import FileMetrics
+from engine.columnar.metrics_modes import MetricsMode
+from engine.columnar.parquet_writer import ParquetFileWriter, ParquetOptions, encoded_size
+from engine.columnar.partitions import Partition
+from engine.spec.data_file import DataFile, FileContent
+from engine.spec.schema import Schema
+from engine.spec.sorting import SortOrder
+from engine.storage.store import Store
+
+TARGET_SIZE_BYTES = 512 * 1024 * 1024
+_WORTH_A_ROW_GROUP = 0.1
+"""The share of a row group below which the rest of a file is not worth one more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileFormat:
+    """What all files of one write share.
+
+    Args:
+        store: Where files go.
+        arrow_schema: Of the batches, with field ids.
+        schema: What the ids refer to.
+        spec_id: The partition spec of the files.
+        modes: Column id -> metrics mode.
+        options: How to write Parquet.
+        target_size_bytes: When a file is full.
+        sort_order: The order that rows come in; None where they come as they are.
+        content: What the files hold.
+        equality_ids: Of equality-delete files.
+        key_values: Parquet file metadata.
+    """
+
+    store: Store
+    arrow_schema: pa.Schema
+    schema: Schema
+    spec_id: int
+    modes: Mapping[int, MetricsMode]
+    options: ParquetOptions
+    target_size_bytes: int = TARGET_SIZE_BYTES
+    sort_order: SortOrder | None = None
+    content: FileContent = FileContent.DATA
+    equality_ids: tuple[int, ...] | None = None
+    key_values: Mapping[str, str] | None = None
+
+
+class RollingWriter:
+    """Writes batches of one partition to as many files as the target size asks for.
+
+    Args:
+        format: What the files share.
+        partition: The partition tuple of all rows.
+        next_location: Gives the location of each new file.
+    """
+
+    def __init__(self, format: FileFormat, partition: Partition, next_location: Callable[[], str]) -> None:
+        self._format = format
+        self._partition = partition
+        self._next_location = next_location
+        self._writer: ParquetFileWriter | None = None
+        self._location = ""
+        self.files: list[DataFile] = []
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of rows that wait for their row group."""
+        return 0 if self._writer is None else self._writer.waiting_bytes
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a file is being written."""
+        return self._writer is not None
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add rows; row groups and files are closed as they fill."""
+        rest = batch
+        while rest.num_rows:
+            writer = self._opened()
+            room = self._row_group_size(writer) - writer.waiting_bytes
+            size = max(encoded_size(rest), 1)
+            if size <= room:
+                writer.add(rest)
+                return
+            rows = min(max(int(rest.num_rows * max(room, 0) / size), 1), rest.num_rows)
+            writer.add(rest.slice(0, rows))
+            rest = rest.slice(rows)
+            self.flush()
+
+    def _opened(self) -> ParquetFileWriter:
+        if self._writer is None:
+            f = self._format
+            self._location = self._next_location()
+            self._writer = ParquetFileWriter(
+                f.store.open_output(self._location),
+                f.arrow_schema,
+                f.schema,
+                modes=f.modes,
+                options=f.options,
+                sort_order=f.sort_order,
+                key_values=f.key_values,
+            )
+        return self._writer
+
+    def _row_group_size(self, writer: ParquetFileWriter) -> float:
+        """Bytes, before compression, that the current row group may have so that the file keeps to its target."""
+        left = max(self._format.target_size_bytes - writer.written_bytes, 0)
+        return min(self._format.options.row_group_size_bytes, left / writer.compression_ratio)
+
+    def flush(self) -> None:
+        """Write the waiting rows as a row group and close the file if it is full."""
+        if self._writer is None:
+            return
+        self._writer.flush()
+        full_group = min(self._format.options.row_group_size_bytes, self._format.target_size_bytes)
+        if self._row_group_size(self._writer) < _WORTH_A_ROW_GROUP * full_group:
+            self.end_file()
+
+    def end_file(self) -> None:
+        """Close the current file, if any; it is visible then."""
+        if self._writer is None:
+            return
+        writer, self._writer = self._writer, None
+        try:
+            metrics, size_bytes = writer.close()
+        except BaseException:
+            writer.abort()
+            raise
+        self.files.append(described(self._format, self._location, self._partition, metrics, size_bytes))
+
+    def abort(self) -> None:
+        """Leave nothing of the current file; closed ones are the caller's to remove."""
+        if self._writer is not None:
+            self._writer.abort()
+            self._writer = None
+
+
+def described(
+    format: FileFormat, location: str, partition: Partition, metrics: FileMetrics, size_bytes: int
+) -> DataFile:
+    """The manifest's view of a file that was written."""
+    return DataFile(
+        content=format.content,
+        file_path=location,
+        file_format="parquet",
+        spec_id=format.spec_id,
+        partition=partition,
+        record_count=metrics.record_count,
+        file_size_in_bytes=size_bytes,
+        column_sizes=metrics.column_sizes,
+        value_counts=metrics.value_counts,
+        null_value_counts=metrics.null_value_counts,
+        nan_value_counts=metrics.nan_value_counts,
+        lower_bounds=metrics.lower_bounds,
+        upper_bounds=metrics.upper_bounds,
+        split_offsets=metrics.split_offsets or None,
+        equality_ids=format.equality_ids,
+        sort_order_id=format.sort_order.order_id if format.sort_order is not None else None,
+    )

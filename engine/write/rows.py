@@ -1,0 +1,181 @@
+"""Rows that a caller hands over, as rows of the table: matched by name, cast without loss, required columns checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from engine.columnar.projection import Projector
+from engine.columnar.scalars import repeated
+from engine.columnar.schemas import FIELD_ID_KEY, child_fields, is_list, to_arrow_schema, to_arrow_type
+from engine.errors import Invalid
+from engine.spec.schema import Schema
+from engine.spec.types import ListType, MapType, NestedField, PrimitiveType, StructType
+
+
+def table_rows(data: pa.Table | pa.RecordBatchReader, schema: Schema) -> Iterator[pa.RecordBatch]:
+    """Batches of `to_arrow_schema(schema)`.
+
+    Columns, nested ones too, are matched by name in any order. A column that is missing takes its write default, or
+    null. Types are cast where every value keeps its meaning: integers to other widths, decimals to another scale,
+    coarser timestamps, dictionaries, large and view layouts.
+
+    Raises:
+        Invalid: Naming the column: it is not in the table, is required and missing or null, or a value does not fit.
+    """
+    matcher = RowMatcher(data.schema, schema)
+    for batch in data.to_batches() if isinstance(data, pa.Table) else data:
+        yield from matcher.batches(batch)
+
+
+class RowMatcher:
+    """Turns batches of one Arrow schema into batches of a table schema; see `table_rows`."""
+
+    def __init__(self, given: pa.Schema, schema: Schema) -> None:
+        self._schema = schema
+        self._arrow = to_arrow_schema(schema)
+        self._given = pa.schema(_named(tuple(given), schema.fields, ""))
+        self._projector = Projector(missing=_write_default, cast=exact_cast)
+
+    def batches(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The batch as batches of the table; more than one only where Arrow split a column."""
+        table = self._projector.table(pa.Table.from_batches([batch]), self._schema, self._given)
+        for made in table.to_batches():
+            for target, column in zip(self._schema.fields, made.columns, strict=True):
+                _check_required(target, column, None, target.name)
+            yield made
+
+
+def _named(fields: Sequence[pa.Field], targets: Sequence[NestedField], prefix: str) -> list[pa.Field]:
+    """The given fields with the ids of the table's fields of the same name."""
+    by_name = {f.name: f for f in targets}
+    made: list[pa.Field] = []
+    seen: set[str] = set()
+    for f in fields:
+        target = by_name.get(f.name)
+        if target is None:
+            raise Invalid(f"column {prefix + f.name!r} is not in the table; the columns are {', '.join(by_name)}")
+        if f.name in seen:
+            raise Invalid(f"column {prefix + f.name!r} is given twice")
+        seen.add(f.name)
+        typed = f.with_type(_named_type(f.type, target, prefix + f.name))
+        made.append(typed.with_metadata({FIELD_ID_KEY: str(target.field_id)}))
+    return made
+
+
+def _named_type(type_: pa.DataType, target: NestedField, column: str) -> pa.DataType:
+    match target.type:
+        case StructType(fields) if pat.is_struct(type_):
+            return pa.struct(_named(child_fields(type_), fields, f"{column}."))
+        case ListType(element) if is_list(type_):
+            return pa.list_(*_named((type_.value_field.with_name("element"),), (element,), f"{column}."))
+        case MapType(key, value) if pat.is_map(type_):
+            given = type_.key_field.with_name("key"), type_.item_field.with_name("value")
+            return pa.map_(*_named(given, (key, value), f"{column}."))
+        case PrimitiveType() if not child_fields(type_):
+            return type_
+    if pat.is_null(type_):
+        return type_
+    raise Invalid(f"column {column!r} is {type_}; the table has {target.type}")
+
+
+def _write_default(field: NestedField, name: str, length: int) -> pa.Array:
+    if field.write_default is not None and isinstance(field.type, PrimitiveType):
+        return repeated(field.type, field.write_default, length)
+    if field.required and length:
+        raise Invalid(f"column {name!r} is required and is not given")
+    return pa.nulls(length, to_arrow_type(field.type))
+
+
+def exact_cast(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
+    """Values as the target type where none changes; raises Invalid naming the column."""
+    source = array.type
+    if source == target:
+        return array
+    if pat.is_dictionary(source):
+        return exact_cast(array.dictionary_decode(), target, name)
+    if pat.is_run_end_encoded(source):
+        return exact_cast(pc.run_end_decode(array), target, name)
+    if not _castable(source, target):
+        raise Invalid(f"column {name!r} is {source}; the table needs {target}")
+    try:
+        if isinstance(target, pa.BaseExtensionType):
+            return pa.ExtensionArray.from_storage(target, array.cast(target.storage_type))
+        return array.cast(target)
+    except pa.ArrowInvalid as error:
+        raise Invalid(f"column {name!r} does not fit {target}: {error}") from error
+
+
+def _castable(source: pa.DataType, target: pa.DataType) -> bool:
+    if pat.is_null(source):
+        return True
+    if isinstance(target, pa.BaseExtensionType):
+        return source == target.storage_type
+    if pat.is_floating(target):
+        return pat.is_floating(source) and source.bit_width <= target.bit_width
+    if pat.is_decimal(target):
+        return pat.is_decimal(source) or pat.is_integer(source)
+    if pat.is_timestamp(target):
+        return pat.is_timestamp(source) and bool(source.tz) == bool(target.tz)
+    if pat.is_fixed_size_binary(target):
+        return _is_binary(source) or pat.is_fixed_size_binary(source)
+    if _is_binary(target):
+        return _is_binary(source) or pat.is_fixed_size_binary(source)
+    return any(kind(source) and kind(target) for kind in _SAME_KIND)
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return pat.is_string(type_) or pat.is_large_string(type_) or pat.is_string_view(type_)
+
+
+def _is_binary(type_: pa.DataType) -> bool:
+    return pat.is_binary(type_) or pat.is_large_binary(type_) or pat.is_binary_view(type_)
+
+
+_SAME_KIND = (pat.is_integer, pat.is_boolean, pat.is_date, pat.is_time, _is_text)
+
+
+def _check_required(field: NestedField, array: pa.Array, parent_valid: pa.Array | None, name: str) -> None:
+    """Raise Invalid where a required field is null although what is around it is not."""
+    if (
+        field.required
+        and array.null_count
+        and (parent_valid is None or pc.any(pc.and_(parent_valid, array.is_null())).as_py())
+    ):
+        raise Invalid(f"column {name!r} is required and holds a null")
+    match field.type:
+        case StructType(fields):
+            valid = array.is_valid()
+            for place, child in enumerate(fields):
+                _check_required(child, array.field(place), valid, f"{name}.{child.name}")
+        case ListType(element) if _requires(element):
+            _check_required(element, array.flatten(), None, f"{name}.element")
+        case MapType(_, value) if _requires(value):
+            live = _live_entries(array)
+            _check_required(value, array.items if live is None else array.items.take(live), None, f"{name}.value")
+
+
+def _requires(field: NestedField) -> bool:
+    """Whether the field or one inside is required."""
+    match field.type:
+        case StructType(fields):
+            return field.required or any(_requires(f) for f in fields)
+        case ListType(element):
+            return field.required or _requires(element)
+        case MapType(_, value):
+            return field.required or _requires(value)
+    return field.required
+
+
+def _live_entries(array: pa.MapArray) -> pa.Array | None:
+    """Indices of the entries that maps of this array hold; None for all."""
+    if array.offset == 0 and not array.null_count and len(array) and array.offsets[-1].as_py() == len(array.items):
+        return None
+    offsets = array.offsets.to_numpy()
+    lengths = np.where(array.is_valid().to_numpy(zero_copy_only=False), np.diff(offsets), 0)
+    starts = np.repeat(offsets[:-1] - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
+    return pa.array(starts + np.arange(lengths.sum()))
