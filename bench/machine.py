@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
 import psutil
 
 from bench.java_home import find_java_home, major_version
@@ -137,7 +138,7 @@ class ThisMachine:
 
     def write_mb_per_s(self, directory: Path) -> float | None:
         # Random bytes: some disks and file systems compress zeros away.
-        block = os.urandom(1 << 20)
+        block = np.random.default_rng(0).bytes(1 << 20)
         try:
             with tempfile.TemporaryFile(dir=_existing(directory)) as file:
                 start = self._clock()

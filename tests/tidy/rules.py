@@ -33,8 +33,11 @@ BENCH_ARROWS: dict[str, tuple[str, ...]] = {
     "engines": ("layouts", "spark_session"),
     "measure": ("engines", "workloads", "statistics"),
     "experiment": ("measure",),
-    "report": ("gate",),
-    "cli": ("report", "experiment", "doctor"),
+    "cases": ("gate", "workloads"),
+    "report": ("gate", "measure"),
+    "cli": ("report", "experiment", "doctor", "cases"),
+    "suites": ("experiment", "cases"),
+    "asv_run": ("errors",),
 }
 """A room imports what its arrows reach, however many steps away."""
 

@@ -1,0 +1,1 @@
+"""The command line, `icebench`: one file a command. Commands read files and print; what they know comes from below."""

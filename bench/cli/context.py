@@ -1,0 +1,22 @@
+"""What every command is given: the places of files and the terminal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import click
+
+from bench.cli.places import Places
+from bench.cli.terminal import Terminal
+
+
+@dataclass(frozen=True)
+class Context:
+    """Made by the group from its options, before any command runs."""
+
+    places: Places = field(default_factory=Places)
+    terminal: Terminal = field(default_factory=Terminal)
+    debug: bool = False
+
+
+pass_context = click.make_pass_decorator(Context, ensure=True)

@@ -1,0 +1,82 @@
+"""How the program ends when something went wrong: one line for what the user can mend, a traceback for our own bugs."""
+
+from __future__ import annotations
+
+import errno
+import sys
+import traceback
+from collections.abc import Callable
+from typing import TextIO
+
+import click
+
+from bench.errors import BenchError
+from engine.errors import EngineError
+
+USER_ERROR = 2
+BUG = 70
+INTERRUPTED = 130
+CLOSED_PIPE = 141
+ISSUES = "please report it with the lines above and the command that you ran"
+
+_ADVICE = {
+    errno.ENOSPC: "free some space, or choose another --results directory",
+    errno.EDQUOT: "free some space, or choose another --results directory",
+    errno.EROFS: "choose a directory that can be written with --results",
+    errno.EACCES: "check the permissions, or choose another directory with --results",
+    errno.EPERM: "check the permissions, or choose another directory with --results",
+    errno.EMFILE: "raise the limit of open files: 'ulimit -n 4096'",
+}
+
+
+def run_guarded(action: Callable[[], int], *, debug: Callable[[], bool], err: TextIO | None = None) -> int:
+    """The exit code of `action`, with every exception turned into what the user should see.
+
+    Args:
+        action: Gives an exit code, or raises.
+        debug: Whether tracebacks are wanted for errors of the user's too; asked only after a failure.
+        err: Where messages go; standard error unless given.
+    """
+    out = err or sys.stderr
+    try:
+        return action()
+    except click.exceptions.Exit as asked:
+        return asked.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        out.write("\nicebench: stopped\n")
+        return INTERRUPTED
+    except click.UsageError as error:
+        error.show(out)
+        return USER_ERROR
+    except BrokenPipeError:
+        return CLOSED_PIPE
+    except Exception as error:  # noqa: BLE001 - the outermost frame: nothing may pass it
+        line = explain(error)
+        if line is None or debug():
+            traceback.print_exception(error, file=out)
+        if line is None:
+            out.write(f"icebench: this is a bug in icebench; {ISSUES}\n")
+            return BUG
+        out.write(f"icebench: {line}\n")
+        return USER_ERROR
+
+
+def explain(error: Exception) -> str | None:
+    """One line for an error that the user can mend: what, where, what to do; None for a bug."""
+    match error:
+        case EngineError() | BenchError():
+            return _one_line(str(error))
+        case click.ClickException():
+            return _one_line(error.format_message())
+        case OSError(errno=number) if number is not None:
+            where = " to ".join(str(name) for name in (error.filename, error.filename2) if name is not None)
+            said = error.strerror or type(error).__name__
+            advice = _ADVICE.get(number)
+            return _one_line((f"{where}: " if where else "") + said + (f"; {advice}" if advice else ""))
+        case MemoryError():
+            return "out of memory; take a smaller --scale, or a machine with more"
+    return None
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,21 @@
+"""The two streams of the program: results on standard output, progress and remarks on standard error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rich.console import Console
+
+
+def _out() -> Console:
+    # A pipe or a file gets whole lines: a table cut at 80 columns is of no use to grep.
+    console = Console(highlight=False, soft_wrap=False)
+    return console if console.is_terminal else Console(highlight=False, width=max(console.width, 160))
+
+
+@dataclass(frozen=True)
+class Terminal:
+    """`out` for what was asked for, `err` for the rest; rich drops colour and bars where there is no terminal."""
+
+    out: Console = field(default_factory=_out)
+    err: Console = field(default_factory=lambda: Console(stderr=True, highlight=False))

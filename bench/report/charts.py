@@ -1,0 +1,109 @@
+"""What is drawn, without how: charts as values, so that a test can look at them and the terminal can do without."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One figure with its interval, where there is one; `series` decides colour and marker."""
+
+    series: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DotRow:
+    """A line of a dot chart: all series of one thing."""
+
+    label: str
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DotPanel:
+    """Rows that share a title."""
+
+    title: str
+    rows: tuple[DotRow, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DotChart:
+    """Figures with intervals along one axis that all panels share. No lengths, so the axis may be logarithmic."""
+
+    caption: str
+    axis: str
+    log: bool
+    series: tuple[str, ...]
+    panels: tuple[DotPanel, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """One part of a bar; `kind` is the name of a part of its chart."""
+
+    kind: str
+    value: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bar:
+    """A bar of parts, in the order of the chart's kinds; `note` stands at its end."""
+
+    label: str
+    shares: tuple[Share, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BarPanel:
+    """Bars that share a title."""
+
+    title: str
+    bars: tuple[Bar, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BarChart:
+    """Stacked parts of a whole, along an axis that starts at zero. `kinds` is the order of the parts."""
+
+    caption: str
+    axis: str
+    kinds: tuple[str, ...]
+    panels: tuple[BarPanel, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One series over a few measured places."""
+
+    series: str
+    xs: tuple[float, ...]
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinePanel:
+    """Lines that share a title."""
+
+    title: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineChart:
+    """Figures over a quantity that was varied; `ticks` names the places that were measured."""
+
+    caption: str
+    x_axis: str
+    y_axis: str
+    ticks: tuple[tuple[float, str], ...]
+    series: tuple[str, ...]
+    panels: tuple[LinePanel, ...]
+
+
+Chart = DotChart | BarChart | LineChart

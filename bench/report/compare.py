@@ -1,0 +1,107 @@
+"""Records put side by side: which is best, by how much, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from bench.measure.record import Record
+from bench.statistics.paired import paired_ratio
+
+FEWEST_PAIRS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ratio:
+    """How many times one record's samples are another's. Without enough pairs there is no interval."""
+
+    estimate: float
+    low: float | None = None
+    high: float | None = None
+    confidence: float | None = None
+
+    @property
+    def differs(self) -> bool:
+        """Whether the interval leaves out 1; False without an interval."""
+        return self.low is not None and self.high is not None and not self.low <= 1 <= self.high
+
+
+def ratio(base: Record, head: Record) -> Ratio | None:
+    """``head / base``: paired where both have samples of the same rounds, else of the medians without an interval.
+
+    None when a sample is not positive, because a ratio to nothing says nothing.
+    """
+    if min(base.samples) <= 0 or min(head.samples) <= 0:
+        return None
+    pairs = _paired(base, head)
+    if len(pairs) < FEWEST_PAIRS:
+        return Ratio(estimate=median(head) / median(base))
+    found = paired_ratio([b for b, _ in pairs], [h for _, h in pairs])
+    return Ratio(estimate=found.estimate, low=found.low, high=found.high, confidence=found.confidence)
+
+
+def _paired(base: Record, head: Record) -> list[tuple[float, float]]:
+    """The samples of common rounds; a round that has several samples has no one partner and is left out."""
+    by_round: dict[int, list[list[float]]] = {}
+    for place, record in enumerate((base, head)):
+        for round_, sample in zip(record.rounds, record.samples, strict=False):
+            by_round.setdefault(round_, [[], []])[place].append(sample)
+    return [(b[0], h[0]) for _, (b, h) in sorted(by_round.items()) if len(b) == len(h) == 1]
+
+
+def median(record: Record) -> float:
+    """The median of a record's samples."""
+    return _number(record, "median") or 0.0
+
+
+def bounds(record: Record) -> tuple[float, float] | None:
+    """The interval of the median, where there are samples enough for one."""
+    low, high = _number(record, "ci_low"), _number(record, "ci_high")
+    return None if low is None or high is None else (low, high)
+
+
+def spread(record: Record) -> float:
+    """The interquartile range as a share of the median; 0 for one sample."""
+    first, third, middle = (_number(record, name) for name in ("first_quartile", "third_quartile", "median"))
+    return (third - first) / middle if first is not None and third is not None and middle else 0.0
+
+
+def _number(record: Record, name: str) -> float | None:
+    value = record.summary.get(name)
+    return None if value is None else float(value)
+
+
+def best(records: Iterable[Record], *, lower_is_better: bool = True) -> Record | None:
+    """The record of the best median; the first of equals; None of none."""
+    candidates = list(records)
+    if not candidates:
+        return None
+    return min(candidates, key=median) if lower_is_better else max(candidates, key=median)
+
+
+def ordered(values: Iterable[str], order: Sequence[str] = ()) -> tuple[str, ...]:
+    """The distinct values: those of `order` first, in its order, then others as they first come."""
+    distinct = list(dict.fromkeys(values))
+    return (*[v for v in order if v in distinct], *[v for v in distinct if v not in order])
+
+
+@dataclass(frozen=True)
+class Records:
+    """The records of a run, to be asked by their key."""
+
+    all: tuple[Record, ...]
+
+    def where(self, **wanted: str) -> Records:
+        """Those whose fields have these values."""
+        return Records(tuple(r for r in self.all if all(getattr(r, name) == value for name, value in wanted.items())))
+
+    def one(self, **wanted: str) -> Record | None:
+        """The only record of these values; None when there is none."""
+        return next(iter(self.where(**wanted).all), None)
+
+    def names(self, field: str) -> tuple[str, ...]:
+        """The distinct values of a field, in the order of the run's definition as far as records show it."""
+        return ordered(getattr(r, field) for r in self.all)
+
+    def __bool__(self) -> bool:
+        return bool(self.all)

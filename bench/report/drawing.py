@@ -1,0 +1,220 @@
+"""Charts as SVG text: real text in the page's fonts, colours as CSS variables, the same bytes for the same values."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+from bench.report.charts import BarChart, Chart, DotChart, DotPanel, LineChart, Point
+from bench.report.palette import GRID, HATCHES, INK, MUTED, SURFACE, marker, part_colour, series_colour, with_variables
+from bench.report.quantities import digits
+
+WIDTH = 7.8
+"""Inches; the page scales drawings to its own width."""
+
+_LABELS = 1.35
+_RIGHT = 0.9
+# Any: matplotlib types the keys of its settings one by one, and such a dictionary cannot be written down.
+_STYLE: Any = {
+    "svg.fonttype": "none",
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "text.color": INK,
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": MUTED,
+    "axes.facecolor": "none",
+    "figure.facecolor": "none",
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "hatch.color": SURFACE,
+    "hatch.linewidth": 0.7,
+}
+
+
+def draw(chart: Chart, name: str) -> str:
+    """The chart as an SVG element, to be put into a page as it is; `name` keeps its ids apart from other drawings'."""
+    with rc_context(_STYLE), rc_context({"svg.hashsalt": name}):
+        match chart:
+            case DotChart():
+                figure = _dots(chart)
+            case BarChart():
+                figure = _bars(chart)
+            case LineChart():
+                figure = _lines(chart)
+        return _svg(figure)
+
+
+def _dots(chart: DotChart) -> Figure:
+    step = 0.15 * len(chart.series) + 0.2
+    heights = [step * len(panel.rows) for panel in chart.panels]
+    figure, axes = _stacked(heights, _RIGHT / 2)
+    for axis, panel in zip(axes, chart.panels, strict=True):
+        _dot_panel(axis, panel, chart.series)
+    if chart.log:
+        axes[0].set_xscale("log")
+    else:
+        axes[0].set_xlim(left=0)
+    _number_axis(axes[0], log=chart.log)
+    _common_axis(axes, chart.axis)
+    _legend(figure, [_series_key(index, name) for index, name in enumerate(chart.series)])
+    return figure
+
+
+def _dot_panel(axis: Axes, panel: DotPanel, series: Sequence[str]) -> None:
+    for place, row in enumerate(panel.rows):
+        for point in row.points:
+            index = series.index(point.series)
+            offset = (index - (len(series) - 1) / 2) * 0.75 / max(len(series), 1)
+            _interval(axis, point, place + offset, index)
+    _rows(axis, panel.title, [row.label for row in panel.rows])
+
+
+def _interval(axis: Axes, point: Point, y: float, index: int) -> None:
+    colour = series_colour(index)
+    if point.low is not None and point.high is not None:
+        axis.plot([point.low, point.high], [y, y], color=colour, linewidth=2.2, solid_capstyle="butt", zorder=2)
+    axis.plot([point.value], [y], marker=marker(index), color=colour, markersize=5, markeredgecolor=SURFACE,
+              markeredgewidth=0.6, linestyle="none", zorder=3)  # fmt: skip
+
+
+def _bars(chart: BarChart) -> Figure:
+    figure, axes = _stacked([0.3 * len(panel.bars) for panel in chart.panels], _RIGHT)
+    for axis, panel in zip(axes, chart.panels, strict=True):
+        for place, bar in enumerate(panel.bars):
+            left = 0.0
+            for share in bar.shares:
+                index = chart.kinds.index(share.kind)
+                axis.barh(place, share.value, left=left, height=0.62, color=part_colour(index),
+                          hatch=HATCHES[index % 3], edgecolor=SURFACE, linewidth=0.4)  # fmt: skip
+                left += share.value
+            axis.annotate(bar.note, (left, place), xytext=(4, 0), textcoords="offset points", va="center",
+                          fontsize=8, color=MUTED, annotation_clip=False)  # fmt: skip
+        _rows(axis, panel.title, [bar.label for bar in panel.bars])
+    axes[0].set_xlim(left=0, right=max(sum(s.value for s in bar.shares) for p in chart.panels for bar in p.bars) or 1)
+    _number_axis(axes[0], log=False)
+    _common_axis(axes, chart.axis)
+    keys = [
+        Patch(facecolor=part_colour(i), hatch=HATCHES[i % 3], edgecolor=SURFACE, label=kind)
+        for i, kind in enumerate(chart.kinds)
+    ]
+    _legend(figure, keys)
+    return figure
+
+
+def _lines(chart: LineChart) -> Figure:
+    figure = Figure(figsize=(WIDTH, 3.1))
+    FigureCanvasSVG(figure)
+    axes = figure.subplots(1, len(chart.panels), sharey=True, squeeze=False)[0]
+    for axis, panel in zip(axes, chart.panels, strict=True):
+        for line in panel.lines:
+            index = chart.series.index(line.series)
+            colour = series_colour(index)
+            axis.plot(line.xs, [p.value for p in line.points], color=colour, linewidth=1.4, zorder=2)
+            for x, point in zip(line.xs, line.points, strict=True):
+                if point.low is not None and point.high is not None:
+                    axis.plot([x, x], [point.low, point.high], color=colour, linewidth=2.2, solid_capstyle="butt")
+                axis.plot([x], [point.value], marker=marker(index), color=colour, markersize=5,
+                          markeredgecolor=SURFACE, markeredgewidth=0.6, linestyle="none", zorder=3)  # fmt: skip
+        axis.set_title(panel.title, loc="left", fontsize=9, fontweight="bold", color=INK)
+        axis.xaxis.set_major_locator(FixedLocator([x for x, _ in chart.ticks]))
+        axis.set_xticklabels([label for _, label in chart.ticks])
+        axis.set_xlabel(chart.x_axis)
+        axis.margins(x=0.12)
+        axis.grid(visible=True, axis="y", color=GRID, linewidth=0.8)
+        axis.set_axisbelow(True)
+        for side in ("top", "right", "left"):
+            axis.spines[side].set_visible(False)
+        axis.tick_params(length=0)
+    axes[0].set_ylim(bottom=0)
+    axes[0].set_ylabel(chart.y_axis)
+    axes[0].yaxis.set_major_formatter(FuncFormatter(lambda value, _: digits(value)))
+    figure.subplots_adjust(left=0.09, right=0.985, bottom=0.17, top=0.8, wspace=0.08)
+    _legend(figure, [_series_key(index, name) for index, name in enumerate(chart.series)])
+    return figure
+
+
+def _stacked(heights: Sequence[float], right: float) -> tuple[Figure, list[Axes]]:
+    """A figure of panels, one below the other, that share their horizontal axis."""
+    title, legend, bottom = 0.32, 0.22, 0.5
+    height = sum(heights) + title * len(heights) + legend + bottom
+    figure = Figure(figsize=(WIDTH, height))
+    FigureCanvasSVG(figure)
+    axes: list[Axes] = []
+    top = height - legend
+    for own in heights:
+        top -= title
+        box = (_LABELS / WIDTH, (top - own) / height, 1 - (_LABELS + right) / WIDTH, own / height)
+        axes.append(figure.add_axes(box, sharex=axes[0] if axes else None))
+        top -= own
+    return figure, axes
+
+
+def _rows(axis: Axes, title: str, labels: Sequence[str]) -> None:
+    axis.set_title(title, loc="left", fontsize=9, fontweight="bold", color=INK, pad=4)
+    axis.yaxis.set_major_locator(FixedLocator(list(range(len(labels)))))
+    axis.set_yticklabels(labels, color=INK)
+    axis.set_ylim(len(labels) - 0.5, -0.5)
+    axis.tick_params(axis="y", length=0)
+    axis.grid(visible=True, axis="x", color=GRID, linewidth=0.8)
+    axis.set_axisbelow(True)
+    for between in range(1, len(labels)):
+        axis.axhline(between - 0.5, color=GRID, linewidth=0.5)
+    for side in ("top", "right", "left"):
+        axis.spines[side].set_visible(False)
+
+
+def _number_axis(axis: Axes, *, log: bool) -> None:
+    formatter = FuncFormatter(lambda value, _: digits(value))
+    axis.xaxis.set_major_formatter(formatter)
+    if not log:
+        return
+    low, high = axis.get_xlim()
+    # Under two decades the powers of ten are too few to read a value from.
+    wide = high / low > 100
+    axis.xaxis.set_major_locator(LogLocator(subs=(1.0,) if wide else (1.0, 2.0, 5.0)))
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.xaxis.set_minor_formatter(NullFormatter())
+
+
+def _common_axis(axes: Sequence[Axes], label: str) -> None:
+    for axis in axes[:-1]:
+        axis.tick_params(axis="x", labelbottom=False, length=0)
+        axis.spines["bottom"].set_visible(False)
+    axes[-1].set_xlabel(label)
+
+
+def _series_key(index: int, name: str) -> Line2D:
+    colour = series_colour(index)
+    return Line2D([], [], color=colour, marker=marker(index), markersize=5, linewidth=2.2, label=name,
+                  markeredgecolor=SURFACE, markeredgewidth=0.6)  # fmt: skip
+
+
+def _legend(figure: Figure, keys: Sequence[Line2D | Patch]) -> None:
+    figure.legend(handles=keys, loc="upper left", ncols=len(keys), frameon=False, fontsize=8.5,
+                  bbox_to_anchor=(0.0, 1.0), borderaxespad=0.1, columnspacing=1.4, handletextpad=0.5)  # fmt: skip
+
+
+def _svg(figure: Figure) -> str:
+    target = io.StringIO()
+    figure.savefig(target, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    text = target.getvalue()
+    text = text[text.index("<svg") :].strip()
+    # The page says how large it is, and in which fonts; name spaces and the doctype are XML's business, not HTML's.
+    text = re.sub(
+        r'<svg [^>]*viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1" aria-hidden="true" focusable="false">', text
+    )
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    # Only clip paths and markers are referred to; the ids of groups would be in the page once for every drawing.
+    text = re.sub(r'<g id="[^"]*"', "<g", text)
+    text = re.sub(r"'DejaVu Sans'(, [^;\"]*)?", "var(--sans)", text)
+    return with_variables(text)

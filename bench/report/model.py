@@ -1,0 +1,92 @@
+"""The view model: all that a report says, in order, as plain values. HTML and terminal are drawn from nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from bench.report.charts import Chart
+from bench.report.remarks import Remark
+
+
+class Tone(Enum):
+    """How a cell of a table stands out."""
+
+    PLAIN = "plain"
+    BEST = "best"
+    DOUBTFUL = "doubtful"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One cell: what it says, smaller print beside it, and how it stands out. Text is left-aligned, figures right."""
+
+    text: str
+    detail: str = ""
+    tone: Tone = Tone.PLAIN
+    figure: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Rows of cells under column names. A `folded` one is to look things up: closed in HTML, left out in a terminal."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str = ""
+    folded: bool = False
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise ValueError(f"a row of {len(row)} cells in table {self.title!r} of {len(self.columns)} columns")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """One measurement: what was measured, in words, then drawn, then in figures."""
+
+    key: str
+    title: str
+    explanation: tuple[str, ...]
+    charts: tuple[Chart, ...] = ()
+    tables: tuple[Table, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """A statement that the figures support, and the figures."""
+
+    statement: str
+    evidence: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fact:
+    """A line of the environment."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """A whole report. `complete` is False for a run that was interrupted or failed."""
+
+    title: str
+    subtitle: str
+    run_id: str
+    findings: tuple[Finding, ...]
+    remarks: tuple[Remark, ...]
+    sections: tuple[Section, ...]
+    facts: tuple[Fact, ...]
+    reproduce: tuple[str, ...]
+    complete: bool = True
+    glossary: tuple[Fact, ...] = field(default=())
+
+
+def plain(text: str, detail: str = "") -> Cell:
+    """A cell of words."""
+    return Cell(text=text, detail=detail, figure=False)
