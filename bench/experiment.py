@@ -18,10 +18,12 @@ from bench.definition import Definition, typed
 from bench.engines.registry import ENGINES
 from bench.errors import ConfigError
 from bench.layouts.registry import LAYOUTS
-from bench.measure.record import MEASUREMENTS
 
 DEFINITIONS = Path(__file__).resolve().parent.parent / "datasets"
 """Where the definitions that come with the project are."""
+
+MEASUREMENTS = ("planning", "pruning", "decimals", "deletes")
+"""What can be measured, in the order in which it is."""
 
 WORKLOADS = ("tpcds",)
 TIMED = ("planning", "decimals", "deletes")
@@ -32,12 +34,14 @@ DEFAULT_SEED = 1
 
 @dataclass(frozen=True, kw_only=True)
 class WorkloadDefinition:
-    """Which rows: the generator, its scale factor, its seed, and the Zipf exponent of its joins (0 is uniform)."""
+    """Which rows: the generator, its scale factor, its seed, the Zipf exponent of the items (0 is uniform), and whether
+    store_sales gets the decimals of more than nine digits that TPC-DS lacks."""
 
     kind: str
     scale: float
     seed: int
     skew: float
+    wide_decimals: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,6 +206,7 @@ def _workload(values: Definition) -> WorkloadDefinition:
         scale=values.number("scale", least=0, above=True),
         seed=values.whole("seed", DEFAULT_SEED, least=0),
         skew=values.number("skew", 0.0, least=0),
+        wide_decimals=values.flag("wide_decimals", default=False),
     )
     values.done()
     return parsed

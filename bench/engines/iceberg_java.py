@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -68,12 +68,12 @@ class IcebergJava:
     def __init__(self, context: EngineContext) -> None:
         self._spark = context.spark()
         # pyspark offers no public way into the JVM.
-        self._jvm: Java = self._spark.sparkContext._jvm  # noqa: SLF001
-        self._session: Java = self._spark._jsparkSession  # noqa: SLF001
-        self._configuration: Java = self._spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
+        self._jvm = cast("Java", self._spark.sparkContext._jvm)  # noqa: SLF001
+        self._session = cast("Java", self._spark._jsparkSession)  # noqa: SLF001
+        self._configuration = cast("Java", self._spark.sparkContext._jsc).hadoopConfiguration()  # noqa: SLF001
         if not self._jvm.org.apache.spark.util.Utils.classIsLoadable(_RUNTIME):
             raise EngineMissing("Spark runs without Iceberg's runtime jar: 'python -m bench.setup_jars' fetches it")
-        self._iceberg: Java = self._jvm.org.apache.iceberg
+        self._iceberg = self._jvm.org.apache.iceberg
         self._views = count()
         self.version: str = self._iceberg.IcebergBuild.version()
 

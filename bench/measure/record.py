@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
+from bench.experiment import MEASUREMENTS
 from bench.statistics.summary import summarize
-
-MEASUREMENTS = ("planning", "pruning", "decimals", "deletes")
-"""The names that `Record.measurement` may take."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,9 +16,10 @@ class Record:
     """One metric of one case.
 
     A case is (`layout`, `engine`, `measurement`, `case`); `case` names the filter, delete variant or column set, and
-    `detail` holds what the names stand for (the filter's text, the columns), so that a record can be read alone.
-    Samples are in `unit`, in the order in which they were taken; `rounds` tells for each the repetition it belongs to,
-    so that samples of two engines can be paired. `summary` is derived from the samples by `bench.statistics`.
+    `detail` holds what the names stand for (the filter's text, the columns), so that a record can be read alone. The
+    metrics are named in ``docs/design/measuring.md``; their units are "s", "rows/s" and "ratio".
+    Samples are in `unit`; sample i was taken in round i, and every case of a measurement ran once in each round, so that
+    the samples of two engines on one layout and case are pairs. `summary` is derived from the samples by `bench.statistics`.
     `counters` are exact work counts of the engine for this case, never clocks. `checksum` identifies the rows that the
     case delivered, equal for every engine that is right. `environment` is the id of the run's environment.
     """
@@ -38,7 +37,6 @@ class Record:
     metric: str
     unit: str
     samples: tuple[float, ...]
-    rounds: tuple[int, ...] = ()
     summary: Mapping[str, float | int | None] = field(default_factory=dict)
     counters: Mapping[str, int] = field(default_factory=dict)
     checksum: str | None = None
@@ -48,8 +46,6 @@ class Record:
     def __post_init__(self) -> None:
         if self.measurement not in MEASUREMENTS:
             raise ValueError(f"unknown measurement {self.measurement!r}; known: {', '.join(MEASUREMENTS)}")
-        if self.rounds and len(self.rounds) != len(self.samples):
-            raise ValueError(f"{len(self.samples)} samples with {len(self.rounds)} rounds")
         if not self.summary:
             object.__setattr__(self, "summary", summarize(self.samples).as_dict())
 
@@ -75,7 +71,7 @@ class Record:
         if missing := sorted(known - set(values)):
             raise ValueError(f"no field {missing[0]!r}")
         _check_types(values)
-        return cls(**{**values, "samples": tuple(values["samples"]), "rounds": tuple(values["rounds"])})
+        return cls(**{**values, "samples": tuple(values["samples"])})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,11 +106,10 @@ _TEXT = ("run_id", "time", "experiment", "workload", "layout", "engine", "engine
 
 
 def _check_types(values: Mapping[str, Any]) -> None:
-    samples, rounds = values["samples"], values["rounds"]
+    samples = values["samples"]
     checks = {
         **{name: isinstance(values[name], str) for name in _TEXT},
         "samples": isinstance(samples, list) and bool(samples) and all(type(v) in (int, float) for v in samples),
-        "rounds": isinstance(rounds, list) and all(type(v) is int for v in rounds),
         "counters": _is_mapping_to(values["counters"], int),
         "detail": _is_mapping_to(values["detail"], str),
         "summary": _is_mapping_to(values["summary"], int, float, type(None)),

@@ -1,0 +1,116 @@
+"""Runs cases in turn, so that every engine sees the same weather.
+
+A machine's speed drifts: other programs, clock frequency, garbage, caches. Running all repetitions of one engine before
+the next would read the drift as a difference. Here each round runs every case once, in an order drawn anew for each
+round, so that a round is a set of pairs and no case always follows the same other.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Case:
+    """Something to time.
+
+    Args:
+        name: Unique among the cases that are run together.
+        prepare: Does what must not be timed and gives what must; called before every run.
+    """
+
+    name: str
+    prepare: Callable[[], Callable[[], object]]
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Seconds by case, sample i from round i. A case that raised has its error and no samples."""
+
+    seconds: Mapping[str, list[float]] = field(default_factory=dict)
+    errors: Mapping[str, Exception] = field(default_factory=dict)
+
+
+class Executor(Protocol):
+    """Runs a case once."""
+
+    def run(self, case: Case) -> float:
+        """Seconds that the timed part took; whatever the case raises comes through."""
+        ...
+
+
+class ClockExecutor:
+    """The real executor.
+
+    Args:
+        clock: Monotonic seconds.
+        settle: Called after preparation, before the clock starts. Collecting garbage here keeps one case from paying
+            for what another left; collection stays on inside the timed part, because users have it on.
+    """
+
+    def __init__(
+        self, clock: Callable[[], float] = time.perf_counter, settle: Callable[[], object] = gc.collect
+    ) -> None:
+        self._clock = clock
+        self._settle = settle
+
+    def run(self, case: Case) -> float:
+        timed = case.prepare()
+        self._settle()
+        start = self._clock()
+        kept = timed()
+        seconds = self._clock() - start
+        # Only now may the result be freed: freeing it is not part of what was timed.
+        del kept
+        return seconds
+
+
+def interleave(
+    cases: Sequence[Case],
+    *,
+    repetitions: int,
+    warmups: int,
+    random: Random,
+    executor: Executor,
+    after_round: Callable[[int, int], None] = lambda done, total: None,
+) -> Timings:
+    """Run every case `warmups` times unrecorded, then `repetitions` times, in rounds of random order.
+
+    A case that raises is taken out, with its samples; the others go on.
+
+    Args:
+        cases: What to run; their names are unique.
+        repetitions: Recorded rounds, at least 1.
+        warmups: Unrecorded rounds before them, at least 0.
+        random: Draws the order of each round.
+        executor: Runs and times.
+        after_round: Told how many rounds of how many are done.
+
+    Raises:
+        ValueError: Two cases share a name, or a count is too low.
+    """
+    if repetitions < 1 or warmups < 0:
+        raise ValueError(f"{repetitions} repetitions after {warmups} warm-ups")
+    seconds: dict[str, list[float]] = {case.name: [] for case in cases}
+    if len(seconds) != len(cases):
+        raise ValueError("two cases share a name")
+    errors: dict[str, Exception] = {}
+    for ordinal in range(warmups + repetitions):
+        order = [case for case in cases if case.name not in errors]
+        random.shuffle(order)
+        for case in order:
+            try:
+                taken = executor.run(case)
+            except Exception as error:  # noqa: BLE001 - any engine may raise anything; the run reports it and goes on
+                errors[case.name] = error
+                del seconds[case.name]
+                continue
+            if ordinal >= warmups:
+                seconds[case.name].append(taken)
+        after_round(ordinal + 1, warmups + repetitions)
+    return Timings(seconds, errors)
