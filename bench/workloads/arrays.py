@@ -146,10 +146,12 @@ def digit_words(vocabulary: Sequence[str], numbers: Int32s | Int64s) -> pa.Strin
     """
     base = len(vocabulary)
     rest = numbers.astype(np.int64)
-    digits = []
+    digits = [rest % base]
+    used = [np.ones(len(rest), bool)]
+    rest //= base
     while rest.any():
-        digits.append(np.where(rest > 0, rest % base, -1))
+        digits.append(rest % base)
+        used.append(rest > 0)
         rest //= base
-    matrix = np.stack(digits, axis=1)
-    used = matrix >= 0
-    return texts(vocabulary, matrix[used], used.sum(axis=1))
+    mask = np.stack(used, axis=1)
+    return texts(vocabulary, np.stack(digits, axis=1)[mask], mask.sum(axis=1))

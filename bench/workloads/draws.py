@@ -86,6 +86,18 @@ def below(word: Words, bound: int, *, shift: int = 32, bits: int = 32) -> Int32s
     return piece.astype(np.int32)
 
 
+def below_wide(word: Words, bound: int) -> Words:
+    """Integers in [0, bound), bound below 2**64, made of all bits of each word: the high half of word * bound."""
+    low_half = np.uint64(0xFFFFFFFF)
+    half = np.uint64(32)
+    word_high, word_low = word >> half, word & low_half
+    bound_high, bound_low = np.uint64(bound >> 32), np.uint64(bound & 0xFFFFFFFF)
+    # No partial product with the carry that joins it exceeds 64 bits.
+    middle = word_high * bound_low + (word_low * bound_low >> half)
+    carry = (word_low * bound_high + (middle & low_half)) >> half
+    return word_high * bound_high + (middle >> half) + carry
+
+
 def draw(seed: int, stream: str, counters: NDArray[np.integer], bound: int) -> Int32s:
     """Integers in [0, bound), one for each counter, from a stream of their own."""
     return below(words(seed, stream, counters), bound)

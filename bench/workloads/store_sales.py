@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from bench.workloads.arrays import BatchBuilder, Words128, null_masks
 from bench.workloads.assortment import assortment
-from bench.workloads.draws import Int32s, Int64s, draw, words
+from bench.workloads.draws import Int32s, Int64s, below_wide, draw, words
 from bench.workloads.pricing import prices
 from bench.workloads.revisions import era_of, key_count, row_valid_in
 from bench.workloads.sales_calendar import sold_dates, sold_times
@@ -86,11 +86,8 @@ class StoreSales:
 
     def _put_wide_decimals(self, builder: BatchBuilder, rows: Int64s) -> None:
         """Uniform over nearly the whole range of each type, both signs: no high word is mere sign."""
-        # 2 * 10**15 values in a product that must stay in 64 bits: drawn as two decimal halves.
-        low = words(self.seed, "store_sales.ss_wide_15_2", rows)
-        high_part = draw(self.seed, "store_sales.ss_wide_15_2.high", rows, 2_000_000).astype(np.int64)
-        fine = ((low >> np.uint64(32)) * np.uint64(1_000_000_000)) >> np.uint64(32)
-        builder.decimals("ss_wide_15_2", (high_part - 1_000_000) * 1_000_000_000 + fine.astype(np.int64))
+        word = words(self.seed, "store_sales.ss_wide_15_2", rows)
+        builder.decimals("ss_wide_15_2", below_wide(word, 2 * 10**15 - 1).astype(np.int64) - (10**15 - 1))
         for column, precision in (("ss_wide_20_2", 20), ("ss_wide_38_6", 38)):
             builder.wide_decimals(column, self._pairs(column, rows, 10**precision // 2**64))
 
@@ -98,6 +95,6 @@ class StoreSales:
         """128-bit values from -high_words * 2**64 up to, and not with, high_words * 2**64."""
         pairs = np.empty((len(rows), 2), np.int64)
         pairs[:, 0] = words(self.seed, f"store_sales.{column}.low", rows).view(np.int64)
-        high = words(self.seed, f"store_sales.{column}.high", rows) % np.uint64(2 * high_words)
-        pairs[:, 1] = high.view(np.int64) - high_words
+        high = below_wide(words(self.seed, f"store_sales.{column}.high", rows), 2 * high_words)
+        pairs[:, 1] = (high - np.uint64(high_words)).view(np.int64)
         return pairs

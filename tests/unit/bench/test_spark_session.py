@@ -1,0 +1,42 @@
+import pytest
+
+from bench.spark_session import ICEBERG_JAVA_PACKAGE, SparkSettings
+
+
+def test_local_settings() -> None:
+    conf = SparkSettings(driver_memory="1g", shuffle_partitions=3).conf()
+    assert conf["spark.master"] == "local[*]"
+    assert conf["spark.driver.memory"] == "1g"
+    assert conf["spark.sql.shuffle.partitions"] == "3"
+    assert conf["spark.sql.session.timeZone"] == "UTC"
+    assert conf["spark.driver.bindAddress"] == "127.0.0.1"
+    assert "spark.jars.packages" not in conf
+
+
+def test_a_warehouse_adds_icebergs_java_runtime_and_a_catalog() -> None:
+    conf = SparkSettings(iceberg_warehouse="/wh", iceberg_catalog="java").conf()
+    assert conf["spark.jars.packages"] == ICEBERG_JAVA_PACKAGE
+    assert conf["spark.sql.catalog.java.type"] == "hadoop"
+    assert conf["spark.sql.catalog.java.warehouse"] == "/wh"
+
+
+def test_a_cluster_is_not_bound_to_this_machine() -> None:
+    settings = SparkSettings(master="spark://driver:7077")
+    assert not settings.is_local
+    assert "spark.driver.host" not in settings.conf()
+
+
+def test_extra_settings_win() -> None:
+    assert SparkSettings(extra=(("spark.driver.memory", "9g"),)).conf()["spark.driver.memory"] == "9g"
+
+
+def test_settings_from_the_environment() -> None:
+    environment = {"ICEBENCH_SPARK_MASTER": "yarn", "ICEBENCH_SPARK_CONF": "a.b=1; c=x=y ;"}
+    settings = SparkSettings.from_environment(environment, iceberg_warehouse="wh")
+    assert settings == SparkSettings(master="yarn", iceberg_warehouse="wh", extra=(("a.b", "1"), ("c", "x=y")))
+    assert SparkSettings.from_environment({}) == SparkSettings()
+
+
+def test_a_setting_without_a_value_is_refused() -> None:
+    with pytest.raises(ValueError, match="ICEBENCH_SPARK_CONF: 'oops' is not name=value"):
+        SparkSettings.from_environment({"ICEBENCH_SPARK_CONF": "oops"})

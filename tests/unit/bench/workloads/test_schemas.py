@@ -1,0 +1,43 @@
+import pyarrow as pa
+import pytest
+
+from bench.workloads.schemas import TABLES, schema, spark_ddl
+
+
+def test_store_sales_is_as_specified() -> None:
+    fields = schema("store_sales", wide_decimals=False)
+    assert len(fields) == 23
+    assert sum(field.type == pa.decimal128(7, 2) for field in fields) == 12
+    assert [field.name for field in fields if not field.nullable] == ["ss_item_sk", "ss_ticket_number"]
+    assert fields.field("ss_ticket_number").type == pa.int64()
+    assert {field.type for field in fields if field.name.endswith("_sk")} == {pa.int32()}
+
+
+def test_wide_decimals_come_last_and_only_in_store_sales() -> None:
+    wide = schema("store_sales", wide_decimals=True)
+    assert [str(field.type) for field in wide][23:] == ["decimal128(15, 2)", "decimal128(20, 2)", "decimal128(38, 6)"]
+    for table in TABLES[1:]:
+        assert schema(table, wide_decimals=True) == schema(table, wide_decimals=False)
+
+
+@pytest.mark.parametrize(
+    ("table", "columns"), [("store_sales", 23), ("date_dim", 28), ("item", 22), ("store", 29), ("customer", 18)]
+)
+def test_all_columns_of_the_specification_are_there(table: str, columns: int) -> None:
+    assert len(schema(table, wide_decimals=False)) == columns
+
+
+def test_unknown_tables_are_refused() -> None:
+    with pytest.raises(ValueError, match="no such table: 'web_sales'"):
+        schema("web_sales", wide_decimals=False)
+
+
+def test_ddl_keeps_types_and_nullability() -> None:
+    fields = [
+        pa.field("a", pa.int32(), nullable=False),
+        pa.field("b", pa.decimal128(20, 2)),
+        pa.field("c", pa.date32()),
+        pa.field("d", pa.string()),
+        pa.field("e", pa.int64()),
+    ]
+    assert spark_ddl(pa.schema(fields)) == "`a` int not null, `b` decimal(20,2), `c` date, `d` string, `e` bigint"
