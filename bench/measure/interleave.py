@@ -77,7 +77,7 @@ def interleave(
     warmups: int,
     random: Random,
     executor: Executor,
-    after_round: Callable[[int, int], None] = lambda done, total: None,
+    after_round: Callable[[int, int], None] | None = None,
 ) -> Timings:
     """Run every case `warmups` times unrecorded, then `repetitions` times, in rounds of random order.
 
@@ -112,5 +112,6 @@ def interleave(
                 continue
             if ordinal >= warmups:
                 seconds[case.name].append(taken)
-        after_round(ordinal + 1, warmups + repetitions)
+        if after_round is not None:
+            after_round(ordinal + 1, warmups + repetitions)
     return Timings(seconds, errors)

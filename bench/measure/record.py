@@ -18,10 +18,11 @@ class Record:
     A case is (`layout`, `engine`, `measurement`, `case`); `case` names the filter, delete variant or column set, and
     `detail` holds what the names stand for (the filter's text, the columns), so that a record can be read alone. The
     metrics are named in ``docs/design/measuring.md``; their units are "s", "rows/s" and "ratio".
-    Samples are in `unit`; sample i was taken in round i, and every case of a measurement ran once in each round, so that
-    the samples of two engines on one layout and case are pairs. `summary` is derived from the samples by `bench.statistics`.
-    `counters` are exact work counts of the engine for this case, never clocks. `checksum` identifies the rows that the
-    case delivered, equal for every engine that is right. `environment` is the id of the run's environment.
+    Samples are in `unit`; sample i was taken in round i, and every case of a measurement ran once in each round, so
+    that the samples of two engines on one layout and case are pairs. `summary` is derived from the samples by
+    `bench.statistics`. `counters` are exact work counts of the engine for this case, never clocks. `checksum`
+    identifies the rows that the case delivered, equal for every engine that is right. `environment` is the id of the
+    run's environment.
     """
 
     run_id: str
