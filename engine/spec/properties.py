@@ -85,6 +85,7 @@ COMMIT_TOTAL_TIMEOUT_MS = Property("commit.retry.total-timeout-ms", 30 * _MINUTE
 STATUS_CHECK_NUM_RETRIES = Property("commit.status-check.num-retries", 3, _not_negative)
 STATUS_CHECK_MIN_WAIT_MS = Property("commit.status-check.min-wait-ms", _SECOND, _not_negative)
 STATUS_CHECK_MAX_WAIT_MS = Property("commit.status-check.max-wait-ms", _MINUTE, _not_negative)
+STATUS_CHECK_TOTAL_TIMEOUT_MS = Property("commit.status-check.total-timeout-ms", 30 * _MINUTE, _not_negative)
 MANIFEST_TARGET_SIZE_BYTES = Property("commit.manifest.target-size-bytes", 8 * _MB, _positive)
 MANIFEST_MIN_COUNT_TO_MERGE = Property("commit.manifest.min-count-to-merge", 100, _positive)
 MANIFEST_MERGE_ENABLED = Property("commit.manifest-merge.enabled", True, _boolean)
@@ -94,7 +95,9 @@ METADATA_COMPRESSION = Property("write.metadata.compression-codec", "none", _one
 METADATA_PREVIOUS_VERSIONS_MAX = Property("write.metadata.previous-versions-max", 100, _whole)
 METADATA_DELETE_AFTER_COMMIT = Property("write.metadata.delete-after-commit.enabled", False, _boolean)
 METADATA_PATH: Property[str | None] = Property("write.metadata.path", None, str)
-MANIFEST_COMPRESSION = Property("write.manifest.compression-codec", "gzip", str.lower)
+MANIFEST_COMPRESSION = Property(
+    "write.manifest.compression-codec", "gzip", _one_of("gzip", "zstd", "snappy", "uncompressed")
+)
 PARTITION_SUMMARY_LIMIT = Property("write.summary.partition-limit", 0, _not_negative)
 
 # Data and delete files.

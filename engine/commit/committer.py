@@ -1,0 +1,73 @@
+"""Who makes a change visible, in one step, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from engine.spec.metadata import TableMetadata
+from engine.spec.requirements import TableRequirement
+from engine.spec.updates import TableUpdate
+
+Identifier = tuple[str, ...]
+"""A table's full name: its namespace's levels, then its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableState:
+    """A table as the catalog had it at one moment."""
+
+    metadata: TableMetadata
+    metadata_location: str
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The change is visible; `state` is the table with it."""
+
+    state: TableState
+
+
+@dataclass(frozen=True, slots=True)
+class Conflicted:
+    """Another commit came first. The change is not visible and never will be: it has to be staged again."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown:
+    """The answer was lost. The change may be visible, or become so.
+
+    Args:
+        cause: What went wrong.
+        metadata_location: The metadata file that the change would make current, where the committer names it.
+        base_location: The metadata file that the compare-and-swap compares with, where that is how it commits: once
+            the table is at another one, the lost change cannot land any more.
+    """
+
+    cause: Exception
+    metadata_location: str | None = None
+    base_location: str | None = None
+
+
+Outcome = Committed | Conflicted | Unknown
+
+
+class Committer(Protocol):
+    """The part of a catalog that commits need."""
+
+    def load_state(self, identifier: Identifier) -> TableState:
+        """The table now; raises NotFound, or StorageFailed when the catalog cannot be asked."""
+        ...
+
+    def commit(
+        self, identifier: Identifier, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
+    ) -> Outcome:
+        """Check the requirements against the current table and apply the updates to it, atomically.
+
+        What is raised (Invalid, NotFound, StorageFailed) means that the change is not visible and never will be, as
+        `Conflicted` does; a lost answer is `Unknown` and never raised.
+        """
+        ...

@@ -1,0 +1,134 @@
+"""Turning manifests into a staged snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from engine.codec.manifest_list import encode_manifest_list
+from engine.commit.manifests import WrittenManifest
+from engine.commit.staging import Staging
+from engine.errors import Invalid
+from engine.spec.manifest import ManifestContent, ManifestFile
+from engine.spec.metadata import TableMetadata
+from engine.spec.requirements import AssertRefSnapshotId, AssertTableUuid, TableRequirement
+from engine.spec.snapshots import Operation, Snapshot, SnapshotRef
+from engine.spec.updates import AddSnapshot, SetSnapshotRef, TableUpdate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Staged:
+    """A change, ready for one base.
+
+    Args:
+        requirements: What it assumes.
+        updates: What it does.
+        files: Manifest lists and manifests that it brings along.
+    """
+
+    requirements: tuple[TableRequirement, ...] = ()
+    updates: tuple[TableUpdate, ...] = ()
+    files: frozenset[str] = frozenset()
+
+    @property
+    def snapshot_ids(self) -> frozenset[int]:
+        """The snapshots that the change adds; one of them in the table's history proves the commit."""
+        return frozenset(u.snapshot.snapshot_id for u in self.updates if isinstance(u, AddSnapshot))
+
+
+def branch_head(base: TableMetadata, branch: str) -> Snapshot | None:
+    """The snapshot that the change builds on; raises Invalid for a tag."""
+    ref = base.refs.get(branch)
+    if ref is not None and ref.type != "branch":
+        raise Invalid(f"{branch!r} is a tag; only branches can be written to")
+    return base.head(branch)
+
+
+def unused_snapshot_id(base: TableMetadata, staging: Staging) -> int:
+    """A random id that no snapshot of the table has."""
+    while True:
+        made = staging.new_snapshot_id()
+        if made not in base.snapshot_by_id:
+            return made
+
+
+def stage_snapshot(
+    base: TableMetadata,
+    staging: Staging,
+    *,
+    branch: str,
+    snapshot_id: int,
+    operation: Operation,
+    written: Sequence[WrittenManifest],
+    kept: Sequence[ManifestFile],
+    summary: Mapping[str, str],
+) -> Staged:
+    """Write the manifest list of a new snapshot on `branch` and say how to commit it.
+
+    Args:
+        base: The table that the snapshot builds on.
+        staging: Storage, clock.
+        branch: Made when it does not exist.
+        snapshot_id: Not yet in the table.
+        operation: What the snapshot did.
+        written: Manifests that this commit wrote; they get the new sequence number.
+        kept: Manifests of the branch's head, as they are.
+        summary: Complete, without the operation.
+    """
+    parent = branch_head(base, branch)
+    sequence_number = base.last_sequence_number + 1 if base.format_version > 1 else 0
+    # Empty manifests would be opened by every later scan for nothing.
+    listed = [m.listed(sequence_number) for m in written] + [m for m in kept if _has_live_files(m)]
+    first_row_id, added_rows = None, None
+    if base.format_version >= 3:
+        first_row_id = base.next_row_id or 0
+        listed, added_rows = _with_row_ids(listed, first_row_id)
+    location = staging.new_manifest_list_location(base, snapshot_id)
+    data = encode_manifest_list(
+        listed,
+        format_version=base.format_version,
+        snapshot_id=snapshot_id,
+        parent_snapshot_id=None if parent is None else parent.snapshot_id,
+        sequence_number=sequence_number,
+        first_row_id=first_row_id,
+    )
+    staging.write(location, data)
+    snapshot = Snapshot(
+        snapshot_id=snapshot_id,
+        parent_snapshot_id=None if parent is None else parent.snapshot_id,
+        sequence_number=sequence_number,
+        # Clocks of writers differ; time in a table's history never goes back.
+        timestamp_ms=max(staging.now_ms(), base.last_updated_ms),
+        manifest_list=location,
+        operation=operation,
+        summary=summary,
+        schema_id=base.current_schema_id,
+        first_row_id=first_row_id,
+        added_rows=added_rows,
+    )
+    old = base.refs.get(branch)
+    moved = replace(old, snapshot_id=snapshot_id) if old else SnapshotRef(snapshot_id=snapshot_id, type="branch")
+    return Staged(
+        requirements=(
+            AssertTableUuid(base.table_uuid),
+            AssertRefSnapshotId(branch, None if parent is None else parent.snapshot_id),
+        ),
+        updates=(AddSnapshot(snapshot), SetSnapshotRef(branch, moved)),
+        files=frozenset([location, *(m.location for m in written)]),
+    )
+
+
+def _has_live_files(manifest: ManifestFile) -> bool:
+    return manifest.added_files_count != 0 or manifest.existing_files_count != 0
+
+
+def _with_row_ids(manifests: list[ManifestFile], next_row_id: int) -> tuple[list[ManifestFile], int]:
+    """Give a first row id to the data manifests that have none (spec: "First Row ID Assignment")."""
+    assigned, first = [], next_row_id
+    for manifest in manifests:
+        if manifest.content is ManifestContent.DATA and manifest.first_row_id is None:
+            assigned.append(replace(manifest, first_row_id=next_row_id))
+            next_row_id += (manifest.added_rows_count or 0) + (manifest.existing_rows_count or 0)
+        else:
+            assigned.append(manifest)
+    return assigned, next_row_id - first

@@ -1,0 +1,173 @@
+"""Committing changes: stage, compare and swap, and try again on the new base where somebody else came first.
+
+Nothing is visible before the catalog's one atomic step, and everything after it. An attempt ends in one of three ways:
+
+* Committed: done.
+* Conflicted: the changes are staged again on the table as it is now, and validated against what came in between.
+* Unknown: the answer was lost. The table is loaded again. The change happened if its snapshot is anywhere in the
+  history (another commit may have come after it), or its metadata file is the current one or in the metadata log. If it
+  did not happen, it is tried again *with the same snapshot id*: should the lost attempt arrive late after all, only one
+  of the two can win the compare-and-swap, and the other finds the snapshot there. No file is deleted while this is open.
+
+A conflict too is looked into before the next attempt: a transport that sends a request twice may answer the second with
+a conflict that the first, successful one caused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from engine.commit.changes.change import Change
+from engine.commit.committer import Committed, Committer, Conflicted, Identifier, Outcome, TableState, Unknown
+from engine.commit.retry import Waiting
+from engine.commit.snapshots import Staged
+from engine.commit.staging import Staging
+from engine.errors import CommitConflict, CommitStateUnknown, EngineError
+from engine.runtime.counters import COMMIT_ATTEMPTS
+from engine.spec.metadata import TableMetadata
+from engine.spec.requirements import TableRequirement
+from engine.spec.updates import TableUpdate, apply_updates
+
+
+@dataclass
+class Transaction:
+    """Changes that become visible together.
+
+    Args:
+        committer: The catalog.
+        identifier: The table.
+        staging: The surroundings of this one commit.
+        waiting: How waits are made.
+    """
+
+    committer: Committer
+    identifier: Identifier
+    staging: Staging
+    waiting: Waiting = field(default_factory=Waiting)
+    _attempts: list[Staged] = field(default_factory=list, init=False)
+    _lost: list[Unknown] = field(default_factory=list, init=False)
+
+    def commit(self, changes: Sequence[Change]) -> TableState:
+        """Commit the changes, in one step; each is staged on the result of those before it.
+
+        Returns:
+            The table with the changes.
+
+        Raises:
+            CommitConflict: Others came first at every attempt.
+            ValidationFailed: What others committed makes a change wrong.
+            CommitStateUnknown: The answer was lost and could not be found out; no file was deleted.
+            EngineError: Anything else that kept the changes from being made.
+        """
+        state = self.committer.load_state(self.identifier)
+        attempt, reason = 0, ""
+        try:
+            for attempt in self.waiting.for_commits(state.metadata.properties).attempts():
+                if attempt > 1:
+                    state = self.committer.load_state(self.identifier)
+                    if self._happened(state):
+                        return self._done(state)
+                outcome = self._attempt(changes, state)
+                if isinstance(outcome, Committed):
+                    return self._done(outcome.state)
+                if isinstance(outcome, Conflicted):
+                    reason = outcome.reason
+                    continue
+                self._lost.append(outcome)
+                found = self._settle(state)
+                if found is not None:
+                    return self._done(found)
+                reason = f"the catalog's answer was lost: {outcome.cause}"
+        except CommitStateUnknown:
+            raise
+        except EngineError as error:
+            raise self._given_up(error, state) from error
+        with suppress(EngineError):
+            state = self.committer.load_state(self.identifier)
+            if self._happened(state):
+                return self._done(state)
+        conflict = CommitConflict(f"{self._name}: gave up after {attempt} attempts: {reason}")
+        raise self._given_up(conflict, state)
+
+    @property
+    def _name(self) -> str:
+        return ".".join(self.identifier)
+
+    def _attempt(self, changes: Sequence[Change], state: TableState) -> Outcome:
+        self.staging.counters.add(COMMIT_ATTEMPTS)
+        try:
+            staged = stage_all(changes, state.metadata, self.staging)
+            self._attempts.append(staged)
+            return self.committer.commit(self.identifier, staged.requirements, staged.updates)
+        except CommitConflict as conflict:
+            return Conflicted(str(conflict))
+
+    def _settle(self, before: TableState) -> TableState | None:
+        """The table, if the change is in it; None if it is not. Raises CommitStateUnknown if nobody can say."""
+        last: EngineError | None = None
+        for _ in self.waiting.for_status_checks(before.metadata.properties).attempts():
+            try:
+                state = self.committer.load_state(self.identifier)
+            except EngineError as error:
+                last = error
+                continue
+            return state if self._happened(state) else None
+        raise self._unknown(last) from last
+
+    def _happened(self, state: TableState) -> bool:
+        added = frozenset[int]().union(*(staged.snapshot_ids for staged in self._attempts))
+        if added & state.metadata.snapshot_by_id.keys():
+            return True
+        history = {state.metadata_location, *(entry.metadata_file for entry in state.metadata.metadata_log)}
+        return any(lost.metadata_location in history for lost in self._lost)
+
+    def _done(self, state: TableState) -> TableState:
+        """Delete what only failed attempts need; the attempt that won is known by its manifest list."""
+        lists = {snapshot.manifest_list for snapshot in state.metadata.snapshots}
+        keep = {file for staged in self._attempts if staged.files & lists for file in staged.files}
+        if keep:
+            self.staging.discard(keep=keep)
+        return state
+
+    def _given_up(self, error: EngineError, state: TableState) -> EngineError:
+        """The error to raise; files are deleted where the change certainly is not and will not be visible."""
+        for lost in self._lost:
+            # A compare-and-swap that compares with a former state can never succeed any more.
+            if lost.base_location is None or lost.base_location == state.metadata_location:
+                return self._unknown(error)
+        self.staging.discard()
+        return error
+
+    def _unknown(self, error: EngineError | None) -> CommitStateUnknown:
+        return CommitStateUnknown(
+            f"{self._name}: the catalog's answer to a commit was lost ({self._lost[-1].cause}), and what came of it "
+            f"could not be found out{f' ({error})' if error else ''}; look for the change before making it again"
+        )
+
+
+def stage_all(changes: Sequence[Change], base: TableMetadata, staging: Staging) -> Staged:
+    """The changes as one: each staged on the result of those before it."""
+    requirements: dict[TableRequirement, None] = {}
+    updates: list[TableUpdate] = []
+    files: set[str] = set()
+    draft = base
+    for change in changes:
+        staged = change.stage(draft, staging)
+        for requirement in staged.requirements:
+            # What does not hold for the base was made so by an earlier change, whose requirements speak for both.
+            if _holds(requirement, base):
+                requirements[requirement] = None
+        updates += staged.updates
+        files |= staged.files
+        draft = apply_updates(draft, staged.updates, now_ms=staging.now_ms())
+    return Staged(requirements=tuple(requirements), updates=tuple(updates), files=frozenset(files))
+
+
+def _holds(requirement: TableRequirement, metadata: TableMetadata) -> bool:
+    try:
+        requirement.check(metadata)
+    except CommitConflict:
+        return False
+    return True
