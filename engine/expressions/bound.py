@@ -60,6 +60,11 @@ class Column:
         assert isinstance(self.type, PrimitiveType)
         return self.type
 
+    @property
+    def is_floating(self) -> bool:
+        """Whether values may be NaN."""
+        return isinstance(self.type, PrimitiveType) and self.type.name in ("float", "double")
+
 
 @dataclass(frozen=True, slots=True)
 class BoundPredicate:

@@ -1,0 +1,222 @@
+"""What a filter may come to for the rows behind a statistic, for many statistics at once.
+
+A source has one row per thing that has statistics: a manifest, a data file, a Parquet row group. `Evaluator.outcomes`
+gives for each the set of outcomes that any of its table rows may take, as bits `TRUE`, `FALSE` and `NULL`:
+
+* no `TRUE`: nothing in there matches, skip it (what Iceberg Java calls inclusive evaluation);
+* nothing but `TRUE`: everything in there matches, the filter need not be applied (strict evaluation);
+* no bit at all: there are no rows.
+
+One evaluator serves both because it never asks for a yes or a no: a leaf looks up which parts of the column's order the
+bounds touch, AND and OR combine the sets by Kleene's tables, and the result always contains every row's true outcome.
+
+Sources give evidence per column; there may be several (the partition value through its transform, the file's metrics),
+and since each holds, a leaf's outcomes are in their intersection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.expressions.bound import (
+    BOUND_FALSE,
+    BOUND_TRUE,
+    BoundAnd,
+    BoundConstant,
+    BoundIsNaN,
+    BoundIsNull,
+    BoundLeaf,
+    BoundOr,
+    BoundPredicate,
+    conjunction,
+    disjunction,
+    leaves,
+)
+from engine.expressions.segments import FALSE, NULL, TRUE, Outcomes, Segments, segments_of
+from engine.expressions.vectors import Vector
+
+Flags = NDArray[np.bool_] | bool
+"""A boolean per row of a source, or one for all rows."""
+
+
+@dataclass(frozen=True)
+class Test:
+    """A leaf, prepared once per filter."""
+
+    leaf: BoundLeaf
+    segments: Segments | None
+
+
+class Evidence(Protocol):
+    """What is known of one column, for each row of a source."""
+
+    def outcomes(self, test: Test) -> Outcomes:
+        """The outcomes that the test may take, per row of the source."""
+
+
+class Statistics(Protocol):
+    """A source of statistics with `count` rows."""
+
+    @property
+    def count(self) -> int:
+        """How many rows the source has."""
+
+    def evidence(self, field_id: int) -> Sequence[Evidence]:
+        """All that is known of a column; empty if nothing is."""
+
+
+@dataclass(frozen=True)
+class Presence:
+    """Which kinds of values a column may have: True unless it is certain that there is none of the kind.
+
+    A value is neither null nor NaN.
+    """
+
+    null: Flags = True
+    nan: Flags = True
+    value: Flags = True
+
+    def outcomes(self, count: int, test: Test, of_values: Callable[[Segments], Outcomes]) -> Outcomes:
+        """The test's outcomes over `count` rows, where `of_values` gives those of its values."""
+        null = self.null if test.leaf.column.nullable else False
+        nan = self.nan if test.leaf.column.is_floating else False
+        match test.leaf:
+            case BoundIsNull(_, negated):
+                found = _two_valued(null, np.logical_or(nan, self.value), negated=negated)
+            case BoundIsNaN(_, negated):
+                found = _two_valued(nan, np.logical_or(null, self.value), negated=negated)
+            case _:
+                assert test.segments is not None
+                found = _bits(null, NULL) | _bits(nan, test.segments.nan_outcome)
+                if self.value is not False:
+                    found = found | of_values(test.segments) * np.asarray(self.value, dtype=np.uint8)
+        return np.broadcast_to(found, (count,))
+
+
+def _bits(flags: Flags, outcome: int) -> Outcomes:
+    return np.asarray(flags, dtype=np.uint8) * np.uint8(outcome)
+
+
+def _two_valued(holds: Flags, fails: Flags, *, negated: bool) -> Outcomes:
+    return _bits(holds, FALSE if negated else TRUE) | _bits(fails, TRUE if negated else FALSE)
+
+
+@dataclass(frozen=True)
+class ColumnBounds:
+    """Bounds and presence of a column's values.
+
+    Every value that is neither null nor NaN is at or above `lower` and at or below `upper`; None, or an invalid row,
+    means not known. Bounds need not be values of the column: a truncated upper bound is above all of them.
+    """
+
+    count: int
+    lower: Vector | None = None
+    upper: Vector | None = None
+    presence: Presence = Presence()
+
+    def outcomes(self, test: Test) -> Outcomes:
+        return self.presence.outcomes(self.count, test, self._of_values)
+
+    def _of_values(self, segments: Segments) -> Outcomes:
+        last = 2 * segments.count
+        low = 0 if self.lower is None else _known(self.lower, self.lower.segments(segments.cuts), 0)
+        high = last if self.upper is None else _known(self.upper, self.upper.segments(segments.cuts), last)
+        # A lower bound above the upper one is a writer's mistake: then the two say nothing.
+        crossed = np.greater(low, high)
+        if crossed.any():
+            return np.where(crossed, np.uint8(TRUE | FALSE), segments.between(low, high))
+        return segments.between(low, high)
+
+
+def _known(vector: Vector, segments: NDArray[np.int64], otherwise: int) -> NDArray[np.int64]:
+    return segments if vector.valid is None else np.where(vector.valid, segments, otherwise)
+
+
+class Evaluator:
+    """A bound filter, prepared to be evaluated against any number of sources. Immutable; safe among threads."""
+
+    def __init__(self, bound: BoundPredicate) -> None:
+        self.bound = bound
+        self.tests = tuple(Test(leaf, segments_of(leaf)) for leaf in leaves(bound))
+
+    def outcomes(self, source: Statistics) -> Outcomes:
+        """The set of outcomes of the filter, per row of the source."""
+        return self.combine(self.leaf_outcomes(source), source.count)
+
+    def leaf_outcomes(self, source: Statistics) -> list[Outcomes]:
+        """The set of outcomes of each leaf, in the order of `tests`, per row of the source."""
+        found = []
+        for test in self.tests:
+            evidence = source.evidence(test.leaf.column.field_id)
+            known = evidence or (ColumnBounds(source.count),)
+            found.append(reduce(np.bitwise_and, [each.outcomes(test) for each in known]))
+        return found
+
+    def combine(self, leaf_outcomes: Sequence[Outcomes], count: int) -> Outcomes:
+        """The filter's outcomes from those of its leaves, over `count` rows."""
+        return _combine(self.bound, iter(leaf_outcomes), count)
+
+    def residuals(
+        self, leaf_outcomes: Sequence[Outcomes], count: int
+    ) -> tuple[NDArray[np.int64], list[BoundPredicate]]:
+        """What is left of the filter for each row: an index into the list of distinct residuals.
+
+        A leaf that can only be true there is left out, one that cannot be true is false. `BOUND_TRUE` means that
+        nothing is left to apply.
+        """
+        codes = np.zeros(count, dtype=np.int64)
+        patterns: list[tuple[int, ...]] = [()]
+        for outcomes in leaf_outcomes:
+            own = np.where(outcomes == TRUE, _TRUE_LEAF, np.where(outcomes & TRUE, _OPEN_LEAF, _FALSE_LEAF))
+            codes = codes * 3 + own
+            present = np.flatnonzero(np.bincount(codes, minlength=3 * len(patterns)))
+            patterns = [(*patterns[code // 3], int(code % 3)) for code in present]
+            place = np.zeros(present[-1] + 1 if len(present) else 0, dtype=np.int64)
+            place[present] = np.arange(len(present))
+            codes = place[codes]
+        return codes, [_residual(self.bound, iter(pattern)) for pattern in patterns]
+
+
+_OPEN_LEAF, _TRUE_LEAF, _FALSE_LEAF = 0, 1, 2
+
+
+def _combine(bound: BoundPredicate, sets: Iterator[Outcomes], count: int) -> Outcomes:
+    match bound:
+        case BoundConstant(value):
+            return np.full(count, TRUE if value else FALSE, dtype=np.uint8)
+        case BoundAnd(children):
+            return reduce(_and, [_combine(child, sets, count) for child in children])
+        case BoundOr(children):
+            return reduce(_or, [_combine(child, sets, count) for child in children])
+        case _:
+            return next(sets)
+
+
+def _and(a: Outcomes, b: Outcomes) -> Outcomes:
+    """Kleene's AND of every pair: true of two, false of any, null of null with null or true (bit 4 is bit 1 << 2)."""
+    null = (a & (b | b << 2)) | (b & (a << 2))
+    return ((a & b & TRUE) | ((a | b) & FALSE) | (null & NULL)).astype(np.uint8, copy=False)
+
+
+def _or(a: Outcomes, b: Outcomes) -> Outcomes:
+    """Kleene's OR of every pair: true of any, false of two, null of null with null or false (bit 4 is bit 2 << 1)."""
+    null = (a & (b | b << 1)) | (b & (a << 1))
+    return (((a | b) & TRUE) | (a & b & FALSE) | (null & NULL)).astype(np.uint8, copy=False)
+
+
+def _residual(bound: BoundPredicate, codes: Iterator[int]) -> BoundPredicate:
+    match bound:
+        case BoundAnd(children):
+            return conjunction([_residual(child, codes) for child in children])
+        case BoundOr(children):
+            return disjunction([_residual(child, codes) for child in children])
+        case BoundLeaf():
+            return {_TRUE_LEAF: BOUND_TRUE, _FALSE_LEAF: BOUND_FALSE}.get(next(codes), bound)
+        case _:
+            return bound

@@ -1,0 +1,168 @@
+"""Partition values as evidence of the source column's values, one mechanism for every transform.
+
+A partition value says something of every row's source value: a month lies between its first and last day, ``truncate``
+gives a range or a prefix, ``identity`` the value itself, ``bucket`` the literals that the column may be equal to. Null
+means null, as all transforms keep null and only void makes it. So partition tuples and manifest summaries are turned
+into evidence of source columns, and the filter is evaluated on them as on any statistics; no filter is projected.
+Several fields of one source give several pieces of evidence, which the evaluator intersects.
+
+Void and unknown transforms, and those of several arguments, tell nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.expressions.bounds import ColumnBounds, Evidence, Test
+from engine.expressions.kernels import add_big_endian, utf16_length_at_least
+from engine.expressions.literals import INTEGER_RANGES
+from engine.expressions.segments import FALSE, TRUE, Outcomes, Segments
+from engine.expressions.vectors import BytesVector, NumberVector, Vector, mask_of
+from engine.spec.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, Year
+from engine.spec.types import DecimalType, PrimitiveType
+
+_PER_DAY = {
+    "date": 1,
+    **dict.fromkeys(("timestamp", "timestamptz"), 86_400_000_000),
+    **dict.fromkeys(("timestamp_ns", "timestamptz_ns"), 86_400_000_000_000),
+}
+_HOURS_PER_DAY = 24
+_WIDE_DECIMAL_BYTES = 17
+
+
+def source_evidence(transform: Transform, source: PrimitiveType, values: ColumnBounds) -> Evidence | None:
+    """What the partition values say of the source column; None if nothing.
+
+    `values` bounds each row's partition values, in the representation of `transform.result_type(source)`: equal bounds
+    for a partition tuple, a range for a manifest's summary.
+    """
+    if not transform.accepts(source):
+        return None
+    match transform:
+        case Identity():
+            return values
+        case Year() | Month() | Day() | Hour():
+            return _of_time_unit(transform, source, values)
+        case Truncate(width):
+            return _of_truncate(width, source, values)
+        case Bucket():
+            return BucketValues(transform, source, values)
+    return None
+
+
+def _of_time_unit(transform: Transform, source: PrimitiveType, values: ColumnBounds) -> ColumnBounds:
+    """From the first to the last instant of the unit.
+
+    Writers before Iceberg 0.12 cut instants before 1970 towards zero and stored the next unit, so a unit up to that of
+    1970-01-01 may also hold the one before.
+    """
+    lower, upper = values.lower, values.upper
+    if lower is not None:
+        units = _numbers(lower)
+        lower = _valid_where(*_first_instant(transform, source, units - (units <= 0)), lower)
+    if upper is not None:
+        first, fits = _first_instant(transform, source, _numbers(upper) + 1)
+        upper = _valid_where(first - 1, fits, upper)
+    return ColumnBounds(values.count, lower, upper, values.presence)
+
+
+def _first_instant(
+    transform: Transform, source: PrimitiveType, units: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The first day or tick of each unit, and whether it can be told in 64 bits."""
+    ticks = _PER_DAY[source.name]
+    match transform:
+        case Year():
+            days = units.astype("datetime64[Y]").astype("datetime64[D]").astype(np.int64)
+        case Month():
+            days = units.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+        case Hour():
+            days, ticks = units, ticks // _HOURS_PER_DAY
+        case _:
+            days = units
+    fits = np.abs(days) < (1 << 63) // ticks
+    return np.where(fits, days, 0) * ticks, fits
+
+
+def _of_truncate(width: int, source: PrimitiveType, values: ColumnBounds) -> ColumnBounds:
+    lower, upper = values.lower, values.upper
+    match upper:
+        case NumberVector(numbers, _):
+            limit = INTEGER_RANGES.get(source.name, (0, (1 << 63) - 1))[1]
+            step = min(width - 1, limit)
+            # The last bin of a type; Java's arithmetic also wraps the lowest values around into it.
+            fits = numbers <= limit - step
+            upper = _valid_where(np.where(fits, numbers, 0) + step, fits, upper)
+            lower = (
+                None
+                if lower is None
+                else _valid_where(_numbers(lower), fits if upper.valid is None else fits & upper.valid, lower)
+            )
+        case BytesVector() if isinstance(source, DecimalType):
+            raised = add_big_endian(upper.data, _WIDE_DECIMAL_BYTES, min(width - 1, (1 << 62) - 1))
+            upper = BytesVector(upper.offsets, raised, upper.valid) if width <= 1 << 62 else None
+        case BytesVector(offsets, data, valid):
+            if source.name == "string":
+                cut = utf16_length_at_least(offsets, data, mask_of(valid), width)
+            else:
+                cut = np.diff(offsets) >= width
+            upper = BytesVector(offsets, data, valid, cut)
+    return ColumnBounds(values.count, lower, upper, values.presence)
+
+
+def _valid_where(
+    numbers: NDArray[np.int64] | NDArray[np.float64], fits: NDArray[np.bool_], old: Vector
+) -> NumberVector:
+    return NumberVector(numbers, fits if old.valid is None else fits & old.valid)
+
+
+def _numbers(vector: Vector) -> NDArray[np.int64]:
+    assert isinstance(vector, NumberVector)
+    return vector.values.astype(np.int64, copy=False)
+
+
+@dataclass(frozen=True)
+class BucketValues:
+    """Bucket numbers, or ranges of them: a value equal to a literal has the literal's bucket."""
+
+    transform: Bucket
+    source: PrimitiveType
+    values: ColumnBounds
+
+    def outcomes(self, test: Test) -> Outcomes:
+        return self.values.presence.outcomes(self.values.count, test, self._of_values)
+
+    def _of_values(self, segments: Segments) -> Outcomes:
+        """The outcomes of the open segments, which any bucket may hold, and of the literals in the row's buckets."""
+        if segments.points is None or segments.open_outcomes == TRUE | FALSE:
+            return np.full(self.values.count, TRUE | FALSE, dtype=np.uint8)
+        found = np.full(self.values.count, segments.open_outcomes, dtype=np.uint8)
+        width = self.transform.width
+        low, high = _bucket(self.values.lower, 0, width), _bucket(self.values.upper, width - 1, width)
+        for outcome, buckets in _buckets_of_points(segments, self.transform, self.source):
+            some = np.searchsorted(buckets, high, side="right") > np.searchsorted(buckets, low, side="left")
+            found |= some.astype(np.uint8) * np.uint8(outcome)
+        return found
+
+
+@lru_cache(maxsize=256)
+def _buckets_of_points(
+    segments: Segments, transform: Bucket, source: PrimitiveType
+) -> tuple[tuple[int, NDArray[np.int64]], ...]:
+    """For TRUE and FALSE the sorted buckets of the literals with that outcome; hashed once per filter and transform."""
+    assert segments.points is not None
+    buckets = np.array([transform.apply(source, point) for point in segments.points], dtype=np.int64)
+    outcomes = np.array(segments.point_outcomes)
+    return tuple((outcome, np.unique(buckets[outcomes == outcome])) for outcome in (TRUE, FALSE))
+
+
+def _bucket(vector: Vector | None, otherwise: int, width: int) -> NDArray[np.int64]:
+    if vector is None:
+        return np.array(otherwise, dtype=np.int64)
+    numbers = _numbers(vector)
+    known = (numbers >= 0) & (numbers < width)
+    return np.where(known if vector.valid is None else known & vector.valid, numbers, otherwise)

@@ -1,0 +1,232 @@
+"""Values of one column as arrays that can be placed among a filter's literals, without a Python object per row.
+
+Three representations cover all ordered types:
+
+==========  ====================================================================================================
+whole       boolean, int, long, date, time, timestamps and decimals up to 18 digits (unscaled) as int64
+float       float and double as float64
+bytes       text (UTF-8), binary, fixed, uuid, and longer decimals as 17 big-endian bytes with the sign flipped;
+            all compare as unsigned bytes
+==========  ====================================================================================================
+
+The one question that a vector answers is `segments`: where does each value stand among sorted, distinct cuts? Cuts
+``c0 < c1 < ...`` part the order into ``2n + 1`` segments: below ``c0``, at ``c0``, between ``c0`` and ``c1``, at
+``c1``, and so on.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.expressions.kernels import ALL_VALID, Bytes, Mask, Offsets, big_endian, byte_segments, little_endian
+from engine.spec.types import DecimalType, PrimitiveType
+from engine.spec.values import Value, unscaled
+
+Representation = Literal["whole", "float", "bytes"]
+
+_WHOLE = frozenset(
+    {"boolean", "int", "long", "date", "time", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"}
+)
+_UNITS_PER_DAY = {
+    "timestamp": 86_400_000_000, "timestamptz": 86_400_000_000,
+    "timestamp_ns": 86_400_000_000_000, "timestamptz_ns": 86_400_000_000_000,
+}  # fmt: skip
+_WIDE_DECIMAL_BYTES = 17
+_SHORT_DECIMAL_DIGITS = 18
+
+
+def representation(type_: PrimitiveType) -> Representation | None:
+    """How values of a type are held; None for a type without an order that bounds follow."""
+    if type_.name in _WHOLE or (isinstance(type_, DecimalType) and type_.precision <= _SHORT_DECIMAL_DIGITS):
+        return "whole"
+    if type_.name in ("float", "double"):
+        return "float"
+    return "bytes" if type_.name in ("string", "binary", "fixed", "uuid", "decimal") else None
+
+
+@dataclass(frozen=True, slots=True)
+class NumberCuts:
+    """Sorted, distinct numbers: int64 or float64."""
+
+    values: NDArray[np.int64] | NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class BytesCuts:
+    """Sorted, distinct byte strings."""
+
+    offsets: Offsets
+    data: Bytes
+
+
+Cuts = NumberCuts | BytesCuts
+
+
+class Vector(Protocol):
+    """A value per row; `valid` is None if every row has one."""
+
+    @property
+    def valid(self) -> Mask | None:
+        """Which rows have a value."""
+
+    def segments(self, cuts: Cuts) -> NDArray[np.int64]:
+        """For each row the segment of its value, 0 to 2n; anything where there is no value."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumberVector:
+    """Whole numbers as int64 or floating point as float64, NaN never valid."""
+
+    values: NDArray[np.int64] | NDArray[np.float64]
+    valid: Mask | None = None
+
+    def segments(self, cuts: Cuts) -> NDArray[np.int64]:
+        assert isinstance(cuts, NumberCuts)
+        if len(cuts.values) == 1:
+            cut = cuts.values[0]
+            return np.add(self.values >= cut, self.values > cut, dtype=np.int64)
+        below = np.searchsorted(cuts.values, self.values, side="left")
+        return below + np.searchsorted(cuts.values, self.values, side="right")
+
+
+@dataclass(frozen=True, slots=True)
+class BytesVector:
+    """Byte strings. Where `open_ended`, a row stands for a value above its string and all extensions of it."""
+
+    offsets: Offsets
+    data: Bytes
+    valid: Mask | None = None
+    open_ended: Mask | None = None
+
+    def segments(self, cuts: Cuts) -> NDArray[np.int64]:
+        assert isinstance(cuts, BytesCuts)
+        return byte_segments(
+            self.offsets, self.data, mask_of(self.valid), mask_of(self.open_ended), cuts.offsets, cuts.data
+        )
+
+
+def mask_of(valid: Mask | None) -> Mask:
+    """A mask as the compiled loops take it."""
+    return ALL_VALID if valid is None else valid
+
+
+def key(type_: PrimitiveType, value: Value) -> int | float | bytes:
+    """A value in its type's representation."""
+    match value:
+        case bool():
+            return int(value)
+        case str():
+            return value.encode("utf-8")
+        case uuid.UUID():
+            return value.bytes
+        case Decimal():
+            assert isinstance(type_, DecimalType)
+            number = unscaled(value, type_.scale)
+            if type_.precision <= _SHORT_DECIMAL_DIGITS:
+                return number
+            raw = number.to_bytes(_WIDE_DECIMAL_BYTES, "big", signed=True)
+            return bytes([raw[0] ^ 0x80]) + raw[1:]
+        case _:
+            return value
+
+
+def pack(strings: Sequence[bytes]) -> tuple[Offsets, Bytes]:
+    """Byte strings as offsets and data."""
+    offsets = np.zeros(len(strings) + 1, dtype=np.int64)
+    np.cumsum([len(s) for s in strings], out=offsets[1:])
+    return offsets, np.frombuffer(b"".join(strings), dtype=np.uint8)
+
+
+def cuts_of(type_: PrimitiveType, keys: Sequence[int | float | bytes]) -> Cuts:
+    """Cuts from sorted, distinct keys."""
+    match representation(type_):
+        case "whole":
+            return NumberCuts(np.array(keys, dtype=np.int64))
+        case "float":
+            return NumberCuts(np.array(keys, dtype=np.float64))
+        case _:
+            return BytesCuts(*pack([k for k in keys if isinstance(k, bytes)]))
+
+
+def vector_of(type_: PrimitiveType, values: Sequence[Value | None]) -> Vector | None:
+    """A vector of internal values; None for a type without order. NaN has no place among bounds and becomes invalid."""
+    held = representation(type_)
+    if held is None:
+        return None
+    present = np.array([v is not None and v == v for v in values], dtype=np.bool_)  # noqa: PLR0124 - NaN
+    keys = [key(type_, v) if ok and v is not None else None for v, ok in zip(values, present, strict=True)]
+    if held == "bytes":
+        offsets, data = pack([k if isinstance(k, bytes) else b"" for k in keys])
+        return BytesVector(offsets, data, present)
+    numbers = [k if isinstance(k, (int, float)) else 0 for k in keys]
+    return NumberVector(np.array(numbers, np.int64) if held == "whole" else np.array(numbers, np.float64), present)
+
+
+def from_serialized(type_: PrimitiveType, offsets: Offsets, data: Bytes, valid: Mask | None) -> Vector | None:
+    """A vector of binary single values (spec appendix D), as bounds are stored; None for a type without order.
+
+    Rows of the width of a type that promotes to `type_` are widened. NaN, and bytes that no value of the type has, are
+    invalid rows: a bound that cannot be read bounds nothing.
+    """
+    match representation(type_):
+        case None:
+            return None
+        case "bytes" if isinstance(type_, DecimalType):
+            return from_big_endian(type_, offsets, data, valid)
+        case "bytes":
+            return BytesVector(offsets, data, valid)
+        case "whole" if isinstance(type_, DecimalType):
+            return from_big_endian(type_, offsets, data, valid)
+    raw, lengths = _little_endian(offsets, data, valid)
+    name = type_.name
+    if name == "boolean":
+        return NumberVector((raw != 0).astype(np.int64), lengths == 1)
+    if name in ("int", "date"):
+        return NumberVector(raw, lengths == 4)
+    if name in ("float", "double"):
+        return _floats(raw, lengths, wide=name == "double")
+    narrow = lengths == 4
+    usable = lengths == 8
+    if name == "long":
+        usable = usable | narrow
+    elif name in _UNITS_PER_DAY and narrow.any():
+        unit = _UNITS_PER_DAY[name]
+        fits = np.abs(raw) < (1 << 63) // unit
+        raw = np.where(narrow & fits, raw * np.where(fits, unit, 0), raw)
+        usable = usable | (narrow & fits)
+    return NumberVector(raw, usable)
+
+
+def _floats(raw: NDArray[np.int64], lengths: NDArray[np.int64], *, wide: bool) -> NumberVector:
+    narrow = lengths == 4
+    values = raw.view(np.float64)
+    if narrow.any():
+        values = np.where(narrow, raw.astype(np.uint32).view(np.float32).astype(np.float64), values)
+    usable = (narrow | (lengths == 8)) if wide else narrow
+    return NumberVector(values, usable & ~np.isnan(values))
+
+
+def _little_endian(offsets: Offsets, data: Bytes, valid: Mask | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    rows = len(offsets) - 1
+    if valid is None and rows and offsets[-1] - offsets[0] == 8 * rows and (np.diff(offsets) == 8).all():
+        return data[offsets[0] : offsets[-1]].view("<i8").astype(np.int64), np.full(rows, 8, dtype=np.int64)
+    found: tuple[NDArray[np.int64], NDArray[np.int64]] = little_endian(offsets, data, mask_of(valid))
+    return found
+
+
+def from_big_endian(type_: DecimalType, offsets: Offsets, data: Bytes, valid: Mask | None) -> Vector:
+    """A vector of decimals as big-endian two's complement of any width, in bounds and in partition values."""
+    short = type_.precision <= _SHORT_DECIMAL_DIGITS
+    width = 8 if short else _WIDE_DECIMAL_BYTES
+    keys, fits = big_endian(offsets, data, mask_of(valid), width)
+    if not short:
+        return BytesVector(np.arange(len(fits) + 1, dtype=np.int64) * width, keys, fits)
+    flipped = keys.view(">u8").astype(np.uint64) ^ np.uint64(1 << 63)
+    return NumberVector(flipped.view(np.int64), fits)
