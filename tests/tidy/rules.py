@@ -53,7 +53,7 @@ ENGINE_LIBRARIES: dict[str, tuple[str, ...]] = {
     "errors": (),
     "spec": (),
     "codec": ("cramjam", "deflate", "numba", "numpy", "pyroaring", "zstandard"),
-    "expressions": ("numpy", "sqlglot"),
+    "expressions": ("numba", "numpy", "sqlglot"),
     "storage": ("pyarrow",),
     "runtime": (),
     "columnar": ("numba", "numpy", "pyarrow"),
@@ -105,8 +105,15 @@ CLOCKS_AND_CHANCE = (
 )
 """Allowed as the default of a parameter or field, so that a caller can put another in its place; nowhere else."""
 
-SEEDED = ("numpy.random.Generator", "numpy.random.PCG64", "numpy.random.SeedSequence", "numpy.random.default_rng")
-"""Chance that repeats, which bench may use; ruff sees to it that no seed is missing."""
+SEEDED = (
+    "numpy.random.Generator",
+    "numpy.random.PCG64",
+    "numpy.random.Philox",
+    "numpy.random.SeedSequence",
+    "numpy.random.default_rng",
+    "random.Random",
+)
+"""Chance that repeats, given a seed; bench may use it."""
 
 FILES = (
     "builtins.open",

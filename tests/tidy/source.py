@@ -37,11 +37,16 @@ class Import:
 
 @dataclass(frozen=True, kw_only=True)
 class Reference:
-    """A use of an imported name or builtin, by its full name. A default is one of a parameter or a class field."""
+    """A use of an imported name, of a function of the module, or of a builtin, by its full name.
+
+    A default is one of a parameter or a class field. `source` is the full name of the function without parameters that
+    does nothing but return what this name gives (`def now_ms(): return time.time_ns() // 1_000_000`), else "".
+    """
 
     name: str
     line: int
     is_default: bool
+    source: str
 
 
 @dataclass(frozen=True)
@@ -92,19 +97,21 @@ class Module:
 
     @cached_property
     def references(self) -> list[Reference]:
-        """Every use of an imported name or of a builtin, the longest dotted chain once."""
+        """Every use of such a name, the longest dotted chain once."""
         aliases = self._aliases()
         defaults = _default_nodes(self.tree)
+        sources = {id(node): f"{self.name}.{top.name}" for top in _sources(self.tree) for node in ast.walk(top)}
         inner = {id(node.value) for node in ast.walk(self.tree) if isinstance(node, ast.Attribute)}
         return [
-            Reference(name=name, line=node.lineno, is_default=id(node) in defaults)
+            Reference(name=name, line=node.lineno, is_default=id(node) in defaults, source=sources.get(id(node), ""))
             for node in ast.walk(self.tree)
-            if isinstance(node, ast.Attribute | ast.Name) and id(node) not in inner
+            if isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in inner
             if (name := _full_name(node, aliases)) is not None
         ]
 
     def _aliases(self) -> dict[str, str]:
-        return {
+        own = {node.name: f"{self.name}.{node.name}" for node in self.tree.body if isinstance(node, ast.FunctionDef)}
+        return own | {
             name: meaning
             for node in ast.walk(self.tree)
             if isinstance(node, ast.Import | ast.ImportFrom)
@@ -152,6 +159,14 @@ def _default_nodes(tree: ast.Module) -> set[int]:
         elif isinstance(node, ast.ClassDef):
             roots += [item.value for item in node.body if isinstance(item, ast.AnnAssign) and item.value is not None]
     return {id(node) for root in roots for node in ast.walk(root)}
+
+
+def _sources(tree: ast.Module) -> Iterator[ast.FunctionDef]:
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and not ast.unparse(node.args):
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            if [type(statement) for statement in body] == [ast.Return]:
+                yield node
 
 
 def tracked_files(repository: Path = REPOSITORY) -> list[str]:

@@ -45,19 +45,25 @@ def sizes(modules: Sequence[Module]) -> Iterator[Finding]:
 
 def calls(modules: Sequence[Module]) -> Iterator[Finding]:
     """Uses of clocks, chance, files and the terminal where they are not allowed. Tests may use them all."""
+    references = [reference for module in modules for reference in module.references]
+    clocks = set(CLOCKS_AND_CHANCE)
+    # A function that does nothing but ask a clock is one more clock.
+    while more := {item.source for item in references if item.source and is_within(item.name, clocks)} - clocks:
+        clocks |= more
     for module in modules:
         for reference in module.references:
-            if broken := broken_rule(module, reference):
+            if broken := broken_rule(module, reference, clocks):
                 rule, advice = broken
                 subject = f"{module.path}: {reference.name}"
                 yield Finding(rule=rule, subject=subject, detail=f"line {reference.line}: {advice}")
 
 
-def broken_rule(module: Module, reference: Reference) -> tuple[str, str] | None:
+def broken_rule(module: Module, reference: Reference, clocks: set[str]) -> tuple[str, str] | None:
     """The rule that a reference breaks and what to do instead, None for most."""
     top, name = module.room[0], reference.name
-    if top in {"engine", "bench"} and is_within(name, CLOCKS_AND_CHANCE) and not reference.is_default:
-        if top == "engine" or not is_within(name, SEEDED):
+    if top in {"engine", "bench"} and is_within(name, clocks):
+        is_seeded = top == "bench" and is_within(name, SEEDED)
+        if not (reference.is_default or reference.source or is_seeded):
             return "clocks-and-chance", "take it as a parameter, with this as the default"
     elif top == "engine" and is_within(name, TERMINAL):
         return "terminal", "the engine is silent"

@@ -27,7 +27,7 @@ def test_sizes(text: str, rules: list[str]) -> None:
     [
         ("import time\ntime.time()", "clocks-and-chance"),
         ("import time as t\nnow = t.perf_counter_ns", "clocks-and-chance"),
-        ("from time import monotonic\ndef f(): return monotonic()", "clocks-and-chance"),
+        ("from time import monotonic\ndef f(x): return monotonic()", "clocks-and-chance"),
         ("from datetime import datetime, UTC\ndatetime.now(UTC)", "clocks-and-chance"),
         ("import datetime\ndatetime.date.today()", "clocks-and-chance"),
         ("import uuid\nuuid.uuid4().hex", "clocks-and-chance"),
@@ -35,6 +35,9 @@ def test_sizes(text: str, rules: list[str]) -> None:
         ("import numpy as np\nnp.random.default_rng(1)", "clocks-and-chance"),
         ("import time\nclass A:\n    def f(self, clock=time.time, *, sleep=time.sleep): clock()", None),
         ("import time\nclass A:\n    clock: object = time.time", None),
+        ("import time\ndef now_ms():\n    'Doc.'\n    return time.time() * 1000\ndef f(now=now_ms): now()", None),
+        ("import time\ndef now_ms(): return time.time()\nnow_ms()", "clocks-and-chance"),
+        ("import time\ndef slow(x): return time.time()", "clocks-and-chance"),
         ("import uuid\nuuid.UUID(int=1)", None),
         ("open('x')", "files"),
         ("import os\nos.remove('x')", "files"),
@@ -50,6 +53,14 @@ def test_calls_in_the_engine(text: str, rule: str | None) -> None:
     assert not list(calls([Module("tests/x.py", text)]))
 
 
+def test_a_named_clock_is_a_clock_everywhere() -> None:
+    clock = Module("engine/runtime/clock.py", "import time\ndef now_ms(): return time.time()")
+    user = Module(
+        "engine/plan/x.py", "from engine.runtime.clock import now_ms\ndef soon(): return now_ms() + 1\nsoon()"
+    )
+    assert [finding.subject for finding in calls([clock, user])] == ["engine/plan/x.py: engine.plan.x.soon"]
+
+
 def test_storage_may_touch_files() -> None:
     assert not list(calls([Module("engine/storage/local.py", "import os\nos.remove('x')\nopen('x')")]))
 
@@ -60,6 +71,8 @@ def test_storage_may_touch_files() -> None:
         ("import time\ntime.sleep(1)", 1),
         ("import numpy as np\nnp.random.rand(3)", 1),
         ("import numpy as np\nnp.random.default_rng(1)", 0),
+        ("from random import Random, shuffle\ndef f(random: Random): Random(1)", 0),
+        ("from random import shuffle\nshuffle(x)", 1),
         ("open('x')\nprint('x')", 0),
     ],
 )
