@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-# Iceberg's Java implementation for Spark 4.1, from Maven Central (48 MB, kept in the Ivy cache after the first time).
-ICEBERG_JAVA_PACKAGE = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
+from bench.java_home import use_java_home
+from bench.setup_jars import ICEBERG_RUNTIME
 
 MASTER_VARIABLE = "ICEBENCH_SPARK_MASTER"
 CONF_VARIABLE = "ICEBENCH_SPARK_CONF"
@@ -87,7 +87,7 @@ class SparkSettings:
         if self.iceberg_warehouse is not None:
             catalog = f"spark.sql.catalog.{self.iceberg_catalog}"
             properties |= {
-                "spark.jars.packages": ICEBERG_JAVA_PACKAGE,
+                "spark.jars.packages": ICEBERG_RUNTIME,
                 "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
                 catalog: "org.apache.iceberg.spark.SparkCatalog",
                 f"{catalog}.type": "hadoop",
@@ -106,6 +106,7 @@ def spark_session(settings: SparkSettings = SparkSettings()) -> SparkSession:
     wanted = settings.conf()
     running = SparkSession.getActiveSession()
     if running is None:
+        use_java_home()
         if settings.is_local or "PYSPARK_PYTHON" not in os.environ:
             # Python workers must see the same packages as this process. On a cluster the path may be another.
             os.environ["PYSPARK_PYTHON"] = sys.executable

@@ -45,10 +45,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     It has Iceberg's Java runtime, with a catalog `iceberg_java` of type hadoop over a directory of its own.
     """
     # local import: pyspark takes half a second, and most runs of a few tests need none
-    from bench.java_home import use_java_home
     from bench.spark_session import SparkSettings, spark_session
 
-    use_java_home()
     home = tmp_path_factory.mktemp("spark")
     session = spark_session(
         SparkSettings(

@@ -1,6 +1,7 @@
 import pytest
 
-from bench.spark_session import ICEBERG_JAVA_PACKAGE, SparkSettings
+from bench.setup_jars import ICEBERG_RUNTIME
+from bench.spark_session import SparkSettings
 
 
 def test_local_settings() -> None:
@@ -15,7 +16,7 @@ def test_local_settings() -> None:
 
 def test_a_warehouse_adds_icebergs_java_runtime_and_a_catalog() -> None:
     conf = SparkSettings(iceberg_warehouse="/wh", iceberg_catalog="java").conf()
-    assert conf["spark.jars.packages"] == ICEBERG_JAVA_PACKAGE
+    assert conf["spark.jars.packages"] == ICEBERG_RUNTIME
     assert conf["spark.sql.catalog.java.type"] == "hadoop"
     assert conf["spark.sql.catalog.java.warehouse"] == "/wh"
 
