@@ -1,7 +1,7 @@
 """`icebench gate`: exact work counters of fixed cases against the committed baseline.
 
-Exit codes: 0 pass, 1 regression, 2 a case failed to run, 4 configuration (no or damaged baseline, cases that the baseline
-does not cover, nothing to compare).
+Exit codes: 0 pass, 1 regression, 2 a case failed to run, 4 configuration (no or damaged baseline, cases that the
+baseline does not cover, nothing to compare).
 """
 
 from __future__ import annotations

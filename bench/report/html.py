@@ -5,9 +5,7 @@ from __future__ import annotations
 from importlib.resources import files
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
-from markupsafe import Markup
 
-from bench.report.charts import Chart
 from bench.report.drawing import draw
 from bench.report.model import Report
 from bench.report.palette import DARK, LIGHT, stylesheet
@@ -26,17 +24,12 @@ def render(report: Report) -> str:
     template = environment.get_template("page.html.j2")
     return template.render(
         report=report,
-        drawing=_drawing,
-        light=Markup(stylesheet(LIGHT)),  # noqa: S704 - our own constants
-        dark=Markup(stylesheet(DARK)),  # noqa: S704 - our own constants
-        fonts=Markup(stylesheet(_FONTS)),  # noqa: S704 - our own constants
-        style=Markup(_resource("page.css")),  # noqa: S704 - our own file
+        drawing=draw,
+        light=stylesheet(LIGHT),
+        dark=stylesheet(DARK),
+        fonts=stylesheet(_FONTS),
+        style=_resource("page.css"),
     )
-
-
-def _drawing(chart: Chart, name: str) -> Markup:
-    # matplotlib escapes the text that it puts into SVG.
-    return Markup(draw(chart, name))  # noqa: S704
 
 
 def _resource(name: str) -> str:
