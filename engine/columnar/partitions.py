@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from engine.columnar.columns import column_by_id
 from engine.columnar.scalars import from_arrow_array
-from engine.columnar.schemas import field_id_of, storage_of
+from engine.columnar.schemas import storage_of
 from engine.columnar.transforms import transform_array
-from engine.errors import Invalid
 from engine.spec.partitioning import PartitionSpec
 from engine.spec.schema import Schema
 from engine.spec.types import PrimitiveType
@@ -34,21 +33,6 @@ class Groups:
     order: npt.NDArray[np.int64] | None
     starts: npt.NDArray[np.int64]
     partitions: tuple[Partition, ...]
-
-
-def column_by_id(batch: pa.RecordBatch | pa.Table, schema: Schema, column_id: int) -> pa.Array:
-    """The values of a primitive column, inside structs too: null where a struct above is null."""
-    path = [column_id]
-    while path[-1] in schema.parent_of:
-        path.append(schema.parent_of[path[-1]])
-    places = {field_id_of(f): i for i, f in enumerate(batch.schema)}
-    place = places.get(path[-1])
-    if place is None:
-        raise Invalid(f"the rows have no column {schema.name_of[column_id]!r}")
-    column = batch.column(place)
-    for inner in reversed(path[:-1]):
-        column = pc.struct_field(column, [schema.by_id[inner].name])
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def partition_columns(batch: pa.RecordBatch | pa.Table, spec: PartitionSpec, schema: Schema) -> list[pa.Array]:

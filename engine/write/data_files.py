@@ -5,20 +5,19 @@ Nothing refers to the files until a commit does. If anything fails, the files wr
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from engine.columnar.metrics_modes import metrics_modes
 from engine.columnar.parquet_writer import ParquetOptions, positive
-from engine.columnar.partitions import Partition, column_by_id, partition_columns
-from engine.columnar.schemas import storage_of, to_arrow_schema
-from engine.columnar.transforms import transform_array
+from engine.columnar.partitions import Partition
+from engine.columnar.rows import table_rows
+from engine.columnar.schemas import to_arrow_schema
+from engine.columnar.sorting import sorted_table
 from engine.errors import EngineError
 from engine.runtime.counters import FILES_WRITTEN, Counters
 from engine.spec.data_file import DataFile
@@ -31,7 +30,6 @@ from engine.storage.store import Store
 from engine.write.locations import DataLocations, FileNames
 from engine.write.partitioned import ClusteredWriter, FanoutWriter, PartitionedWriter
 from engine.write.rolling import TARGET_SIZE_BYTES, FileFormat
-from engine.write.rows import table_rows
 
 TARGET_SIZE_PROPERTY = "write.target-file-size-bytes"
 _BATCH_ROWS = 1 << 20
@@ -77,7 +75,7 @@ class WriteTarget:
             store=store,
             schema=schema or metadata.schema,
             spec=spec or metadata.spec,
-            names=names or FileNames(operation_id=uuid.uuid4()),
+            names=names or FileNames(),
             properties={**metadata.properties, **(properties or {})},
             counters=counters or Counters(),
         )
@@ -119,7 +117,7 @@ def write_data_files(
     """Write rows as new data files.
 
     Args:
-        data: Rows by column name; see `engine.write.rows.table_rows` for what is cast. A table is sorted by the
+        data: Rows by column name; see `engine.columnar.rows.table_rows` for what is cast. A table is sorted by the
             table's sort order; a stream keeps its order.
         metadata: The table; its location and properties say where and how.
         store: Its storage.
@@ -144,8 +142,9 @@ def write_data_files(
     )
     batches = table_rows(data, target.schema)
     order = metadata.sort_order
-    if isinstance(data, pa.Table) and sorted_by is None and not order.is_unsorted and target.schema.by_id:
-        batches = iter(_sorted(batches, target, order))
+    if isinstance(data, pa.Table) and sorted_by is None and not order.is_unsorted:
+        table = pa.Table.from_batches(batches, schema=to_arrow_schema(target.schema))
+        batches = iter(sorted_table(table, target.spec, order, target.schema).to_batches())
         sorted_by = order
     counter = iter(range(1, 1_000_000_000))
 
@@ -165,26 +164,6 @@ def write_data_files(
         raise
     target.counters.add(FILES_WRITTEN, len(writer.files))
     return writer.files
-
-
-def _sorted(batches: Iterator[pa.RecordBatch], target: WriteTarget, order: SortOrder) -> list[pa.RecordBatch]:
-    """All rows, by partition and then by the sort order, so that each file is sorted."""
-    table = pa.Table.from_batches(batches, schema=to_arrow_schema(target.schema))
-    keys: list[pa.Array] = [storage_of(c) for c in partition_columns(table, target.spec, target.schema)]
-    options = [(str(i), "ascending", "at_start") for i in range(len(keys))]
-    for sort_field in order.fields:
-        source = target.schema.primitive(sort_field.source_id)
-        column = column_by_id(table, target.schema, sort_field.source_id)
-        options.append(
-            (
-                str(len(keys)),
-                "descending" if sort_field.direction == "desc" else "ascending",
-                "at_start" if sort_field.null_order == "nulls-first" else "at_end",
-            )
-        )
-        keys.append(storage_of(transform_array(source, sort_field.transform, column)))
-    columns = pa.Table.from_arrays(keys, names=[name for name, _, _ in options])
-    return table.take(pc.sort_indices(columns, options=pc.SortOptions(options))).combine_chunks().to_batches()
 
 
 def remove_files(store: Store, files: list[DataFile]) -> None:

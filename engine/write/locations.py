@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from engine.spec.metadata import TableMetadata
 from engine.spec.transforms import murmur3
@@ -78,7 +78,7 @@ class FileNames:
         task_id: Unique attempt of that writer.
     """
 
-    operation_id: uuid.UUID
+    operation_id: uuid.UUID = field(default_factory=uuid.uuid4)
     partition_id: int = 0
     task_id: int = 0
 

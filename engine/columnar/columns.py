@@ -1,0 +1,33 @@
+"""One column of a batch by field id."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.columnar.schemas import field_id_of
+from engine.errors import Invalid
+from engine.spec.schema import Schema
+
+
+def column_by_id(batch: pa.RecordBatch | pa.Table, schema: Schema, column_id: int) -> pa.Array:
+    """The values of a column, inside structs too: null where a struct above is null.
+
+    Args:
+        batch: Columns of `schema`, or some of them, with field ids.
+        schema: What the ids refer to.
+        column_id: A column that is not inside a list or map.
+
+    Raises:
+        Invalid: The batch does not hold the column.
+    """
+    path = [column_id]
+    while path[-1] in schema.parent_of:
+        path.append(schema.parent_of[path[-1]])
+    place = next((i for i, f in enumerate(batch.schema) if field_id_of(f) == path[-1]), None)
+    if place is None:
+        raise Invalid(f"the rows have no column {schema.name_of[column_id]!r}")
+    column = batch.column(place)
+    for inner in reversed(path[:-1]):
+        column = pc.struct_field(column, [schema.by_id[inner].name])
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -1,0 +1,122 @@
+"""A bound filter on a batch of rows: which rows it is true for.
+
+Means exactly what `engine.expressions.evaluate` means row by row: Kleene's logic, NaN equal to itself and above all
+numbers, -0.0 equal to 0.0, text by its UTF-8 bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from engine.columnar.columns import column_by_id
+from engine.columnar.scalars import to_arrow_array, to_arrow_scalar
+from engine.columnar.schemas import storage_of
+from engine.expressions.bound import (
+    BoundAnd,
+    BoundCompare,
+    BoundConstant,
+    BoundIn,
+    BoundIsNaN,
+    BoundIsNull,
+    BoundLeaf,
+    BoundOr,
+    BoundPredicate,
+    BoundStartsWith,
+)
+from engine.expressions.predicate import Operator
+from engine.spec.schema import Schema
+from engine.spec.types import PrimitiveType
+from engine.spec.values import Value
+
+_COMPARE: dict[Operator, Callable[[Any, Any], Any]] = {
+    "=": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+def row_mask(batch: pa.RecordBatch | pa.Table, bound: BoundPredicate, schema: Schema) -> pa.BooleanArray:
+    """True for the rows that the filter is true for, false where it is false or null; never null.
+
+    Args:
+        batch: The filter's columns, and others perhaps, in the table's types, with field ids.
+        bound: The filter.
+        schema: What its column ids refer to.
+    """
+    mask = outcomes(batch, bound, schema)
+    return pc.fill_null(mask, False) if mask.null_count else mask
+
+
+def outcomes(batch: pa.RecordBatch | pa.Table, bound: BoundPredicate, schema: Schema) -> pa.BooleanArray:
+    """The filter's truth for each row: true, false or null. Arguments as for `row_mask`."""
+    match bound:
+        case BoundConstant(value):
+            return pa.repeat(pa.scalar(value), batch.num_rows)
+        case BoundAnd(children):
+            return reduce(pc.and_kleene, (outcomes(batch, child, schema) for child in children))
+        case BoundOr(children):
+            return reduce(pc.or_kleene, (outcomes(batch, child, schema) for child in children))
+        case BoundLeaf(column):
+            return _leaf(bound, storage_of(column_by_id(batch, schema, column.field_id)))
+    raise TypeError(f"{bound!r} is not a bound filter")
+
+
+def _leaf(leaf: BoundLeaf, values: pa.Array) -> pa.BooleanArray:
+    match leaf:
+        case BoundIsNull(negated=negated):
+            return values.is_valid() if negated else values.is_null()
+        case BoundIsNaN(negated=negated):
+            nan = pc.fill_null(pc.is_nan(values), False)
+            return pc.invert(nan) if negated else nan
+        case BoundCompare(column, operator, value):
+            return _compare(values, operator, column.primitive, value)
+        case BoundIn(column, members, negated):
+            return _is_in(values, column.primitive, members, negated=negated)
+        case BoundStartsWith(prefix=prefix, negated=negated):
+            found = pc.starts_with(values, prefix)
+            return pc.invert(found) if negated else found
+    raise TypeError(f"{leaf!r} is not a leaf of a bound filter")
+
+
+def _compare(values: pa.Array, operator: Operator, type_: PrimitiveType, value: Value) -> pa.BooleanArray:
+    if pat.is_floating(values.type):
+        assert isinstance(value, float)
+        return _compare_floats(values, operator, type_, value)
+    return _COMPARE[operator](values, storage_of(to_arrow_array(type_, [value]))[0])
+
+
+def _compare_floats(values: pa.Array, operator: Operator, type_: PrimitiveType, value: float) -> pa.BooleanArray:
+    nan = pc.is_nan(values)
+    if math.isnan(value):
+        match operator:
+            case "=" | ">=":
+                return nan
+            case "!=" | "<":
+                return pc.invert(nan)
+            case "<=":
+                return pc.or_(nan, pc.invert(nan))
+            case ">":
+                return pc.and_not(nan, nan)
+    found = _COMPARE[operator](values, to_arrow_scalar(type_, value))
+    return pc.or_(found, nan) if operator in (">", ">=") else found
+
+
+def _is_in(values: pa.Array, type_: PrimitiveType, members: tuple[Value, ...], *, negated: bool) -> pa.BooleanArray:
+    wanted: list[Value | None] = list(members)
+    if pat.is_floating(values.type) and 0.0 in members:
+        # Arrow looks values up by their bits, and zero has two.
+        wanted += [0.0, -0.0]
+    found = pc.is_in(values, value_set=storage_of(to_arrow_array(type_, wanted)))
+    if negated:
+        found = pc.invert(found)
+    return pc.if_else(values.is_valid(), found, pa.scalar(None, pa.bool_())) if values.null_count else found

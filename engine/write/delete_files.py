@@ -1,0 +1,254 @@
+"""New delete files (spec: "Position Delete Files", "Equality Delete Files").
+
+Position deletes belong to format version 2; version 3 tables take deletion vectors instead (`engine.write.vectors`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from engine.columnar.metrics_modes import FULL
+from engine.columnar.parquet_writer import ParquetOptions, positive
+from engine.columnar.partitions import Partition
+from engine.columnar.rows import table_rows
+from engine.columnar.schemas import to_arrow_schema
+from engine.errors import Invalid
+from engine.runtime.counters import FILES_WRITTEN, Counters
+from engine.spec.data_file import DataFile, FileContent
+from engine.spec.metadata import TableMetadata
+from engine.spec.partitioning import PartitionSpec
+from engine.spec.schema import Schema
+from engine.spec.types import LONG, STRING, NestedField
+from engine.storage.store import Store
+from engine.write.data_files import WriteTarget, remove_files
+from engine.write.locations import FileNames
+from engine.write.partitioned import hashable
+from engine.write.rolling import FileFormat, RollingWriter
+
+FILE_PATH_ID = 2147483546
+POS_ID = 2147483545
+POSITION_SCHEMA = Schema(
+    (
+        NestedField(field_id=FILE_PATH_ID, name="file_path", type=STRING, required=True),
+        NestedField(field_id=POS_ID, name="pos", type=LONG, required=True),
+    )
+)
+"""The columns of position-delete files (spec: "Reserved Field IDs")."""
+
+GRANULARITY_PROPERTY = "write.delete.granularity"
+TARGET_SIZE_PROPERTY = "write.delete.target-file-size-bytes"
+TARGET_SIZE_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeletedRows:
+    """Rows of one data file that are to be deleted.
+
+    Args:
+        file_path: The data file, spelled as its manifest entry spells it.
+        positions: Row positions from 0, in any order; repetitions count once.
+        spec_id: The data file's partition spec.
+        partition: Its partition tuple.
+    """
+
+    file_path: str
+    positions: npt.NDArray[np.int64]
+    spec_id: int = 0
+    partition: Partition = ()
+
+
+def write_position_deletes(
+    deleted: Iterable[DeletedRows],
+    *,
+    metadata: TableMetadata,
+    store: Store,
+    names: FileNames | None = None,
+    properties: Mapping[str, str] | None = None,
+    counters: Counters | None = None,
+) -> list[DataFile]:
+    """Write position-delete files, sorted by file path and position.
+
+    One file a data file (``write.delete.granularity=file``, the default: a reader of one data file then loads no
+    other's deletes), or one a partition (``partition``: fewer files). A file that is about one data file says so in
+    `referenced_data_file` and in equal bounds of `file_path`.
+
+    Raises:
+        Invalid: The format version is not 2, or a data file comes twice with different partitions.
+        StorageFailed: The storage refused; what was written is removed as far as the storage lets.
+    """
+    if metadata.format_version != 2:
+        hint = "write deletion vectors" if metadata.format_version >= 3 else "upgrade the table to version 2"
+        raise Invalid(f"format version {metadata.format_version} takes no position-delete files; {hint}")
+    target = WriteTarget.of(metadata, store, names=names, properties=properties, counters=counters)
+    granularity = target.properties.get(GRANULARITY_PROPERTY, "file")
+    if granularity not in ("file", "partition"):
+        raise Invalid(f"{GRANULARITY_PROPERTY}={granularity!r} is neither file nor partition")
+    number = count(1)
+    files: list[DataFile] = []
+    try:
+        for group in _groups(deleted, by_file=granularity == "file"):
+            files.extend(_write_group(group, target, number))
+    except BaseException:
+        remove_files(store, files)
+        raise
+    target.counters.add(FILES_WRITTEN, len(files))
+    return files
+
+
+def _groups(deleted: Iterable[DeletedRows], *, by_file: bool) -> list[list[DeletedRows]]:
+    """Rows by delete file to write, each ordered by data file; one entry a data file."""
+    merged: dict[str, DeletedRows] = {}
+    for rows in deleted:
+        before = merged.get(rows.file_path)
+        positions = rows.positions if before is None else np.concatenate((before.positions, rows.positions))
+        if before is not None and (before.spec_id, hashable(before.partition)) != (
+            rows.spec_id,
+            hashable(rows.partition),
+        ):
+            raise Invalid(f"{rows.file_path} is given twice, in different partitions")
+        merged[rows.file_path] = replace(rows, positions=positions)
+    ordered = [
+        replace(merged[path], positions=np.unique(merged[path].positions.astype(np.int64)))
+        for path in sorted(merged)
+        if len(merged[path].positions)
+    ]
+    if by_file:
+        return [[rows] for rows in ordered]
+    by_partition: dict[tuple[object, ...], list[DeletedRows]] = {}
+    for rows in ordered:
+        by_partition.setdefault((rows.spec_id, *hashable(rows.partition)), []).append(rows)
+    return list(by_partition.values())
+
+
+def _write_group(group: Sequence[DeletedRows], target: WriteTarget, number: Iterator[int]) -> list[DataFile]:
+    """The delete files of one partition, or of one data file."""
+    partition = group[0].partition
+    own = replace(target, spec=target.metadata.spec_by_id[group[0].spec_id])
+    writer = RollingWriter(
+        _position_format(own),
+        partition,
+        lambda: own.location(partition, next(number), suffix="-deletes"),
+    )
+    paths = pa.array([rows.file_path for rows in group])
+    ordinals = np.repeat(np.arange(len(group), dtype=np.int32), [len(rows.positions) for rows in group])
+    positions = np.concatenate([rows.positions for rows in group])
+    column = pa.DictionaryArray.from_arrays(pa.array(ordinals), paths)
+    batch = pa.RecordBatch.from_arrays([column, pa.array(positions)], names=["file_path", "pos"])
+    return [_file_scoped(file) for file in _written(writer, [batch], target.store)]
+
+
+def _written(writer: RollingWriter, batches: Iterable[pa.RecordBatch], store: Store) -> list[DataFile]:
+    """All files of a writer, or none."""
+    try:
+        for batch in batches:
+            writer.write(batch)
+        writer.end_file()
+    except BaseException:
+        writer.abort()
+        remove_files(store, writer.files)
+        raise
+    return writer.files
+
+
+def _position_format(target: WriteTarget) -> FileFormat:
+    # Paths repeat: written from a dictionary they cost four bytes a row in memory. Readers see plain text.
+    path, pos = to_arrow_schema(POSITION_SCHEMA)
+    return FileFormat(
+        store=target.store,
+        arrow_schema=pa.schema([path.with_type(pa.dictionary(pa.int32(), pa.string())), pos]),
+        schema=POSITION_SCHEMA,
+        spec_id=target.spec.spec_id,
+        modes={FILE_PATH_ID: FULL, POS_ID: FULL},
+        options=_delete_options(target.properties),
+        target_size_bytes=positive(target.properties, TARGET_SIZE_PROPERTY, TARGET_SIZE_BYTES),
+        content=FileContent.POSITION_DELETES,
+        key_values={"delete-type": "position"},
+    )
+
+
+def _delete_options(properties: Mapping[str, str]) -> ParquetOptions:
+    """``write.delete.parquet.*``, and where it is silent ``write.parquet.*``."""
+    prefix = "write.delete.parquet."
+    own = {name.replace(prefix, "write.parquet."): text for name, text in properties.items() if name.startswith(prefix)}
+    return ParquetOptions.from_properties({**properties, **own})
+
+
+def _file_scoped(file: DataFile) -> DataFile:
+    """Name the data file where there is only one."""
+    lower, upper = file.lower_bounds.get(FILE_PATH_ID), file.upper_bounds.get(FILE_PATH_ID)
+    return replace(file, referenced_data_file=lower.decode()) if lower is not None and lower == upper else file
+
+
+def write_equality_deletes(
+    keys: pa.Table | pa.RecordBatchReader,
+    *,
+    columns: Sequence[str],
+    metadata: TableMetadata,
+    store: Store,
+    spec: PartitionSpec | None = None,
+    partition: Partition = (),
+    names: FileNames | None = None,
+    properties: Mapping[str, str] | None = None,
+    counters: Counters | None = None,
+) -> list[DataFile]:
+    """Write equality-delete files: rows of older data files whose `columns` equal a row of `keys` are deleted.
+
+    Args:
+        keys: Rows with exactly `columns`; null equals null.
+        columns: Full names of the primitive columns to compare.
+        metadata: The table.
+        store: Its storage.
+        spec: The partition spec of the deletes. By default the unpartitioned one, whose deletes are global; a
+            partitioned spec limits them to `partition`.
+        partition: The partition tuple, for a partitioned spec.
+        names: Unique names for the files.
+        properties: Override those of the table, for this write.
+        counters: Count the files.
+
+    Raises:
+        Invalid: Format version 1, an unknown or nested column, or a spec that is not the table's.
+        StorageFailed: The storage refused; what was written is removed as far as the storage lets.
+    """
+    if metadata.format_version < 2:
+        raise Invalid("format version 1 takes no equality-delete files; upgrade the table to version 2")
+    own_spec = spec or _unpartitioned(metadata)
+    own_partition = partition or (None,) * len(own_spec.fields)
+    if len(own_partition) != len(own_spec.fields):
+        raise Invalid(f"the partition has {len(own_partition)} values, its spec has {len(own_spec.fields)} fields")
+    fields = tuple(metadata.schema.find(name) for name in columns)
+    for f in fields:
+        metadata.schema.primitive(f.field_id)
+    key_schema = Schema(fields)
+    target = WriteTarget.of(metadata, store, spec=own_spec, names=names, properties=properties, counters=counters)
+    number = count(1)
+    format = FileFormat(
+        store=store,
+        arrow_schema=to_arrow_schema(key_schema),
+        schema=key_schema,
+        spec_id=own_spec.spec_id,
+        modes={f.field_id: FULL for f in fields},
+        options=_delete_options(target.properties),
+        target_size_bytes=positive(target.properties, TARGET_SIZE_PROPERTY, TARGET_SIZE_BYTES),
+        content=FileContent.EQUALITY_DELETES,
+        equality_ids=tuple(f.field_id for f in fields),
+        key_values={"delete-type": "equality", "delete-field-ids": ",".join(str(f.field_id) for f in fields)},
+    )
+    writer = RollingWriter(
+        format, own_partition, lambda: target.location(own_partition, next(number), suffix="-deletes")
+    )
+    files = _written(writer, table_rows(keys, key_schema), store)
+    target.counters.add(FILES_WRITTEN, len(files))
+    return files
+
+
+def _unpartitioned(metadata: TableMetadata) -> PartitionSpec:
+    for spec in metadata.partition_specs:
+        if spec.is_unpartitioned:
+            return spec
+    raise Invalid("global equality deletes need an unpartitioned spec in the table; give a spec and a partition")

@@ -1,0 +1,119 @@
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.columnar.filters import outcomes, row_mask
+from engine.columnar.scalars import to_arrow_array
+from engine.columnar.schemas import to_arrow_field, to_arrow_schema
+from engine.errors import Invalid
+from engine.expressions.binding import bind
+from engine.expressions.bound import (
+    BoundAnd,
+    BoundCompare,
+    BoundConstant,
+    BoundIn,
+    BoundIsNaN,
+    BoundIsNull,
+    BoundOr,
+    BoundPredicate,
+    BoundStartsWith,
+    Column,
+)
+from engine.expressions.evaluate import evaluate
+from engine.expressions.parse import parse
+from engine.spec.schema import Schema
+from engine.spec.types import INT, STRING, NestedField, PrimitiveType, StructType
+from engine.spec.values import Value
+from tests.unit.engine.columnar.value_strategies import PRIMITIVES, values
+
+OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
+
+
+@st.composite
+def leaves(draw: st.DrawFn, field_id: int, type_: PrimitiveType, pool: list[Value]) -> BoundPredicate:
+    """A leaf whose literals are often values of the rows."""
+    column = Column(field_id, f"c{field_id}", type_, nullable=True)
+    literals = st.sampled_from(pool) | values(type_, nan=True) if pool else values(type_, nan=True)
+    kinds = ["null", "compare", "in"]
+    kinds += ["nan"] if type_.name in ("float", "double") else []
+    kinds += ["starts"] if type_.name in ("string", "binary") else []
+    negated = draw(st.booleans())
+    match draw(st.sampled_from(kinds)):
+        case "null":
+            return BoundIsNull(column, negated)
+        case "nan":
+            return BoundIsNaN(column, negated)
+        case "compare":
+            return BoundCompare(column, draw(st.sampled_from(OPERATORS)), draw(literals))
+        case "in":
+            members = tuple({repr(v): v for v in draw(st.lists(literals, min_size=2, max_size=4))}.values())
+            return BoundIn(column, members, negated)
+    prefix = draw(literals)
+    assert isinstance(prefix, (str, bytes))
+    return BoundStartsWith(column, prefix[: draw(st.integers(0, 3))], negated)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Schema, list[list[Value | None]], BoundPredicate]:
+    types = draw(st.lists(st.sampled_from(PRIMITIVES), min_size=1, max_size=3))
+    rows = draw(st.integers(0, 6))
+    columns = [draw(st.lists(st.none() | values(t, nan=True), min_size=rows, max_size=rows)) for t in types]
+    fields = tuple(NestedField(field_id=i + 1, name=f"c{i + 1}", type=t) for i, t in enumerate(types))
+    pools = [[v for v in column if v is not None] for column in columns]
+    leaf = st.integers(0, len(types) - 1).flatmap(lambda i: leaves(i + 1, types[i], pools[i]))
+    predicate = st.recursive(
+        leaf | st.booleans().map(BoundConstant),
+        lambda inner: (
+            st.lists(inner, min_size=2, max_size=3).map(lambda c: BoundAnd(tuple(c)))
+            | st.lists(inner, min_size=2, max_size=3).map(lambda c: BoundOr(tuple(c)))
+        ),
+        max_leaves=5,
+    )
+    return Schema(fields), columns, draw(predicate)
+
+
+@given(cases())
+def test_equals_the_scalar_evaluation_row_by_row(case: tuple[Schema, list[list[Value | None]], BoundPredicate]) -> None:
+    schema, columns, bound = case
+    arrays = [to_arrow_array(schema.primitive(i + 1), column) for i, column in enumerate(columns)]
+    batch = pa.RecordBatch.from_arrays(arrays, schema=to_arrow_schema(schema))
+    rows = [{i + 1: column[n] for i, column in enumerate(columns)} for n in range(batch.num_rows)]
+    expected = [evaluate(bound, row) for row in rows]
+    assert outcomes(batch, bound, schema).to_pylist() == expected
+    mask = row_mask(batch, bound, schema)
+    assert mask.null_count == 0
+    assert mask.to_pylist() == [outcome is True for outcome in expected]
+
+
+NESTED = Schema(
+    (
+        NestedField(
+            field_id=1,
+            name="s",
+            type=StructType(
+                (NestedField(field_id=2, name="a", type=INT), NestedField(field_id=3, name="t", type=STRING))
+            ),
+        ),
+        NestedField(field_id=4, name="b", type=INT),
+    )
+)
+
+
+def test_looks_inside_structs() -> None:
+    rows = pa.array([{"a": 1, "t": "x"}, {"a": None, "t": "y"}, None], to_arrow_field(NESTED.fields[0]).type)
+    batch = pa.RecordBatch.from_arrays([rows], schema=pa.schema([to_arrow_field(NESTED.fields[0])]))
+
+    def masked(text: str) -> list[bool]:
+        return row_mask(batch, bind(parse(text), NESTED), NESTED).to_pylist()
+
+    assert masked("s.a = 1") == [True, False, False]
+    assert masked("s.a is null") == [False, True, True]
+    assert masked("s is null") == [False, False, True]
+    assert masked("s.t >= 'y' or s is null") == [False, True, True]
+
+
+def test_names_a_column_that_the_batch_lacks() -> None:
+    batch = pa.RecordBatch.from_arrays([], schema=pa.schema([]))
+    with pytest.raises(Invalid, match="'b'"):
+        row_mask(batch, bind(parse("b = 1"), NESTED), NESTED)
