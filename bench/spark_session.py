@@ -101,6 +101,7 @@ def spark_session(settings: SparkSettings = SparkSettings()) -> SparkSession:
     """The process's session, started on the first call and kept; who stops it must also call `.cache_clear()`.
 
     Raises:
+        JavaMissing: No Java that Spark can run on is installed.
         ValueError: A session with other settings is running in this process; the message names what differs.
     """
     wanted = settings.conf()

@@ -59,3 +59,4 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     )
     yield session
     session.stop()
+    spark_session.cache_clear()
