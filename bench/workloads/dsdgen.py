@@ -1,0 +1,81 @@
+"""Real TPC-DS rows in an Iceberg table that Iceberg Java wrote: the input for judging a table nobody here made.
+
+DuckDB's dsdgen makes the rows, Spark with Iceberg's Java runtime writes and deletes them (merge-on-read, format
+version 2, so that deletes are position-delete files). Nothing of this package's engine takes part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+import duckdb
+from pyspark.sql import SparkSession
+
+from bench.workloads.sales_calendar import date_key
+from bench.workloads.tpcds import Tpcds
+
+TABLE = "tpcds.store_sales"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DsdgenTable:
+    """What was written: where, how many rows live and how many deleted."""
+
+    path: Path
+    rows: int
+    deleted_rows: int
+
+
+def write_store_sales(
+    spark: SparkSession,
+    warehouse: Path,
+    *,
+    catalog: str,
+    scale: float,
+    seed: int = 42,
+    progress: Callable[[str], None] = lambda _: None,
+) -> DsdgenTable:
+    """Generate store_sales at `scale` and write it as ``<warehouse>/tpcds/store_sales``, replacing what is there.
+
+    Args:
+        spark: A session whose `catalog` is an Iceberg catalog of type hadoop at `warehouse`.
+        warehouse: A local directory; dsdgen's rows pass through a file in it, which is removed.
+        catalog: The catalog's name in SQL.
+        scale: TPC-DS scale factor; 1 is 2,880,404 rows.
+        seed: Chooses the date ranges to delete, as TPC-DS's data maintenance does (about 0.43 % of the rows).
+        progress: Told of each step.
+    """
+    warehouse.mkdir(parents=True, exist_ok=True)
+    staged = warehouse / "dsdgen-store_sales.parquet"  # Spark would not see a name that begins with a dot
+    try:
+        progress("generating with dsdgen")
+        _generate(staged, scale)
+        progress("writing with Iceberg Java")
+        name = f"{catalog}.{TABLE}"
+        spark.sql(f"DROP TABLE IF EXISTS {name} PURGE")
+        source = spark.read.parquet(str(staged))
+        source.writeTo(name).using("iceberg").tableProperty("format-version", "2").tableProperty(
+            "write.delete.mode", "merge-on-read"
+        ).create()
+        rows = spark.table(name).count()
+        progress("deleting with Iceberg Java")
+        for first, last in Tpcds(scale=scale, seed=seed).delete_ranges():
+            days = f"ss_sold_date_sk BETWEEN {date_key(first)} AND {date_key(last)}"
+            spark.sql(f"DELETE FROM {name} WHERE {days}")  # noqa: S608 - from our own names and numbers
+        live = spark.table(name).count()
+    finally:
+        staged.unlink(missing_ok=True)
+    return DsdgenTable(path=warehouse.joinpath(*TABLE.split(".")), rows=live, deleted_rows=rows - live)
+
+
+def _generate(target: Path, scale: float) -> None:
+    connection = duckdb.connect()
+    extension = files("duckdb_extension_tpcds") / "extensions" / f"v{duckdb.__version__}" / "tpcds.duckdb_extension"
+    connection.execute(f"LOAD '{extension}'")
+    connection.execute(f"CALL dsdgen(sf = {float(scale)})")
+    quoted = str(target).replace("'", "''")
+    connection.execute(f"COPY store_sales TO '{quoted}' (FORMAT parquet)")
+    connection.close()
