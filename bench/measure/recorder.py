@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from bench.measure.record import Failure, Record, Skipped
@@ -29,6 +29,19 @@ class CaseId:
     measurement: str
     case: str = "*"
     engine: str = "*"
+
+    def of(self, engine: str) -> CaseId:
+        """The same case of one engine."""
+        return replace(self, engine=engine)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What a case did, whatever the clock says: see `Record` for the fields."""
+
+    counters: Mapping[str, int] = field(default_factory=dict)
+    checksum: str | None = None
+    detail: Mapping[str, str] = field(default_factory=dict)
 
 
 class Recorder:
@@ -58,10 +71,7 @@ class Recorder:
         metric: str,
         unit: str,
         samples: Sequence[float],
-        *,
-        counters: Mapping[str, int] | None = None,
-        checksum: str | None = None,
-        detail: Mapping[str, str] | None = None,
+        evidence: Evidence,
     ) -> None:
         """One metric of a case."""
         context = self._context
@@ -79,10 +89,10 @@ class Recorder:
             metric=metric,
             unit=unit,
             samples=tuple(samples),
-            counters=dict(counters or {}),
-            checksum=checksum,
+            counters=dict(evidence.counters),
+            checksum=evidence.checksum,
             environment=context.environment,
-            detail=dict(detail or {}),
+            detail=dict(evidence.detail),
         )
         self._writer.add(made)
         self.records.append(made)
@@ -107,3 +117,8 @@ class Recorder:
         )
         self._writer.add(made)
         self.failures.append(made)
+
+    def fail_each(self, case: CaseId, errors: Mapping[str, Exception]) -> None:
+        """The errors of several engines at one case."""
+        for engine, error in errors.items():
+            self.fail(case.of(engine), error)

@@ -1,0 +1,196 @@
+"""Copies of a table's metadata, changed so that every engine can read what none can be told to do by itself.
+
+`without_deletes` is the current snapshot with its delete manifests left out: the same data files, nothing to apply.
+`relocated` is the current snapshot of a table that was copied to another place without rewriting its metadata, as every
+engine then finds it: metadata, manifests and position deletes with the new paths. Data files are never copied nor
+changed.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bench.engines.engine import normalised
+from bench.errors import DatasetFailed
+from bench.measure.brute.manifests import DATA, DELETED
+from bench.measure.brute.metadata import TableJson, filesystem, read_bytes
+
+POSITION_DELETES = 1
+FILE_PATH_ID = 2147483546
+"""The reserved id of the column `file_path` of position deletes."""
+
+_BLOCK_BYTES = 64_000  # as Iceberg Java writes
+
+Move = Callable[[str], str]
+
+
+def without_deletes(table: TableJson, folder: Path) -> str:
+    """Write a metadata file of the current snapshot without its deletes.
+
+    Args:
+        table: The table; it has a snapshot with a manifest list.
+        folder: An existing directory for the new files.
+
+    Returns:
+        The metadata file's location.
+    """
+    snapshot = _snapshot(table)
+    avro = _Avro(read_bytes(snapshot["manifest-list"]))
+    kept = [record for record in avro.records if record.get("content", DATA) == DATA]
+    listed = avro.write(folder / f"snap-{uuid.uuid4()}.avro", kept)
+    summary = {
+        name: "0" if name in ("total-delete-files", "total-position-deletes", "total-equality-deletes") else value
+        for name, value in snapshot.get("summary", {}).items()
+    }
+    return _write_metadata(table, folder, {**snapshot, "manifest-list": listed, "summary": summary})
+
+
+def relocated(table: TableJson, folder: Path, prefixes: Mapping[str, str]) -> str:
+    """Write the current snapshot's metadata anew with other paths.
+
+    Args:
+        table: The table, whose own location may be its new one already.
+        folder: An existing directory for the new files.
+        prefixes: Old prefix -> new prefix; the longest that fits wins, and what none fits stays.
+
+    Returns:
+        The metadata file's location.
+
+    Raises:
+        DatasetFailed: A file is not where the prefixes put it, or a position-delete file is not Parquet.
+    """
+    move = _mover(prefixes)
+    snapshot = _snapshot(table)
+    avro = _Avro(read_bytes(move(snapshot["manifest-list"])))
+    records = []
+    for record in avro.records:
+        path, length = _relocate_manifest(move(record["manifest_path"]), folder, move)
+        records.append({**record, "manifest_path": path, "manifest_length": length})
+    listed = avro.write(folder / f"snap-{uuid.uuid4()}.avro", records)
+    location = move(table.values["location"])
+    return _write_metadata(table, folder, {**snapshot, "manifest-list": listed}, location=location)
+
+
+def home_prefixes(table: TableJson) -> dict[str, str]:
+    """What `relocated` needs for a table that was moved as a whole: nothing when its files are where it says.
+
+    The table's own location is mapped to the directory that holds its ``metadata`` directory now.
+    """
+    snapshot = table.snapshot
+    metadata_folder = table.location.rpartition("/")[0]
+    actual = metadata_folder.rpartition("/")[0]
+    stated = table.values["location"].rstrip("/")
+    if snapshot is None or "manifest-list" not in snapshot or normalised(actual) == normalised(stated):
+        return {}
+    try:
+        read_bytes(snapshot["manifest-list"])
+    except (DatasetFailed, OSError, pa.ArrowException):
+        return {stated: actual}
+    return {}
+
+
+def _snapshot(table: TableJson) -> Mapping[str, Any]:
+    snapshot = table.snapshot
+    if snapshot is None or "manifest-list" not in snapshot:
+        raise DatasetFailed(f"{table.location} has no snapshot with a manifest list")
+    return snapshot
+
+
+class _Avro:
+    """An Avro file in memory, to be written again with other records: same schema, same key-value metadata."""
+
+    def __init__(self, data: bytes) -> None:
+        reader = fastavro.reader(io.BytesIO(data))
+        self.records: list[dict[str, Any]] = [record for record in reader if isinstance(record, dict)]
+        self._schema: Any = reader.writer_schema
+        self._codec = reader.codec
+        self._metadata = {k: v for k, v in reader.metadata.items() if not k.startswith("avro.")}
+
+    def write(self, path: Path, records: Iterable[Mapping[str, Any]]) -> str:
+        with path.open("wb") as file:
+            fastavro.writer(
+                file,
+                self._schema,
+                records,
+                codec=self._codec,
+                sync_interval=_BLOCK_BYTES,
+                metadata=self._metadata,
+            )
+        return str(path)
+
+
+def _relocate_manifest(location: str, folder: Path, move: Move) -> tuple[str, int]:
+    avro = _Avro(read_bytes(location))
+    entries = [
+        {**entry, "data_file": _relocate_file(entry["data_file"], folder, move)}
+        for entry in avro.records
+        if entry["status"] != DELETED
+    ]
+    path = folder / f"{uuid.uuid4()}-m0.avro"
+    return avro.write(path, entries), path.stat().st_size
+
+
+def _relocate_file(file: Mapping[str, Any], folder: Path, move: Move) -> dict[str, Any]:
+    moved = {**file, "file_path": move(file["file_path"])}
+    if file.get("referenced_data_file"):
+        moved["referenced_data_file"] = move(file["referenced_data_file"])
+    if file.get("content", DATA) != POSITION_DELETES or file["file_format"].lower() == "puffin":
+        return moved
+    for bounds in ("lower_bounds", "upper_bounds"):
+        moved[bounds] = [
+            {"key": b["key"], "value": move(b["value"].decode()).encode() if b["key"] == FILE_PATH_ID else b["value"]}
+            for b in file.get(bounds) or ()
+        ]
+    return {**moved, **_relocate_positions(moved["file_path"], file["file_format"], folder, move)}
+
+
+def _relocate_positions(location: str, kind: str, folder: Path, move: Move) -> dict[str, Any]:
+    """Position deletes name their data files inside, so the file itself has to be written again."""
+    if kind.lower() != "parquet":
+        raise DatasetFailed(f"{location}: only position deletes in Parquet can be relocated, not in {kind}")
+    system, inner = filesystem(location)
+    with system.open_input_file(inner) as source:
+        rows = pq.read_table(source)
+    index = rows.schema.get_field_index("file_path")
+    paths = pa.array([move(path) for path in rows.column(index).to_pylist()], rows.schema.field(index).type)
+    target = folder / f"{uuid.uuid4()}-deletes.parquet"
+    pq.write_table(rows.set_column(index, rows.schema.field(index), paths), target)
+    return {"file_path": str(target), "file_size_in_bytes": target.stat().st_size}
+
+
+def _write_metadata(table: TableJson, folder: Path, snapshot: Mapping[str, Any], *, location: str | None = None) -> str:
+    """A metadata file with this one snapshot, and nothing that would point at other files."""
+    values = {
+        **table.values,
+        "location": location or table.values["location"],
+        "snapshots": [{k: v for k, v in snapshot.items() if k != "parent-snapshot-id"}],
+        "snapshot-log": [],
+        "metadata-log": [],
+        "statistics": [],
+        "partition-statistics": [],
+        "refs": {"main": {"snapshot-id": snapshot["snapshot-id"], "type": "branch"}},
+    }
+    path = folder / f"00000-{uuid.uuid4()}.metadata.json"
+    path.write_text(json.dumps(values), encoding="utf-8")
+    return str(path)
+
+
+def _mover(prefixes: Mapping[str, str]) -> Move:
+    ordered = sorted(prefixes.items(), key=lambda pair: -len(pair[0]))
+
+    def move(location: str) -> str:
+        for old, new in ordered:
+            if location == old.rstrip("/") or location.startswith(old.rstrip("/") + "/"):
+                return new.rstrip("/") + location[len(old.rstrip("/")) :]
+        return location
+
+    return move

@@ -1,0 +1,86 @@
+"""The cost of applying deletes: the same scan of the same data files, with deletes and without."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from bench.engines.checksum import Checksum
+from bench.engines.engine import Ability
+from bench.experiment import Repetitions
+from bench.measure.opened import Opened
+from bench.measure.recorder import CaseId, Evidence, Recorder
+from bench.measure.scans import check_agreement, check_rows, checked_scans, time_scans
+from bench.measure.subject import Bench, Subject
+
+NAME = "deletes"
+NONE = "none"
+"""The case without deletes."""
+
+
+def measure_deletes(bench: Bench, subject: Subject, often: Repetitions) -> None:
+    """Record `scan_time` without deletes and with every variant, and what a variant costs more, for every engine.
+
+    All scans of all engines are interleaved, so that a cost is a difference within a round. Engines whose rows differ,
+    or whose number of rows is not what the deletes leave, are failures. A table without deletes is recorded as
+    skipped.
+    """
+    everything = CaseId(layout=subject.layout, measurement=NAME)
+    if not subject.with_deletes or subject.without_deletes is None:
+        bench.recorder.skip(everything, "the table has no deletes")
+        return
+    engines = bench.able(Ability.SCAN, subject, NAME)
+    variants = {NONE: subject.without_deletes, **subject.with_deletes}
+    scans: dict[tuple[str, str], Opened] = {}
+    checksums: dict[str, dict[str, Checksum]] = {}
+    for done, (variant, location) in enumerate(variants.items()):
+        bench.progress(NAME, f"{subject.layout}: {variant}, checking rows", done, len(variants) + 1)
+        case = CaseId(layout=subject.layout, measurement=NAME, case=variant)
+        opened, checksums[variant] = checked_scans(bench, engines, location, subject.delete_columns, case)
+        check_agreement(bench.recorder, case, checksums[variant])
+        _check_counts(bench, subject, case, checksums)
+        scans |= {(engine, variant): table for engine, table in opened.items() if engine in checksums[NONE]}
+    bench.progress(NAME, f"{subject.layout}: scanning", len(variants), len(variants) + 1)
+    named = {f"{engine} {variant}": (engine, variant) for engine, variant in scans}
+    timings = time_scans(bench, {name: scans[key] for name, key in named.items()}, subject.delete_columns, often)
+    for name, error in timings.errors.items():
+        engine, variant = named[name]
+        bench.recorder.fail(CaseId(layout=subject.layout, measurement=NAME, case=variant, engine=engine), error)
+    seconds = {named[name]: values for name, values in timings.seconds.items()}
+    for engine, variant in seconds:
+        case = CaseId(layout=subject.layout, measurement=NAME, case=variant, engine=engine)
+        _record(bench.recorder, case, seconds, checksums, columns=subject.delete_columns)
+
+
+def _check_counts(
+    bench: Bench, subject: Subject, case: CaseId, checksums: Mapping[str, Mapping[str, Checksum]]
+) -> None:
+    """Each engine's rows with deletes are its rows without, less the deleted ones."""
+    if case.case not in subject.deleted_rows:
+        return
+    for engine, checksum in checksums[case.case].items():
+        if engine in checksums[NONE]:
+            left = checksums[NONE][engine].rows - subject.deleted_rows[case.case]
+            check_rows(bench.recorder, case, {engine: checksum}, left, "that the deletes leave")
+
+
+def _record(
+    recorder: Recorder,
+    case: CaseId,
+    seconds: Mapping[tuple[str, str], list[float]],
+    checksums: Mapping[str, Mapping[str, Checksum]],
+    *,
+    columns: Sequence[str],
+) -> None:
+    engine, variant = case.engine, case.case
+    own, without = seconds[engine, variant], seconds.get((engine, NONE))
+    checksum = checksums[variant][engine]
+    evidence = Evidence(
+        counters={"rows_returned": checksum.rows, "rows_deleted": checksums[NONE][engine].rows - checksum.rows},
+        checksum=checksum.text,
+        detail={"columns": ", ".join(columns)},
+    )
+    recorder.record(case, "scan_time", "s", own, evidence)
+    if variant != NONE and without is not None:
+        pairs = list(zip(own, without, strict=True))
+        recorder.record(case, "delete_cost", "s", [a - b for a, b in pairs], evidence)
+        recorder.record(case, "delete_cost_ratio", "ratio", [(a - b) / b for a, b in pairs], evidence)

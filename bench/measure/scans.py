@@ -1,0 +1,75 @@
+"""Scans checked once, outside timing: every engine must deliver the same rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from bench.engines.checksum import Checksum
+from bench.engines.engine import AnyEngine
+from bench.errors import Disagreement
+from bench.experiment import Repetitions
+from bench.measure.interleave import Case, Timings, interleave
+from bench.measure.opened import Opened, try_each
+from bench.measure.recorder import CaseId, Recorder
+from bench.measure.subject import Bench
+
+
+def checked_scans(
+    bench: Bench, engines: Mapping[str, AnyEngine], location: str, columns: Sequence[str], case: CaseId
+) -> tuple[dict[str, Opened], dict[str, Checksum]]:
+    """Every engine's open table and the checksum of its rows; engines that fail are recorded and left out."""
+    opened = try_each(engines, lambda engine: Opened.of(engine, location, None), bench.recorder, case)
+    checksums = try_each(
+        {name: engines[name] for name in opened},
+        lambda engine: engine.checksum(opened[engine.name].handle, columns, opened[engine.name].filter),
+        bench.recorder,
+        case,
+    )
+    return {name: opened[name] for name in checksums}, checksums
+
+
+def check_agreement(recorder: Recorder, case: CaseId, checksums: Mapping[str, Checksum]) -> None:
+    """Record a failure for every engine whose rows differ from those that most engines deliver.
+
+    Where no answer has more votes than another nobody can say who is wrong, and every engine is named.
+    """
+    votes = Counter(checksum.text for checksum in checksums.values()).most_common()
+    if len(votes) < 2:
+        return
+    if votes[0][1] == votes[1][1]:
+        answers = "; ".join(f"{name}: {checksum.rows} rows" for name, checksum in sorted(checksums.items()))
+        first, *others = checksums.values()
+        how = next(filter(None, (first.difference(other) for other in others)))
+        for engine in checksums:
+            recorder.fail(case.of(engine), Disagreement(f"engines deliver different rows ({how}; {answers})"))
+        return
+    right = next(checksum for checksum in checksums.values() if checksum.text == votes[0][0])
+    for engine, checksum in checksums.items():
+        if difference := checksum.difference(right):
+            message = f"delivers other rows than {votes[0][1]} engines do: {difference}"
+            recorder.fail(case.of(engine), Disagreement(message))
+
+
+def check_rows(recorder: Recorder, case: CaseId, checksums: Mapping[str, Checksum], rows: int, why: str) -> None:
+    """Record a failure for every engine that does not deliver exactly `rows` rows; `why` says how they are known."""
+    for engine, checksum in checksums.items():
+        if checksum.rows != rows:
+            message = f"delivers {checksum.rows} rows, not the {rows} {why}"
+            recorder.fail(case.of(engine), Disagreement(message))
+
+
+def time_scans(bench: Bench, scans: Mapping[str, Opened], columns: Sequence[str], often: Repetitions) -> Timings:
+    """Seconds of each named scan, interleaved."""
+    return interleave(
+        [Case(name, partial(_scan, opened, columns)) for name, opened in scans.items()],
+        repetitions=often.repetitions,
+        warmups=often.warmups,
+        random=bench.random,
+        executor=bench.executor,
+    )
+
+
+def _scan(opened: Opened, columns: Sequence[str]) -> Callable[[], object]:
+    return lambda: opened.engine.scan(opened.handle, columns, opened.filter)
