@@ -1,4 +1,4 @@
-"""How often and how long to wait before trying again (table properties ``commit.retry.*``, ``commit.status-check.*``)."""
+"""How often and how long to wait before trying again (properties ``commit.retry.*``, ``commit.status-check.*``)."""
 
 from __future__ import annotations
 

@@ -5,9 +5,9 @@ Nothing is visible before the catalog's one atomic step, and everything after it
 * Committed: done.
 * Conflicted: the changes are staged again on the table as it is now, and validated against what came in between.
 * Unknown: the answer was lost. The table is loaded again. The change happened if its snapshot is anywhere in the
-  history (another commit may have come after it), or its metadata file is the current one or in the metadata log. If it
-  did not happen, it is tried again *with the same snapshot id*: should the lost attempt arrive late after all, only one
-  of the two can win the compare-and-swap, and the other finds the snapshot there. No file is deleted while this is open.
+  history (another commit may have come after it), or its metadata file is the current one or in the metadata log. If
+  it did not happen, it is tried again *with the same snapshot id*: should the lost attempt arrive late after all, only
+  one of the two can win the compare-and-swap, and the other finds the snapshot there. No file is deleted meanwhile.
 
 A conflict too is looked into before the next attempt: a transport that sends a request twice may answer the second with
 a conflict that the first, successful one caused.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from threading import Lock
 from urllib.parse import urlsplit
 
 from pyarrow import fs
@@ -68,3 +69,25 @@ def _arrow_store(scheme: str, location: str, properties: Mapping[str, str]) -> A
         return ArrowStore(fs.GcsFileSystem(), [f"{s}://" for s in _GCS_SCHEMES])
     root = f"{scheme}://{urlsplit(location).netloc}"
     return ArrowStore(fs.FileSystem.from_uri(root + "/")[0], [root])
+
+
+class Stores:
+    """Stores by location, each opened once for its scheme and authority (a bucket's client is dear to make).
+
+    Args:
+        properties: Catalog properties; see `store_for`.
+    """
+
+    def __init__(self, properties: Mapping[str, str] | None = None) -> None:
+        self._properties = dict(properties or {})
+        self._lock = Lock()
+        self._opened: dict[tuple[str, str], Store] = {}
+
+    def __call__(self, location: str) -> Store:
+        """The store of that location; errors as `store_for`."""
+        key = (scheme_of(location), urlsplit(location).netloc)
+        with self._lock:
+            found = self._opened.get(key)
+            if found is None:
+                found = self._opened[key] = store_for(location, self._properties)
+            return found

@@ -1,0 +1,87 @@
+"""What every catalog does. All implementations pass ``tests/contract/test_catalog.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+from engine.commit.committer import Committer, Identifier, TableState
+from engine.spec.metadata import TableMetadata
+from engine.storage.store import Store
+
+Namespace = tuple[str, ...]
+
+
+class Catalog(Committer, Protocol):
+    """Tables by name. Identifiers are tuples (`engine.catalog.identifiers`); safe to use from several threads.
+
+    Errors beside those named: StorageFailed when the catalog cannot be reached.
+    """
+
+    @property
+    def name(self) -> str:
+        """The catalog's name; catalogs in one database are told apart by it."""
+        ...
+
+    def store_at(self, location: str) -> Store:
+        """The store of a table's files."""
+        ...
+
+    def default_location(self, identifier: Identifier) -> str:
+        """Where a table of that name goes; raises Invalid without a warehouse."""
+        ...
+
+    def create_table(self, identifier: Identifier, metadata: TableMetadata) -> TableState:
+        """Register a new table; its namespace need not exist.
+
+        Raises:
+            AlreadyExists: A table (or view) has that name.
+            CommitStateUnknown: The answer was lost.
+        """
+        ...
+
+    def register_table(self, identifier: Identifier, metadata_location: str) -> TableState:
+        """Take on a table by an existing metadata file; raises AlreadyExists, FileNotFound."""
+        ...
+
+    def table_exists(self, identifier: Identifier) -> bool:
+        """Whether there is such a table; its metadata is not read."""
+        ...
+
+    def list_tables(self, namespace: Namespace) -> list[Identifier]:
+        """The tables directly in a namespace, by name; raises NotFound for a namespace that does not exist."""
+        ...
+
+    def rename_table(self, old: Identifier, new: Identifier) -> None:
+        """Give a table another name; its files stay where they are. Raises NotFound, AlreadyExists, Unsupported."""
+        ...
+
+    def drop_table(self, identifier: Identifier) -> None:
+        """Forget a table; raises NotFound. Whether files stay is the implementation's to say."""
+        ...
+
+    def namespace_exists(self, namespace: Namespace) -> bool:
+        """Whether the namespace was created or holds anything."""
+        ...
+
+    def create_namespace(self, namespace: Namespace, properties: Mapping[str, str] | None = None) -> None:
+        """Make a namespace; raises AlreadyExists."""
+        ...
+
+    def drop_namespace(self, namespace: Namespace) -> None:
+        """Remove an empty namespace; raises NotFound, and Invalid where it still holds something."""
+        ...
+
+    def list_namespaces(self, parent: Namespace = ()) -> list[Namespace]:
+        """The namespaces directly below `parent`, by name; raises NotFound for a parent that does not exist."""
+        ...
+
+    def namespace_properties(self, namespace: Namespace) -> dict[str, str]:
+        """The namespace's properties; raises NotFound."""
+        ...
+
+    def update_namespace_properties(
+        self, namespace: Namespace, updates: Mapping[str, str], removals: Collection[str] = ()
+    ) -> None:
+        """Set and remove properties together; raises NotFound, and Invalid for a name in both."""
+        ...

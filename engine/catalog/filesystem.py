@@ -1,0 +1,297 @@
+"""A catalog that is a directory, as Iceberg Java's HadoopCatalog lays it out.
+
+``<warehouse>/<namespace levels>/<table>/metadata/`` holds ``v1.metadata.json``, ``v2.metadata.json``, ... and
+``version-hint.text``. Version N + 1 is committed by creating its file, which only one writer can do. The hint may be
+stale or missing: readers go on from it while a next version exists.
+
+This works only where a file is created atomically and only once (`Store.creates_atomically`): local file systems.
+Object stores through pyarrow are refused, for there two writers could both believe that they committed.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+
+from engine.catalog.catalog import Namespace
+from engine.catalog.identifiers import dotted
+from engine.codec.metadata_json import decode_metadata, encode_metadata
+from engine.commit.committer import Committed, Conflicted, Identifier, Outcome, TableState, Unknown
+from engine.errors import (
+    AlreadyExists,
+    CommitConflict,
+    CommitStateUnknown,
+    EngineError,
+    FileNotFound,
+    Invalid,
+    NotFound,
+    StorageFailed,
+    Unsupported,
+)
+from engine.spec.metadata import TableMetadata
+from engine.spec.properties import METADATA_COMPRESSION, METADATA_DELETE_AFTER_COMMIT, METADATA_PATH
+from engine.spec.requirements import TableRequirement, check_requirements
+from engine.spec.updates import TableUpdate, apply_updates
+from engine.storage.store import Store
+
+_VERSION = re.compile(r"v(\d+)(\.gz)?\.metadata\.json(\.gz)?")
+_SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
+_HINT = "version-hint.text"
+_MARKER = ".namespace"
+"""An empty file that makes a namespace exist before it holds a table: storage has no empty directories."""
+
+
+class FileSystemCatalog:
+    """Tables below a warehouse directory. Dropping a table deletes its files.
+
+    Args:
+        warehouse: A location without a slash at the end.
+        store: Where it is; must create files atomically.
+        name: For messages.
+        now_ms: The clock.
+    """
+
+    def __init__(
+        self,
+        warehouse: str,
+        store: Store,
+        *,
+        name: str = "default",
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        if not store.creates_atomically:
+            raise Unsupported(f"a file-system catalog at {warehouse}: the storage cannot create files atomically")
+        self._warehouse = warehouse.rstrip("/")
+        self._store = store
+        self._name = name
+        self._now_ms = now_ms
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def store_at(self, location: str) -> Store:
+        return self._store
+
+    def default_location(self, identifier: Identifier) -> str:
+        return "/".join([self._warehouse, *identifier])
+
+    # Tables.
+
+    def load_state(self, identifier: Identifier) -> TableState:
+        state = self._load(identifier)[1]
+        if state is None:
+            raise self._not_found(identifier)
+        return state
+
+    def table_exists(self, identifier: Identifier) -> bool:
+        return self._current(identifier)[0] > 0
+
+    def create_table(self, identifier: Identifier, metadata: TableMetadata) -> TableState:
+        location = self.default_location(identifier)
+        if metadata.location != location:
+            raise Unsupported(f"a location other than {location} for {dotted(identifier)} in a file-system catalog")
+        if self.table_exists(identifier):
+            raise AlreadyExists(f"table {dotted(identifier)} exists already")
+        outcome = self._create(identifier, 1, metadata, None)
+        if isinstance(outcome, Committed):
+            return outcome.state
+        if isinstance(outcome, Unknown):
+            raise CommitStateUnknown(f"whether {dotted(identifier)} was created is not known: {outcome.cause}")
+        raise AlreadyExists(f"table {dotted(identifier)} exists already")
+
+    def register_table(self, identifier: Identifier, metadata_location: str) -> TableState:
+        raise Unsupported("registering a table in a file-system catalog: a table is where its name says")
+
+    def commit(
+        self, identifier: Identifier, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
+    ) -> Outcome:
+        version, state = self._load(identifier)
+        try:
+            check_requirements(None if state is None else state.metadata, requirements)
+            if state is None:
+                raise self._not_found(identifier)
+            changed = apply_updates(
+                state.metadata, updates, now_ms=self._now_ms(), base_location=state.metadata_location
+            )
+        except CommitConflict as conflict:
+            return Conflicted(str(conflict))
+        if changed is state.metadata:
+            return Committed(state)
+        if changed.location != state.metadata.location:
+            raise Unsupported("moving a table of a file-system catalog")
+        return self._create(identifier, version + 1, changed, state.metadata_location)
+
+    def list_tables(self, namespace: Namespace) -> list[Identifier]:
+        tables, namespaces = self._scan()
+        if namespace not in namespaces:
+            raise NotFound(f"no namespace {dotted(namespace)} in catalog {self._name!r}")
+        return sorted(table for table in tables if table[:-1] == namespace)
+
+    def rename_table(self, old: Identifier, new: Identifier) -> None:
+        raise Unsupported("renaming a table of a file-system catalog: its name is its directory")
+
+    def drop_table(self, identifier: Identifier) -> None:
+        if not self.table_exists(identifier):
+            raise self._not_found(identifier)
+        files = [info.location for info in self._store.list(self.default_location(identifier))]
+        # Metadata first, the oldest first: until the newest is gone the table is whole, and then it is no more.
+        files.sort(key=lambda location: self._version_of(identifier, location) or sys.maxsize)
+        for location in files:
+            with suppress(FileNotFound):
+                self._store.delete(location)
+
+    # Namespaces.
+
+    def namespace_exists(self, namespace: Namespace) -> bool:
+        return namespace in self._scan()[1]
+
+    def create_namespace(self, namespace: Namespace, properties: Mapping[str, str] | None = None) -> None:
+        if properties:
+            raise Unsupported("namespace properties in a file-system catalog")
+        taken = f"namespace {dotted(namespace)} exists already"
+        if self.namespace_exists(namespace):
+            raise AlreadyExists(taken)
+        try:
+            self._store.write(self._marker(namespace), b"")
+        except AlreadyExists as error:
+            raise AlreadyExists(taken) from error
+
+    def drop_namespace(self, namespace: Namespace) -> None:
+        tables, namespaces = self._scan()
+        if namespace not in namespaces:
+            raise NotFound(f"no namespace {dotted(namespace)} in catalog {self._name!r}")
+        held = sorted(name for name in [*tables, *namespaces] if name[:-1] == namespace)
+        if held:
+            raise Invalid(f"namespace {dotted(namespace)} is not empty: it holds {held[0][-1]}")
+        with suppress(FileNotFound):
+            self._store.delete(self._marker(namespace))
+
+    def list_namespaces(self, parent: Namespace = ()) -> list[Namespace]:
+        namespaces = self._scan()[1]
+        if parent and parent not in namespaces:
+            raise NotFound(f"no namespace {dotted(parent)} in catalog {self._name!r}")
+        return sorted(known for known in namespaces if known[:-1] == parent)
+
+    def namespace_properties(self, namespace: Namespace) -> dict[str, str]:
+        if not self.namespace_exists(namespace):
+            raise NotFound(f"no namespace {dotted(namespace)} in catalog {self._name!r}")
+        return {}
+
+    def update_namespace_properties(
+        self, namespace: Namespace, updates: Mapping[str, str], removals: Collection[str] = ()
+    ) -> None:
+        raise Unsupported("namespace properties in a file-system catalog")
+
+    # Files.
+
+    def _metadata_file(self, identifier: Identifier, name: str) -> str:
+        return f"{self.default_location(identifier)}/metadata/{name}"
+
+    def _marker(self, namespace: Namespace) -> str:
+        return "/".join([self._warehouse, *namespace, _MARKER])
+
+    def _not_found(self, identifier: Identifier) -> NotFound:
+        return NotFound(f"no table {dotted(identifier)} in the warehouse {self._warehouse}")
+
+    def _load(self, identifier: Identifier) -> tuple[int, TableState | None]:
+        """The newest version and its state; 0 and None where there is no table."""
+        version, location = self._current(identifier)
+        if location is None:
+            return version, None
+        metadata = decode_metadata(self._store.read(location), location=location)
+        return version, TableState(metadata=metadata, metadata_location=location)
+
+    def _current(self, identifier: Identifier) -> tuple[int, str | None]:
+        """The newest version and its file: from the hint on, or by listing where the hint is of no use."""
+        version = self._hinted(identifier)
+        found = self._existing(identifier, version) if version else None
+        if found is None:
+            directory = self._metadata_file(identifier, "")
+            listed = {self._version_of(identifier, info.location) for info in self._store.list(directory)}
+            version = max(listed) if listed else 0
+            found = self._existing(identifier, version) if version else None
+        while found is not None:
+            following = self._existing(identifier, version + 1)
+            if following is None:
+                return version, found
+            version, found = version + 1, following
+        return 0, None
+
+    def _hinted(self, identifier: Identifier) -> int:
+        try:
+            text = self._store.read(self._metadata_file(identifier, _HINT)).decode("ascii", "replace").strip()
+        except FileNotFound:
+            return 0
+        return int(text) if text.isdecimal() else 0
+
+    def _existing(self, identifier: Identifier, version: int) -> str | None:
+        for suffix in _SUFFIXES:
+            location = self._metadata_file(identifier, f"v{version}{suffix}")
+            if self._store.exists(location):
+                return location
+        return None
+
+    def _version_of(self, identifier: Identifier, location: str) -> int:
+        """The version that a file of the table is; 0 for other files."""
+        match = _VERSION.fullmatch(location.removeprefix(self._metadata_file(identifier, "")))
+        return int(match[1]) if match else 0
+
+    def _create(self, identifier: Identifier, version: int, metadata: TableMetadata, base: str | None) -> Outcome:
+        _check_properties(metadata)
+        location = self._metadata_file(identifier, f"v{version}.metadata.json")
+        data = encode_metadata(metadata)
+        try:
+            self._store.write(location, data)
+        except AlreadyExists:
+            return Conflicted(f"{dotted(identifier)} was changed by another commit")
+        except StorageFailed as error:
+            outcome = self._look(location, data, error, base)
+            if outcome is not None:
+                return outcome
+            raise
+        # Readers look for a next version, so that a hint that was not written costs them little.
+        with suppress(EngineError):
+            self._store.write(self._metadata_file(identifier, _HINT), str(version).encode(), overwrite=True)
+        return Committed(TableState(metadata=metadata, metadata_location=location))
+
+    def _look(self, location: str, data: bytes, error: StorageFailed, base: str | None) -> Outcome | None:
+        """What came of a failed write; None: certainly nothing."""
+        try:
+            found = self._store.read(location)
+        except FileNotFound:
+            return None
+        except EngineError:
+            return Unknown(cause=error, metadata_location=location, base_location=base)
+        if found != data:
+            return Conflicted(f"{location} was written by another commit")
+        metadata = decode_metadata(found, location=location)
+        return Committed(TableState(metadata=metadata, metadata_location=location))
+
+    def _scan(self) -> tuple[set[Identifier], set[Namespace]]:
+        """All tables and namespaces. The whole warehouse is listed: this layout has no register of them."""
+        tables: set[Identifier] = set()
+        namespaces: set[Namespace] = set()
+        for info in self._store.list(self._warehouse):
+            *directory, name = info.location[len(self._warehouse) + 1 :].split("/")
+            if name == _MARKER:
+                namespaces.add(tuple(directory))
+            elif len(directory) > 2 and directory[-1] == "metadata" and _VERSION.fullmatch(name):
+                tables.add(tuple(directory[:-1]))
+        for known in [*tables, *namespaces]:
+            namespaces |= {known[:depth] for depth in range(1, len(known))}
+        return tables, namespaces
+
+
+def _check_properties(metadata: TableMetadata) -> None:
+    """Refuse what would let two commits of one version both succeed, or hide a commit."""
+    for set_so, name in (
+        (METADATA_COMPRESSION.of(metadata.properties) != "none", METADATA_COMPRESSION.name),
+        (METADATA_DELETE_AFTER_COMMIT.of(metadata.properties), METADATA_DELETE_AFTER_COMMIT.name),
+        (METADATA_PATH.of(metadata.properties) is not None, METADATA_PATH.name),
+    ):
+        if set_so:
+            raise Unsupported(f"table property {name}={metadata.properties[name]!r} in a file-system catalog")

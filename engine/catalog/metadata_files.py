@@ -1,0 +1,81 @@
+"""Metadata files of catalogs that keep a pointer to the current one: ``00001-<uuid>.metadata.json``."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Lock
+
+from engine.codec.metadata_json import decode_metadata, encode_metadata
+from engine.commit.staging import metadata_file_location
+from engine.errors import EngineError
+from engine.spec.metadata import TableMetadata
+from engine.spec.properties import METADATA_COMPRESSION, METADATA_DELETE_AFTER_COMMIT
+from engine.storage.store import Store
+
+_VERSIONED = re.compile(r"(\d+)-[^/]*$")
+_KEPT = 16
+
+
+class MetadataFiles:
+    """Reads and writes metadata files. Their names are never used again, so what was read once stays true.
+
+    Args:
+        store_at: The store of a location.
+        new_id: Makes the unique part of names.
+    """
+
+    def __init__(self, store_at: Callable[[str], Store], new_id: Callable[[], uuid.UUID] = uuid.uuid4) -> None:
+        self._store_at = store_at
+        self._new_id = new_id
+        self._lock = Lock()
+        self._recent: OrderedDict[str, TableMetadata] = OrderedDict()
+
+    def load(self, location: str) -> TableMetadata:
+        """The metadata in a file; raises FileNotFound, CorruptTable."""
+        with self._lock:
+            found = self._recent.get(location)
+        if found is None:
+            found = decode_metadata(self._store_at(location).read(location), location=location)
+            self._remember(location, found)
+        return found
+
+    def write_next(self, metadata: TableMetadata, current: str | None) -> str:
+        """Write the version after the one at `current` and return its location. A failed write leaves nothing."""
+        match = _VERSIONED.search(current or "")
+        version = int(match[1]) + 1 if match else 0
+        compress = METADATA_COMPRESSION.of(metadata.properties) == "gzip"
+        name = f"{version:05d}-{self._new_id()}{'.gz' if compress else ''}.metadata.json"
+        location = metadata_file_location(metadata, name)
+        try:
+            self._store_at(location).write(location, encode_metadata(metadata, compress=compress))
+        except EngineError:
+            self.delete(location)
+            raise
+        self._remember(location, metadata)
+        return location
+
+    def delete(self, location: str) -> None:
+        """Delete a file that is not, and never was, a table's current one. Failing to is left to orphan removal."""
+        with self._lock:
+            self._recent.pop(location, None)
+        with suppress(EngineError):
+            self._store_at(location).delete(location)
+
+    def delete_outdated(self, base: TableMetadata, committed: TableMetadata) -> None:
+        """Delete what fell off the metadata log, where ``write.metadata.delete-after-commit.enabled`` asks for it."""
+        if METADATA_DELETE_AFTER_COMMIT.of(committed.properties):
+            kept = {entry.metadata_file for entry in committed.metadata_log}
+            for entry in base.metadata_log:
+                if entry.metadata_file not in kept:
+                    self.delete(entry.metadata_file)
+
+    def _remember(self, location: str, metadata: TableMetadata) -> None:
+        with self._lock:
+            self._recent[location] = metadata
+            self._recent.move_to_end(location)
+            while len(self._recent) > _KEPT:
+                self._recent.popitem(last=False)

@@ -1,0 +1,315 @@
+"""A catalog in a SQL database: SQLite, PostgreSQL, and whatever else SQLAlchemy speaks.
+
+The database is the one of Iceberg's JDBC catalog (`engine.catalog.sql_tables`). A commit writes a new metadata file and
+then changes one row, ``UPDATE ... WHERE metadata_location = <base>``: of several commits on one base the database lets
+exactly one find its row.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+
+from sqlalchemy import ColumnElement, Connection, and_, delete, insert, inspect, select, union, update
+from sqlalchemy.exc import SQLAlchemyError
+
+from engine.catalog.catalog import Namespace
+from engine.catalog.identifiers import dotted
+from engine.catalog.metadata_files import MetadataFiles
+from engine.catalog.sql_database import AnswerLost, Database, DatabaseBusy
+from engine.catalog.sql_tables import (
+    EXISTS_PROPERTY,
+    PROPERTIES,
+    TABLE_TYPE,
+    TABLES,
+    create_all,
+    is_table,
+    of_table_type,
+)
+from engine.commit.committer import Committed, Conflicted, Identifier, Outcome, TableState, Unknown
+from engine.errors import (
+    AlreadyExists,
+    CommitConflict,
+    CommitStateUnknown,
+    CorruptTable,
+    EngineError,
+    Invalid,
+    NotFound,
+    StorageFailed,
+)
+from engine.spec.metadata import TableMetadata
+from engine.spec.requirements import TableRequirement, check_requirements
+from engine.spec.updates import TableUpdate, apply_updates
+from engine.storage.resolve import Stores
+from engine.storage.store import Store
+
+
+class SqlCatalog:
+    """Tables in a SQL database. Dropping a table keeps its files.
+
+    Args:
+        url: An SQLAlchemy URL, such as ``sqlite:////path/catalog.db`` or ``postgresql+psycopg://host/db``.
+        warehouse: Where tables go that do not say where; a location without a slash at the end.
+        name: Distinguishes catalogs that share a database; other engines call it the catalog's name.
+        store_at: The store of a location.
+        now_ms: The clock.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        warehouse: str | None = None,
+        name: str = "default",
+        store_at: Callable[[str], Store] | None = None,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self._name = name
+        self._warehouse = warehouse
+        self._store_at = store_at or Stores()
+        self._now_ms = now_ms
+        self._files = MetadataFiles(self._store_at)
+        self._database = Database(url)
+        self._has_types = self._prepare()
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def store_at(self, location: str) -> Store:
+        return self._store_at(location)
+
+    def close(self) -> None:
+        """Close the connections to the database; a later call opens new ones."""
+        self._database.close()
+
+    def default_location(self, identifier: Identifier) -> str:
+        *namespace, table = identifier
+        own = select(PROPERTIES.c.property_value).where(
+            self._properties_of(tuple(namespace)), PROPERTIES.c.property_key == "location"
+        )
+        with self._database.reading() as connection:
+            found = connection.scalars(own).first()
+        if found:
+            return f"{found.rstrip('/')}/{table}"
+        if self._warehouse is None:
+            raise Invalid(f"{dotted(identifier)} needs a location: the catalog has no warehouse")
+        return "/".join([self._warehouse, *identifier])
+
+    # Tables.
+
+    def load_state(self, identifier: Identifier) -> TableState:
+        state = self._find(identifier)
+        if state is None:
+            raise self._not_found(identifier)
+        return state
+
+    def table_exists(self, identifier: Identifier) -> bool:
+        return self._location_of(identifier) is not None
+
+    def create_table(self, identifier: Identifier, metadata: TableMetadata) -> TableState:
+        if self.table_exists(identifier):
+            raise AlreadyExists(f"table {dotted(identifier)} exists already")
+        location = self._files.write_next(metadata, None)
+        try:
+            self._insert(identifier, location)
+        except CommitStateUnknown:
+            raise
+        except EngineError:
+            self._files.delete(location)
+            raise
+        return TableState(metadata=metadata, metadata_location=location)
+
+    def register_table(self, identifier: Identifier, metadata_location: str) -> TableState:
+        state = TableState(metadata=self._files.load(metadata_location), metadata_location=metadata_location)
+        self._insert(identifier, metadata_location)
+        return state
+
+    def commit(
+        self, identifier: Identifier, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
+    ) -> Outcome:
+        state = self._find(identifier)
+        try:
+            check_requirements(None if state is None else state.metadata, requirements)
+            if state is None:
+                raise self._not_found(identifier)
+            metadata = apply_updates(
+                state.metadata, updates, now_ms=self._now_ms(), base_location=state.metadata_location
+            )
+        except CommitConflict as conflict:
+            return Conflicted(str(conflict))
+        if metadata is state.metadata:
+            return Committed(state)
+        location = self._files.write_next(metadata, state.metadata_location)
+        try:
+            outcome = self._swap(identifier, state, TableState(metadata=metadata, metadata_location=location))
+        except EngineError:
+            self._files.delete(location)
+            raise
+        if isinstance(outcome, Conflicted):
+            self._files.delete(location)
+        elif isinstance(outcome, Committed):
+            self._files.delete_outdated(state.metadata, metadata)
+        return outcome
+
+    def list_tables(self, namespace: Namespace) -> list[Identifier]:
+        query = select(TABLES.c.table_name).where(
+            TABLES.c.catalog_name == self._name,
+            TABLES.c.table_namespace == dotted(namespace),
+            of_table_type(has_types=self._has_types),
+        )
+        with self._database.reading() as connection:
+            self._check_namespace(connection, namespace)
+            return sorted((*namespace, name) for name in connection.scalars(query))
+
+    def rename_table(self, old: Identifier, new: Identifier) -> None:
+        change = update(TABLES).where(self._row(old)).values(table_namespace=dotted(new[:-1]), table_name=new[-1])
+        if self._database.change(change, f"{dotted(new)} exists already") == 0:
+            raise self._not_found(old)
+
+    def drop_table(self, identifier: Identifier) -> None:
+        if self._database.change(delete(TABLES).where(self._row(identifier))) == 0:
+            raise self._not_found(identifier)
+
+    # Namespaces.
+
+    def namespace_exists(self, namespace: Namespace) -> bool:
+        with self._database.reading() as connection:
+            return namespace in self._namespaces(connection)
+
+    def create_namespace(self, namespace: Namespace, properties: Mapping[str, str] | None = None) -> None:
+        taken = f"namespace {dotted(namespace)} exists already"
+        with self._database.writing(taken) as connection:
+            if namespace in self._namespaces(connection):
+                raise AlreadyExists(taken)
+            self._insert_properties(connection, namespace, {**(properties or {}), EXISTS_PROPERTY: "true"})
+
+    def drop_namespace(self, namespace: Namespace) -> None:
+        with self._database.writing("") as connection:
+            self._check_namespace(connection, namespace)
+            below = [dotted(known) for known in self._namespaces(connection) if known[:-1] == namespace]
+            inside = select(TABLES.c.table_name).where(
+                TABLES.c.catalog_name == self._name, TABLES.c.table_namespace == dotted(namespace)
+            )
+            held = sorted([*below, *connection.scalars(inside)])
+            if held:
+                raise Invalid(f"namespace {dotted(namespace)} is not empty: it holds {held[0]}")
+            connection.execute(delete(PROPERTIES).where(self._properties_of(namespace)))
+
+    def list_namespaces(self, parent: Namespace = ()) -> list[Namespace]:
+        with self._database.reading() as connection:
+            if parent:
+                self._check_namespace(connection, parent)
+            return sorted(known for known in self._namespaces(connection) if known[:-1] == parent)
+
+    def namespace_properties(self, namespace: Namespace) -> dict[str, str]:
+        query = select(PROPERTIES.c.property_key, PROPERTIES.c.property_value).where(self._properties_of(namespace))
+        with self._database.reading() as connection:
+            self._check_namespace(connection, namespace)
+            return {key: value for key, value in connection.execute(query) if key != EXISTS_PROPERTY}
+
+    def update_namespace_properties(
+        self, namespace: Namespace, updates: Mapping[str, str], removals: Collection[str] = ()
+    ) -> None:
+        both = sorted(set(updates) & set(removals))
+        if both:
+            raise Invalid(f"namespace property {both[0]!r} is both to set and to remove")
+        with self._database.writing(f"another writer set properties of {dotted(namespace)}") as connection:
+            self._check_namespace(connection, namespace)
+            changed = PROPERTIES.c.property_key.in_([*updates, *removals, EXISTS_PROPERTY])
+            connection.execute(delete(PROPERTIES).where(self._properties_of(namespace), changed))
+            self._insert_properties(connection, namespace, {**updates, EXISTS_PROPERTY: "true"})
+
+    # The database.
+
+    def _prepare(self) -> bool:
+        """Make the tables where they are missing; whether rows say if they are a table or a view."""
+        try:
+            create_all(self._database.engine)
+        except SQLAlchemyError:
+            # Another process may have made them in the same moment, so that now they are there.
+            with self._database.reading():
+                create_all(self._database.engine)
+        with self._database.reading() as connection:
+            columns = {column["name"] for column in inspect(connection).get_columns(TABLES.name)}
+        return TABLES.c.iceberg_type.name in columns
+
+    def _row(self, identifier: Identifier) -> ColumnElement[bool]:
+        return is_table(self._name, identifier, has_types=self._has_types)
+
+    def _location_of(self, identifier: Identifier) -> str | None:
+        with self._database.reading() as connection:
+            row = connection.execute(select(TABLES.c.metadata_location).where(self._row(identifier))).first()
+        if row is None:
+            return None
+        if row[0] is None:
+            raise CorruptTable(f"the catalog has no metadata location for {dotted(identifier)}")
+        location: str = row[0]
+        return location
+
+    def _find(self, identifier: Identifier) -> TableState | None:
+        location = self._location_of(identifier)
+        if location is None:
+            return None
+        return TableState(metadata=self._files.load(location), metadata_location=location)
+
+    def _insert(self, identifier: Identifier, location: str) -> None:
+        *namespace, name = identifier
+        row: dict[str, str | None] = {
+            "catalog_name": self._name,
+            "table_namespace": dotted(namespace),
+            "table_name": name,
+            "metadata_location": location,
+            "previous_metadata_location": None,
+        }
+        if self._has_types:
+            row["iceberg_type"] = TABLE_TYPE
+        try:
+            self._database.change(insert(TABLES).values(**row), f"{dotted(identifier)} exists already")
+        except AnswerLost as lost:
+            with suppress(StorageFailed):
+                if self._location_of(identifier) == location:
+                    return
+            raise CommitStateUnknown(f"whether {dotted(identifier)} was created is not known: {lost}") from lost
+
+    def _swap(self, identifier: Identifier, base: TableState, new: TableState) -> Outcome:
+        change = (
+            update(TABLES)
+            .where(self._row(identifier), TABLES.c.metadata_location == base.metadata_location)
+            .values(metadata_location=new.metadata_location, previous_metadata_location=base.metadata_location)
+        )
+        try:
+            changed = self._database.change(change)
+        except DatabaseBusy as busy:
+            return Conflicted(str(busy))
+        except AnswerLost as lost:
+            return Unknown(cause=lost, metadata_location=new.metadata_location, base_location=base.metadata_location)
+        return Committed(new) if changed else Conflicted(f"{dotted(identifier)} was changed by another commit")
+
+    def _namespaces(self, connection: Connection) -> set[Namespace]:
+        """Every namespace that was created or has a table or view, and those above it."""
+        known = union(
+            select(TABLES.c.table_namespace).where(TABLES.c.catalog_name == self._name),
+            select(PROPERTIES.c.namespace).where(PROPERTIES.c.catalog_name == self._name),
+        )
+        levels = [tuple(name.split(".")) for name in connection.scalars(known)]
+        return {full[:depth] for full in levels for depth in range(1, len(full) + 1)}
+
+    def _check_namespace(self, connection: Connection, namespace: Namespace) -> None:
+        if namespace not in self._namespaces(connection):
+            raise NotFound(f"no namespace {dotted(namespace)} in catalog {self._name!r}")
+
+    def _properties_of(self, namespace: Namespace) -> ColumnElement[bool]:
+        return and_(PROPERTIES.c.catalog_name == self._name, PROPERTIES.c.namespace == dotted(namespace))
+
+    def _insert_properties(self, connection: Connection, namespace: Namespace, properties: Mapping[str, str]) -> None:
+        row = {"catalog_name": self._name, "namespace": dotted(namespace)}
+        rows = [{**row, "property_key": key, "property_value": value} for key, value in properties.items()]
+        connection.execute(insert(PROPERTIES), rows)
+
+    def _not_found(self, identifier: Identifier) -> NotFound:
+        with self._database.reading() as connection:
+            others = sorted(set(connection.scalars(select(TABLES.c.catalog_name).distinct())) - {self._name})
+        hint = f"; the database also has catalogs named {', '.join(others)}" if others else ""
+        return NotFound(f"no table {dotted(identifier)} in catalog {self._name!r}{hint}")

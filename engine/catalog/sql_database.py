@@ -1,0 +1,129 @@
+"""A database connection that tells apart the three ways a statement can fail."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import Connection, Delete, Engine, Insert, QueuePool, Update, create_engine
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, OperationalError, SQLAlchemyError
+
+from engine.errors import AlreadyExists, Invalid, StorageFailed
+
+_BUSY_SECONDS = 30
+"""How long SQLite waits for another writer."""
+
+_BUSY_CODES = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+class DatabaseBusy(StorageFailed):
+    """Another writer holds the database; nothing was changed and trying again helps."""
+
+
+class AnswerLost(StorageFailed):
+    """The connection broke while the change was being made durable: it may or may not have been."""
+
+
+class Database:
+    """A pool of connections; may be used from several threads.
+
+    Args:
+        url: An SQLAlchemy URL. The directory of an SQLite file is made.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._shown, self.engine = _open(url)
+
+    def __str__(self) -> str:
+        return self._shown
+
+    def close(self) -> None:
+        """Close the connections; a later call opens new ones."""
+        self.engine.dispose()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection to query; raises StorageFailed."""
+        try:
+            with self.engine.connect() as connection:
+                yield connection
+        except SQLAlchemyError as error:
+            raise self._failed(error) from error
+
+    @contextmanager
+    def writing(self, taken: str) -> Iterator[Connection]:
+        """A connection whose changes become visible together, at the end of the block.
+
+        Args:
+            taken: The message where a row with that key exists.
+
+        Raises:
+            AlreadyExists: A row with that key exists.
+            DatabaseBusy: Another writer was at work for too long; nothing was changed.
+            AnswerLost: The changes may or may not have been made.
+            StorageFailed: The database refused; nothing was changed.
+        """
+        try:
+            with self.engine.connect() as connection:
+                yield connection
+                self._commit(connection)
+        except IntegrityError as error:
+            raise AlreadyExists(taken) from error
+        except SQLAlchemyError as error:
+            # Before the commit: the database rolls an unfinished transaction back, whatever became of the connection.
+            raise self._failed(error) from error
+
+    def change(self, statement: Insert | Update | Delete, taken: str = "the row exists already") -> int:
+        """Run one statement in a transaction of its own; the number of rows it changed. Errors as `writing`."""
+        with self.writing(taken) as connection:
+            return connection.execute(statement).rowcount
+
+    def _commit(self, connection: Connection) -> None:
+        try:
+            connection.commit()
+        except IntegrityError:
+            raise
+        except Exception as error:
+            # Whatever it is, the answer did not arrive.
+            raise AnswerLost(f"{self}: {_one_line(error)}") from error
+
+    def _failed(self, error: SQLAlchemyError) -> StorageFailed:
+        text = f"catalog database {self}: {_one_line(error)}"
+        cause = error.orig if isinstance(error, OperationalError) else None
+        # The low byte is the primary result code.
+        if isinstance(cause, sqlite3.OperationalError) and cause.sqlite_errorcode & 0xFF in _BUSY_CODES:
+            return DatabaseBusy(text)
+        return StorageFailed(text)
+
+
+def _open(url: str) -> tuple[str, Engine]:
+    try:
+        parsed = make_url(url)
+        shown = parsed.render_as_string(hide_password=True)
+        if parsed.get_backend_name() == "sqlite":
+            return shown, _open_sqlite(parsed)
+        return shown, create_engine(parsed, pool_pre_ping=True)
+    except ArgumentError as error:
+        raise Invalid(f"{url!r} is not the URL of a database, such as sqlite:///warehouse/catalog.db") from error
+    except (NoSuchModuleError, ModuleNotFoundError) as error:
+        raise Invalid(f"no driver for the database {url.partition(':')[0]!r} is installed: {error}") from error
+    except OSError as error:
+        raise StorageFailed(f"cannot make the directory of {shown}: {error.strerror}") from error
+
+
+def _open_sqlite(url: URL) -> Engine:
+    arguments = {"timeout": _BUSY_SECONDS, "check_same_thread": False}
+    if not url.database or url.database == ":memory:":
+        # Every connection to it would be a database of its own: there is one, and threads take turns.
+        return create_engine(url, connect_args=arguments, poolclass=QueuePool, pool_size=1, max_overflow=0)
+    if not url.database.startswith("file:"):
+        Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+    return create_engine(url, connect_args=arguments)
+
+
+def _one_line(error: Exception) -> str:
+    reason = str(getattr(error, "orig", None) or error)
+    return reason.splitlines()[0] if reason else type(error).__name__

@@ -1,0 +1,61 @@
+"""The two database tables of Iceberg's JDBC catalog, column for column.
+
+Iceberg Java (`JdbcCatalog`, schema version V1) and PyIceberg (`SqlCatalog`) open the same database. A database of
+schema version V0 lacks ``iceberg_type``; it is used as it is and never altered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Column, ColumnElement, Engine, MetaData, String, Table, and_, or_
+
+TABLE_TYPE = "TABLE"
+
+_METADATA = MetaData()
+
+TABLES = Table(
+    "iceberg_tables",
+    _METADATA,
+    Column("catalog_name", String(255), primary_key=True, nullable=False),
+    Column("table_namespace", String(255), primary_key=True, nullable=False),
+    Column("table_name", String(255), primary_key=True, nullable=False),
+    Column("metadata_location", String(1000)),
+    Column("previous_metadata_location", String(1000)),
+    Column("iceberg_type", String(5)),
+)
+
+PROPERTIES = Table(
+    "iceberg_namespace_properties",
+    _METADATA,
+    Column("catalog_name", String(255), primary_key=True, nullable=False),
+    Column("namespace", String(255), primary_key=True, nullable=False),
+    Column("property_key", String(255), primary_key=True, nullable=False),
+    Column("property_value", String(1000)),
+)
+
+EXISTS_PROPERTY = "exists"
+"""A namespace without properties is a row with this one, as Iceberg Java writes it."""
+
+
+def is_table(catalog: str, identifier: Sequence[str], *, has_types: bool) -> ColumnElement[bool]:
+    """The row of that table; a view of the same name does not count."""
+    *namespace, name = identifier
+    row = and_(
+        TABLES.c.catalog_name == catalog,
+        TABLES.c.table_namespace == ".".join(namespace),
+        TABLES.c.table_name == name,
+    )
+    return and_(row, of_table_type(has_types=has_types))
+
+
+def of_table_type(*, has_types: bool) -> ColumnElement[bool]:
+    """Rows of tables, not of views. Rows older than the column have no type and are tables."""
+    if not has_types:
+        return TABLES.c.table_name.is_not(None)
+    return or_(TABLES.c.iceberg_type == TABLE_TYPE, TABLES.c.iceberg_type.is_(None))
+
+
+def create_all(engine: Engine) -> None:
+    """Create the tables that are missing."""
+    _METADATA.create_all(engine)

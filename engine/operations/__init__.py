@@ -1,0 +1,1 @@
+"""What people do to the rows of a table."""

@@ -1,0 +1,248 @@
+"""What every catalog promises, held against each of them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from engine.catalog.catalog import Catalog
+from engine.catalog.filesystem import FileSystemCatalog
+from engine.catalog.sql import SqlCatalog
+from engine.commit.committer import Committed, Conflicted, TableState
+from engine.errors import AlreadyExists, CommitConflict, FileNotFound, Invalid, NotFound, Unsupported
+from engine.spec.creation import new_table_metadata
+from engine.spec.metadata import TableMetadata
+from engine.spec.requirements import AssertCurrentSchemaId, AssertTableUuid
+from engine.spec.schema import Schema
+from engine.spec.types import LONG, STRING, NestedField
+from engine.spec.updates import RemoveProperties, SetLocation, SetProperties
+from engine.storage.local import LocalStore
+from engine.storage.memory import MemoryStore
+
+SCHEMA = Schema(
+    (NestedField(field_id=1, name="id", type=LONG, required=True), NestedField(field_id=2, name="name", type=STRING))
+)
+EVENTS = ("db", "events")
+
+_KINDS: dict[str, Callable[[Path], Catalog]] = {
+    "sqlite": lambda root: SqlCatalog(f"sqlite:///{root}/catalog.db", warehouse=f"{root}/wh"),
+    "sqlite-memory": lambda root: SqlCatalog("sqlite://", warehouse=f"file://{root}/wh"),
+    "directory": lambda root: FileSystemCatalog(f"{root}/wh", LocalStore()),
+    "directory-in-memory": lambda root: FileSystemCatalog("memory://wh", MemoryStore()),
+}
+
+
+@pytest.fixture(params=list(_KINDS))
+def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]:
+    made = _KINDS[request.param](tmp_path)
+    yield made
+    if isinstance(made, SqlCatalog):
+        made.close()
+
+
+def metadata_for(catalog: Catalog, identifier: tuple[str, ...], **properties: str) -> TableMetadata:
+    location = catalog.default_location(identifier)
+    return new_table_metadata(SCHEMA, location=location, properties=properties, uuid=uuid.uuid4(), now_ms=1_000)
+
+
+def create(catalog: Catalog, identifier: tuple[str, ...] = EVENTS) -> TableState:
+    return catalog.create_table(identifier, metadata_for(catalog, identifier))
+
+
+def test_a_created_table_is_loaded(catalog: Catalog) -> None:
+    metadata = metadata_for(catalog, EVENTS, owner="ann")
+    created = catalog.create_table(EVENTS, metadata)
+    loaded = catalog.load_state(EVENTS)
+    assert created == loaded
+    assert loaded.metadata == metadata
+    assert catalog.store_at(loaded.metadata_location).exists(loaded.metadata_location)
+    assert catalog.table_exists(EVENTS)
+
+
+def test_a_name_is_used_once(catalog: Catalog) -> None:
+    state = create(catalog)
+    with pytest.raises(AlreadyExists, match=r"db\.events"):
+        create(catalog)
+    assert catalog.load_state(EVENTS) == state
+
+
+def test_of_many_creators_one_wins(catalog: Catalog) -> None:
+    def attempt(_: int) -> str | None:
+        try:
+            return create(catalog).metadata.table_uuid
+        except AlreadyExists:
+            return None
+
+    with ThreadPoolExecutor(8) as pool:
+        winners = [made for made in pool.map(attempt, range(8)) if made is not None]
+    assert winners == [catalog.load_state(EVENTS).metadata.table_uuid]
+
+
+def test_a_missing_table_is_not_found(catalog: Catalog) -> None:
+    with pytest.raises(NotFound, match=r"db\.missing"):
+        catalog.load_state(("db", "missing"))
+    with pytest.raises(NotFound):
+        catalog.commit(("db", "missing"), [], [SetProperties({"a": "b"})])
+    with pytest.raises(NotFound):
+        catalog.drop_table(("db", "missing"))
+    assert not catalog.table_exists(("db", "missing"))
+
+
+def test_a_commit_applies_updates(catalog: Catalog) -> None:
+    base = create(catalog)
+    outcome = catalog.commit(EVENTS, [AssertTableUuid(base.metadata.table_uuid)], [SetProperties({"owner": "ann"})])
+    assert isinstance(outcome, Committed)
+    assert outcome.state == catalog.load_state(EVENTS)
+    assert outcome.state.metadata.properties == {"owner": "ann"}
+    assert outcome.state.metadata_location != base.metadata_location
+    assert [entry.metadata_file for entry in outcome.state.metadata.metadata_log] == [base.metadata_location]
+
+
+def test_a_commit_of_nothing_writes_nothing(catalog: Catalog) -> None:
+    base = create(catalog)
+    outcome = catalog.commit(EVENTS, [], [RemoveProperties(frozenset({"never set"}))])
+    assert outcome == Committed(base)
+
+
+def test_an_unmet_requirement_is_a_conflict_and_leaves_nothing(catalog: Catalog) -> None:
+    base = create(catalog)
+    store = catalog.store_at(base.metadata.location)
+    before = [info.location for info in store.list(base.metadata.location)]
+    outcome = catalog.commit(EVENTS, [AssertCurrentSchemaId(7)], [SetProperties({"owner": "ann"})])
+    assert isinstance(outcome, Conflicted)
+    assert "schema id" in outcome.reason
+    assert catalog.load_state(EVENTS) == base
+    assert [info.location for info in store.list(base.metadata.location)] == before
+
+
+def test_no_acknowledged_commit_is_lost(catalog: Catalog) -> None:
+    create(catalog)
+
+    def commit(n: int) -> int | None:
+        # A conflict is an answer too: whoever gets it knows that nothing happened.
+        outcome = catalog.commit(EVENTS, [], [SetProperties({f"writer-{n}": "done"})])
+        return n if isinstance(outcome, Committed) else None
+
+    with ThreadPoolExecutor(8) as pool:
+        acknowledged = {n for n in pool.map(commit, range(40)) if n is not None}
+    state = catalog.load_state(EVENTS)
+    assert {int(name.removeprefix("writer-")) for name in state.metadata.properties} == acknowledged
+    assert len(state.metadata.metadata_log) == len(acknowledged)
+    assert acknowledged
+
+
+def test_a_dropped_table_is_gone_and_its_name_free(catalog: Catalog) -> None:
+    first = create(catalog)
+    catalog.commit(EVENTS, [], [SetProperties({"owner": "ann"})])
+    catalog.drop_table(EVENTS)
+    assert not catalog.table_exists(EVENTS)
+    second = create(catalog)
+    assert second.metadata.table_uuid != first.metadata.table_uuid
+    assert catalog.load_state(EVENTS) == second
+
+
+def test_rename_moves_the_name(catalog: Catalog) -> None:
+    state = create(catalog)
+    create(catalog, ("db", "taken"))
+    try:
+        catalog.rename_table(EVENTS, ("other", "moved"))
+    except Unsupported:
+        assert catalog.load_state(EVENTS) == state
+        return
+    assert catalog.load_state(("other", "moved")) == state
+    assert not catalog.table_exists(EVENTS)
+    with pytest.raises(AlreadyExists):
+        catalog.rename_table(("other", "moved"), ("db", "taken"))
+    with pytest.raises(NotFound):
+        catalog.rename_table(EVENTS, ("db", "anything"))
+
+
+def test_register_takes_on_a_metadata_file(catalog: Catalog) -> None:
+    state = create(catalog)
+    try:
+        registered = catalog.register_table(("db", "copy"), state.metadata_location)
+    except Unsupported:
+        assert not catalog.table_exists(("db", "copy"))
+        return
+    assert registered == catalog.load_state(("db", "copy")) == state
+    with pytest.raises(AlreadyExists):
+        catalog.register_table(("db", "copy"), state.metadata_location)
+    with pytest.raises(FileNotFound):
+        catalog.register_table(("db", "third"), state.metadata_location + ".missing")
+
+
+def test_tables_are_listed_by_namespace(catalog: Catalog) -> None:
+    for name in (("db", "b"), ("db", "a"), ("db", "inner", "c"), ("other", "d")):
+        create(catalog, name)
+    assert catalog.list_tables(("db",)) == [("db", "a"), ("db", "b")]
+    assert catalog.list_tables(("db", "inner")) == [("db", "inner", "c")]
+    with pytest.raises(NotFound):
+        catalog.list_tables(("missing",))
+
+
+def test_namespaces_exist_by_creation_or_by_content(catalog: Catalog) -> None:
+    catalog.create_namespace(("empty", "inner"))
+    create(catalog, ("a_b", "t"))
+    create(catalog, ("x", "y", "t"))
+    assert catalog.list_namespaces() == [("a_b",), ("empty",), ("x",)]
+    assert catalog.list_namespaces(("empty",)) == [("empty", "inner")]
+    assert catalog.list_namespaces(("x",)) == [("x", "y")]
+    assert catalog.list_namespaces(("x", "y")) == []
+    assert catalog.namespace_exists(("x",))
+    # No name is a pattern.
+    assert not catalog.namespace_exists(("aXb",))
+    assert not catalog.namespace_exists(("A_B",))
+    assert catalog.list_tables(("empty", "inner")) == []
+    with pytest.raises(NotFound):
+        catalog.list_namespaces(("missing",))
+    with pytest.raises(AlreadyExists):
+        catalog.create_namespace(("x",))
+
+
+def test_only_an_empty_namespace_is_dropped(catalog: Catalog) -> None:
+    catalog.create_namespace(("db",))
+    create(catalog)
+    with pytest.raises(Invalid, match="events"):
+        catalog.drop_namespace(("db",))
+    catalog.drop_table(EVENTS)
+    catalog.create_namespace(("db", "inner"))
+    with pytest.raises(Invalid, match="inner"):
+        catalog.drop_namespace(("db",))
+    catalog.drop_namespace(("db", "inner"))
+    catalog.drop_namespace(("db",))
+    assert not catalog.namespace_exists(("db",))
+    with pytest.raises(NotFound):
+        catalog.drop_namespace(("db",))
+
+
+def test_namespace_properties(catalog: Catalog) -> None:
+    try:
+        catalog.create_namespace(("db",), {"owner": "ann", "tier": "1"})
+    except Unsupported:
+        assert not catalog.namespace_exists(("db",))
+        return
+    assert catalog.namespace_properties(("db",)) == {"owner": "ann", "tier": "1"}
+    catalog.update_namespace_properties(("db",), {"tier": "2", "new": "x"}, ["owner"])
+    assert catalog.namespace_properties(("db",)) == {"tier": "2", "new": "x"}
+    catalog.update_namespace_properties(("db",), {}, ["tier", "new"])
+    assert catalog.namespace_properties(("db",)) == {}
+    assert catalog.namespace_exists(("db",))
+    with pytest.raises(Invalid):
+        catalog.update_namespace_properties(("db",), {"a": "1"}, ["a"])
+    with pytest.raises(NotFound):
+        catalog.namespace_properties(("missing",))
+
+
+def test_a_refused_update_leaves_the_table(catalog: Catalog) -> None:
+    base = create(catalog)
+    try:
+        outcome = catalog.commit(EVENTS, [], [SetLocation("/elsewhere")])
+    except (Unsupported, CommitConflict):
+        assert catalog.load_state(EVENTS) == base
+        return
+    assert isinstance(outcome, Committed)
+    assert outcome.state.metadata.location == "/elsewhere"
