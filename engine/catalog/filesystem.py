@@ -10,7 +10,6 @@ Object stores through pyarrow are refused, for there two writers could both beli
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -18,6 +17,7 @@ from contextlib import suppress
 
 from engine.catalog.catalog import Namespace
 from engine.catalog.identifiers import dotted
+from engine.catalog.versions import VERSION_HINT, current_version, version_of
 from engine.codec.metadata_json import decode_metadata, encode_metadata
 from engine.commit.committer import Committed, Conflicted, Identifier, Outcome, TableState, Unknown
 from engine.errors import (
@@ -37,9 +37,6 @@ from engine.spec.requirements import TableRequirement, check_requirements
 from engine.spec.updates import TableUpdate, apply_updates
 from engine.storage.store import Store
 
-_VERSION = re.compile(r"v(\d+)(\.gz)?\.metadata\.json(\.gz)?")
-_SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
-_HINT = "version-hint.text"
 _MARKER = ".namespace"
 """An empty file that makes a namespace exist before it holds a table: storage has no empty directories."""
 
@@ -88,7 +85,7 @@ class FileSystemCatalog:
         return state
 
     def table_exists(self, identifier: Identifier) -> bool:
-        return self._current(identifier)[0] > 0
+        return current_version(self._metadata_directory(identifier), self._store)[1] is not None
 
     def create_table(self, identifier: Identifier, metadata: TableMetadata) -> TableState:
         location = self.default_location(identifier)
@@ -139,7 +136,8 @@ class FileSystemCatalog:
             raise self._not_found(identifier)
         files = [info.location for info in self._store.list(self.default_location(identifier))]
         # Metadata first, the oldest first: until the newest is gone the table is whole, and then it is no more.
-        files.sort(key=lambda location: self._version_of(identifier, location) or sys.maxsize)
+        directory = f"{self._metadata_directory(identifier)}/"
+        files.sort(key=lambda location: version_of(location.removeprefix(directory)) or sys.maxsize)
         for location in files:
             with suppress(FileNotFound):
                 self._store.delete(location)
@@ -188,8 +186,8 @@ class FileSystemCatalog:
 
     # Files.
 
-    def _metadata_file(self, identifier: Identifier, name: str) -> str:
-        return f"{self.default_location(identifier)}/metadata/{name}"
+    def _metadata_directory(self, identifier: Identifier) -> str:
+        return f"{self.default_location(identifier)}/metadata"
 
     def _marker(self, namespace: Namespace) -> str:
         return "/".join([self._warehouse, *namespace, _MARKER])
@@ -199,50 +197,15 @@ class FileSystemCatalog:
 
     def _load(self, identifier: Identifier) -> tuple[int, TableState | None]:
         """The newest version and its state; 0 and None where there is no table."""
-        version, location = self._current(identifier)
+        version, location = current_version(self._metadata_directory(identifier), self._store)
         if location is None:
             return version, None
         metadata = decode_metadata(self._store.read(location), location=location)
         return version, TableState(metadata=metadata, metadata_location=location)
 
-    def _current(self, identifier: Identifier) -> tuple[int, str | None]:
-        """The newest version and its file: from the hint on, or by listing where the hint is of no use."""
-        version = self._hinted(identifier)
-        found = self._existing(identifier, version) if version else None
-        if found is None:
-            directory = self._metadata_file(identifier, "")
-            listed = {self._version_of(identifier, info.location) for info in self._store.list(directory)}
-            version = max(listed) if listed else 0
-            found = self._existing(identifier, version) if version else None
-        while found is not None:
-            following = self._existing(identifier, version + 1)
-            if following is None:
-                return version, found
-            version, found = version + 1, following
-        return 0, None
-
-    def _hinted(self, identifier: Identifier) -> int:
-        try:
-            text = self._store.read(self._metadata_file(identifier, _HINT)).decode("ascii", "replace").strip()
-        except FileNotFound:
-            return 0
-        return int(text) if text.isdecimal() else 0
-
-    def _existing(self, identifier: Identifier, version: int) -> str | None:
-        for suffix in _SUFFIXES:
-            location = self._metadata_file(identifier, f"v{version}{suffix}")
-            if self._store.exists(location):
-                return location
-        return None
-
-    def _version_of(self, identifier: Identifier, location: str) -> int:
-        """The version that a file of the table is; 0 for other files."""
-        match = _VERSION.fullmatch(location.removeprefix(self._metadata_file(identifier, "")))
-        return int(match[1]) if match else 0
-
     def _create(self, identifier: Identifier, version: int, metadata: TableMetadata, base: str | None) -> Outcome:
         _check_properties(metadata)
-        location = self._metadata_file(identifier, f"v{version}.metadata.json")
+        location = f"{self._metadata_directory(identifier)}/v{version}.metadata.json"
         data = encode_metadata(metadata)
         try:
             self._store.write(location, data)
@@ -255,7 +218,9 @@ class FileSystemCatalog:
             raise
         # Readers look for a next version, so that a hint that was not written costs them little.
         with suppress(EngineError):
-            self._store.write(self._metadata_file(identifier, _HINT), str(version).encode(), overwrite=True)
+            self._store.write(
+                f"{self._metadata_directory(identifier)}/{VERSION_HINT}", str(version).encode(), overwrite=True
+            )
         return Committed(TableState(metadata=metadata, metadata_location=location))
 
     def _look(self, location: str, data: bytes, error: StorageFailed, base: str | None) -> Outcome | None:
@@ -279,7 +244,7 @@ class FileSystemCatalog:
             *directory, name = info.location[len(self._warehouse) + 1 :].split("/")
             if name == _MARKER:
                 namespaces.add(tuple(directory))
-            elif len(directory) > 2 and directory[-1] == "metadata" and _VERSION.fullmatch(name):
+            elif len(directory) > 2 and directory[-1] == "metadata" and version_of(name):
                 tables.add(tuple(directory[:-1]))
         for known in [*tables, *namespaces]:
             namespaces |= {known[:depth] for depth in range(1, len(known))}
