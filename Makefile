@@ -1,6 +1,7 @@
 # Every target sets .venv up first; a second time that costs nothing, because .venv/.stamp is newer than what it depends on.
 SHELL := /bin/bash
 BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest --quiet --durations=10
 
 .DEFAULT_GOAL := bench
 .PHONY: bench test check asv lock clean
@@ -11,8 +12,11 @@ bench: .venv/.stamp ## the main job: run the benchmarks, write the report
 asv: .venv/.stamp ## the same measurements as an asv suite
 	$(BIN)/python -m bench.asv_run
 
-test: .venv/.stamp ## all tests; those that need Spark share one session in one worker
-	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadgroup --durations=15
+test: .venv/.stamp ## all tests: first those without Spark, side by side, then those that share one session
+	@status=0; \
+	$(PYTEST) -m "not spark" --numprocesses=auto --maxprocesses=4 || status=1; \
+	$(PYTEST) -m spark || status=1; \
+	exit $$status
 
 check: .venv/.stamp ## what must hold before the tests are worth running
 	$(BIN)/ruff check

@@ -23,24 +23,22 @@ settings.register_profile(
 settings.load_profile("soak" if "ICEBENCH_SOAK" in os.environ else "ci" if "CI" in os.environ else "dev")
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks tests by their folder, and keeps all that use Spark in one worker: a session costs ten seconds and 2 GB."""
+    """Marks tests by their folder and by what they ask for, so that those with Spark can be run apart."""
     for item in items:
         folder = item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
         if folder in {"spark", "interop"}:
             item.add_marker(folder)
         if folder == "spark" or "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
-        if item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("spark"))
-            if not item.get_closest_marker("timeout"):
-                item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_SECONDS))
+        if item.get_closest_marker("spark") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_SECONDS))
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
-    """The session that all tests of a worker share.
+    """The session that all tests share.
 
     It has Iceberg's Java runtime, with a catalog `iceberg_java` of type hadoop over a directory of its own.
     """
