@@ -23,6 +23,10 @@ class Catalog(Committer, Protocol):
         """The catalog's name; catalogs in one database are told apart by it."""
         ...
 
+    def close(self) -> None:
+        """Close what is held open; a later call opens it again."""
+        ...
+
     def store_at(self, location: str) -> Store:
         """The store of a table's files."""
         ...

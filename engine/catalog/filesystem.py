@@ -70,6 +70,9 @@ class FileSystemCatalog:
     def name(self) -> str:
         return self._name
 
+    def close(self) -> None:
+        """Nothing is held open."""
+
     def store_at(self, location: str) -> Store:
         return self._store
 

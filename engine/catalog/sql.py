@@ -81,7 +81,6 @@ class SqlCatalog:
         return self._store_at(location)
 
     def close(self) -> None:
-        """Close the connections to the database; a later call opens new ones."""
         self._database.close()
 
     def default_location(self, identifier: Identifier) -> str:

@@ -37,11 +37,17 @@ class Staged:
 
 
 def branch_head(base: TableMetadata, branch: str) -> Snapshot | None:
-    """The snapshot that the change builds on; raises Invalid for a tag."""
+    """The snapshot that a change on this branch builds on. A new branch starts where main is.
+
+    Raises:
+        Invalid: `branch` is a tag.
+    """
     ref = base.refs.get(branch)
-    if ref is not None and ref.type != "branch":
+    if ref is None:
+        return base.current_snapshot
+    if ref.type != "branch":
         raise Invalid(f"{branch!r} is a tag; only branches can be written to")
-    return base.head(branch)
+    return base.snapshot(ref.snapshot_id)
 
 
 def unused_snapshot_id(base: TableMetadata, staging: Staging) -> int:
@@ -111,7 +117,7 @@ def stage_snapshot(
     return Staged(
         requirements=(
             AssertTableUuid(base.table_uuid),
-            AssertRefSnapshotId(branch, None if parent is None else parent.snapshot_id),
+            AssertRefSnapshotId(branch, None if old is None else old.snapshot_id),
         ),
         updates=(AddSnapshot(snapshot), SetSnapshotRef(branch, moved)),
         files=frozenset([location, *(m.location for m in written)]),

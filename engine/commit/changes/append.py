@@ -28,22 +28,28 @@ class Append:
     data_files: Sequence[DataFile]
     branch: str = MAIN
     properties: Mapping[str, str] = field(default_factory=dict)
-    snapshot_id: int | None = field(default=None, init=False)
+    _snapshot_id: int | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self._manifests = AddedManifests(self.data_files, ManifestContent.DATA)
 
+    @property
+    def added_snapshot_id(self) -> int:
+        """The id of the snapshot that the change adds; known once it was staged."""
+        assert self._snapshot_id is not None
+        return self._snapshot_id
+
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
         parent = branch_head(base, self.branch)
-        if self.snapshot_id is None:
-            self.snapshot_id = unused_snapshot_id(base, staging)
+        if self._snapshot_id is None:
+            self._snapshot_id = unused_snapshot_id(base, staging)
         return stage_snapshot(
             base,
             staging,
             branch=self.branch,
-            snapshot_id=self.snapshot_id,
+            snapshot_id=self._snapshot_id,
             operation="append",
-            written=self._manifests.written(base, self.snapshot_id, staging),
+            written=self._manifests.written(base, self._snapshot_id, staging),
             kept=load_manifests(parent, staging.store),
             summary=summarize(added=self.data_files, parent=parent, properties=self.properties),
         )

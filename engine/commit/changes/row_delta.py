@@ -54,7 +54,7 @@ class RowDelta:
     validation: Validation | None = None
     branch: str = MAIN
     properties: Mapping[str, str] = field(default_factory=dict)
-    snapshot_id: int | None = field(default=None, init=False)
+    _snapshot_id: int | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         positional = [f for f in self.delete_files if f.content is FileContent.POSITION_DELETES]
@@ -65,19 +65,25 @@ class RowDelta:
         self._data = AddedManifests(self.data_files, ManifestContent.DATA)
         self._deletes = AddedManifests(self.delete_files, ManifestContent.DELETES)
 
+    @property
+    def added_snapshot_id(self) -> int:
+        """The id of the snapshot that the change adds; known once it was staged."""
+        assert self._snapshot_id is not None
+        return self._snapshot_id
+
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
         parent = branch_head(base, self.branch)
         if self.validation is not None:
             self._validate(self.validation, base, staging)
-        if self.snapshot_id is None:
-            self.snapshot_id = unused_snapshot_id(base, staging)
-        written = self._data.written(base, self.snapshot_id, staging)
-        written += self._deletes.written(base, self.snapshot_id, staging)
+        if self._snapshot_id is None:
+            self._snapshot_id = unused_snapshot_id(base, staging)
+        written = self._data.written(base, self._snapshot_id, staging)
+        written += self._deletes.written(base, self._snapshot_id, staging)
         return stage_snapshot(
             base,
             staging,
             branch=self.branch,
-            snapshot_id=self.snapshot_id,
+            snapshot_id=self._snapshot_id,
             operation=self._operation(),
             written=written,
             kept=load_manifests(parent, staging.store),

@@ -1,0 +1,244 @@
+"""Opening catalogs and tables by what people call them: URLs, directories, files."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from engine.catalog import catalog as rooms
+from engine.catalog.filesystem import FileSystemCatalog
+from engine.catalog.identifiers import dotted, namespace_identifier, table_identifier
+from engine.catalog.sql import SqlCatalog
+from engine.catalog.versions import current_metadata_file
+from engine.codec.metadata_json import decode_metadata
+from engine.columnar.schemas import from_arrow_schema
+from engine.commit.committer import TableState
+from engine.errors import Invalid, Unsupported
+from engine.spec.creation import new_table_metadata
+from engine.spec.partitioning import UNPARTITIONED, PartitionSpec, partition_spec
+from engine.spec.properties import FORMAT_VERSION
+from engine.spec.schema import Schema
+from engine.spec.sorting import UNSORTED, SortOrder
+from engine.spec.transforms import Transform, parse_transform
+from engine.storage.relocated import RelocatedStore
+from engine.storage.resolve import Stores, scheme_of
+from engine.storage.store import Store
+from engine.table import Table
+
+Name = str | Sequence[str]
+"""``"db.events"`` or ``("db", "events")``."""
+
+SpecLike = PartitionSpec | Sequence[tuple[str, Transform | str]]
+"""A spec, or ``(column, transform)`` pairs such as ``("ts", "day")``, ``("id", "bucket[16]")``."""
+
+_DIRECTORY_SCHEMES = frozenset({"", "file", "memory"})
+
+
+class Catalog:
+    """Tables by name, over one of the implementations of `engine.catalog`.
+
+    Args:
+        inner: The implementation.
+        now_ms: The clock.
+        new_id: Makes table UUIDs.
+    """
+
+    def __init__(
+        self,
+        inner: rooms.Catalog,
+        *,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        new_id: Callable[[], uuid.UUID] = uuid.uuid4,
+    ) -> None:
+        self._inner = inner
+        self._now_ms = now_ms
+        self._new_id = new_id
+
+    def __repr__(self) -> str:
+        return f"Catalog({self.name!r}, {type(self._inner).__name__})"
+
+    @property
+    def name(self) -> str:
+        """The catalog's name."""
+        return self._inner.name
+
+    def create_table(
+        self,
+        name: Name,
+        schema: Schema | pa.Schema,
+        *,
+        partition_spec: SpecLike = UNPARTITIONED,
+        sort_order: SortOrder = UNSORTED,
+        properties: Mapping[str, str] | None = None,
+        location: str | None = None,
+    ) -> Table:
+        """Make an empty table. Its namespace need not exist.
+
+        Args:
+            name: With a namespace.
+            schema: Of the table, or of the Arrow data that it will hold. Column ids are given afresh.
+            partition_spec: Refers to the columns by the ids of `schema`, or by name.
+            sort_order: Refers to the columns by the ids of `schema`.
+            properties: Table properties; ``format-version`` chooses the format version (2).
+            location: The table's directory; by default the warehouse's, by name.
+
+        Raises:
+            AlreadyExists: There is a table of that name.
+            Invalid: The schema, spec, sort order or a property is wrong.
+            Unsupported: The format version, a type or a transform.
+        """
+        identifier = table_identifier(name)
+        given = dict(properties or {})
+        version = FORMAT_VERSION.of(given)
+        given.pop(FORMAT_VERSION.name, None)
+        columns = schema if isinstance(schema, Schema) else from_arrow_schema(schema)
+        metadata = new_table_metadata(
+            columns,
+            _spec(partition_spec, columns),
+            sort_order,
+            location=_absolute(location) if location else self._inner.default_location(identifier),
+            properties=given,
+            format_version=version,
+            uuid=self._new_id(),
+            now_ms=self._now_ms(),
+        )
+        return self._table(identifier, self._inner.create_table(identifier, metadata))
+
+    def load_table(self, name: Name) -> Table:
+        """The table as it is now; raises NotFound."""
+        identifier = table_identifier(name)
+        return self._table(identifier, self._inner.load_state(identifier))
+
+    def register_table(self, name: Name, metadata_location: str) -> Table:
+        """Take on a table by an existing metadata file; raises AlreadyExists, FileNotFound."""
+        identifier = table_identifier(name)
+        return self._table(identifier, self._inner.register_table(identifier, _absolute(metadata_location)))
+
+    def table_exists(self, name: Name) -> bool:
+        """Whether there is a table of that name."""
+        return self._inner.table_exists(table_identifier(name))
+
+    def list_tables(self, namespace: Name) -> list[str]:
+        """The full names of the tables directly in a namespace; raises NotFound."""
+        return [dotted(table) for table in self._inner.list_tables(namespace_identifier(namespace))]
+
+    def rename_table(self, name: Name, new_name: Name) -> Table:
+        """Give a table another name; its files stay where they are. Raises NotFound, AlreadyExists, Unsupported."""
+        self._inner.rename_table(table_identifier(name), table_identifier(new_name))
+        return self.load_table(new_name)
+
+    def drop_table(self, name: Name) -> None:
+        """Forget a table; raises NotFound. A SQL catalog leaves its files, a directory catalog deletes them."""
+        self._inner.drop_table(table_identifier(name))
+
+    def create_namespace(self, namespace: Name, properties: Mapping[str, str] | None = None) -> None:
+        """Make a namespace; raises AlreadyExists."""
+        self._inner.create_namespace(namespace_identifier(namespace), properties)
+
+    def namespace_exists(self, namespace: Name) -> bool:
+        """Whether the namespace was made or holds anything."""
+        return self._inner.namespace_exists(namespace_identifier(namespace))
+
+    def list_namespaces(self, parent: Name = ()) -> list[str]:
+        """The namespaces directly below `parent`; raises NotFound."""
+        above = namespace_identifier(parent) if parent else ()
+        return [dotted(namespace) for namespace in self._inner.list_namespaces(above)]
+
+    def drop_namespace(self, namespace: Name) -> None:
+        """Remove an empty namespace; raises NotFound, Invalid."""
+        self._inner.drop_namespace(namespace_identifier(namespace))
+
+    def namespace_properties(self, namespace: Name) -> dict[str, str]:
+        """A namespace's properties; raises NotFound."""
+        return self._inner.namespace_properties(namespace_identifier(namespace))
+
+    def update_namespace_properties(
+        self, namespace: Name, updates: Mapping[str, str], removals: Collection[str] = ()
+    ) -> None:
+        """Set and remove namespace properties; raises NotFound, Invalid."""
+        self._inner.update_namespace_properties(namespace_identifier(namespace), updates, removals)
+
+    def close(self) -> None:
+        """Close what the catalog holds open."""
+        self._inner.close()
+
+    def _table(self, identifier: tuple[str, ...], state: TableState) -> Table:
+        return Table(identifier, state, self._inner.store_at(state.metadata.location), self._inner)
+
+
+def load_catalog(
+    address: str,
+    *,
+    warehouse: str | None = None,
+    name: str = "default",
+    properties: Mapping[str, str] | None = None,
+) -> Catalog:
+    """Open a catalog, making it where it does not exist yet.
+
+    Args:
+        address: The URL of a SQL database (``sqlite:///wh/catalog.db``, ``postgresql+psycopg://...``), the same that
+            Iceberg's JDBC catalog and PyIceberg's SQL catalog use; or a directory, laid out as HadoopCatalog does.
+        warehouse: Where a SQL catalog puts new tables; relative paths are made absolute.
+        name: The catalog's name. Catalogs that share a database are told apart by it.
+        properties: Storage options, such as ``s3.endpoint``.
+
+    Raises:
+        Invalid: Not an address.
+        Unsupported: A kind of catalog or storage that this engine does not have.
+        StorageFailed: The database or directory cannot be used.
+    """
+    stores = Stores(properties)
+    scheme = scheme_of(address)
+    if scheme in ("http", "https"):
+        raise Unsupported(f"REST catalogs ({address})")
+    if scheme in _DIRECTORY_SCHEMES:
+        if warehouse is not None:
+            raise Invalid("a directory catalog is its own warehouse; give one of the two")
+        root = _absolute(address)
+        return Catalog(FileSystemCatalog(root, stores(root), name=name))
+    root_or_none = None if warehouse is None else _absolute(warehouse)
+    return Catalog(SqlCatalog(address, warehouse=root_or_none, name=name, store_at=stores))
+
+
+def load_table(
+    location: str, *, relocate: Mapping[str, str] | None = None, properties: Mapping[str, str] | None = None
+) -> Table:
+    """Open a table for reading by where it is, without a catalog.
+
+    Args:
+        location: The table's directory, or one of its metadata files.
+        relocate: Prefix in the metadata -> prefix where the files are now, for a table that was copied or moved.
+        properties: Storage options, such as ``s3.endpoint``.
+
+    Raises:
+        NotFound: No table there.
+        Invalid: The directory does not tell which metadata file is the current one.
+        CorruptTable: The metadata contradicts the specification.
+    """
+    stores = Stores(properties)
+    found = _absolute(location)
+    metadata_location = current_metadata_file(found, stores(found))
+    metadata = decode_metadata(stores(metadata_location).read(metadata_location), location=metadata_location)
+    store: Store = stores(metadata.location)
+    if relocate:
+        store = RelocatedStore(stores, {old: _absolute(new) for old, new in relocate.items()})
+    name = metadata.location.rstrip("/").rpartition("/")[2]
+    return Table((name,), TableState(metadata=metadata, metadata_location=metadata_location), store, None)
+
+
+def _spec(given: SpecLike, schema: Schema) -> PartitionSpec:
+    if isinstance(given, PartitionSpec):
+        return given
+    pairs = [(column, parse_transform(t) if isinstance(t, str) else t) for column, t in given]
+    return partition_spec(schema, pairs)
+
+
+def _absolute(location: str) -> str:
+    """A location with a scheme as it is; a path made absolute, without a slash at the end."""
+    if scheme_of(location):
+        return location.rstrip("/")
+    return str(Path(location).expanduser().absolute())

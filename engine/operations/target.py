@@ -1,0 +1,56 @@
+"""The table that an operation changes, and the one way in which operations commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from engine.commit.changes.change import Change
+from engine.commit.committer import Committer, Identifier, TableState
+from engine.commit.retry import Waiting
+from engine.commit.staging import Staging
+from engine.commit.transaction import Transaction
+from engine.errors import CommitStateUnknown, EngineError
+from engine.runtime.counters import Counters
+from engine.spec.data_file import DataFile
+from engine.storage.store import Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """A table to change.
+
+    Args:
+        committer: Its catalog.
+        identifier: Its name there.
+        store: Its storage.
+        counters: Count what the operation does.
+        new_staging: Makes the surroundings of one commit.
+        waiting: How waits between attempts are made.
+    """
+
+    committer: Committer
+    identifier: Identifier
+    store: Store
+    counters: Counters = field(default_factory=Counters)
+    new_staging: Callable[[Store, Counters], Staging] = lambda store, counters: Staging(store=store, counters=counters)
+    waiting: Waiting = field(default_factory=Waiting)
+
+    def commit(self, changes: Sequence[Change], prepared: Sequence[DataFile] = ()) -> TableState:
+        """Commit the changes; where they certainly are not visible, delete the files that were prepared for them.
+
+        Raises:
+            CommitFailed: See `engine.commit.transaction`.
+        """
+        staging = self.new_staging(self.store, self.counters)
+        transaction = Transaction(self.committer, self.identifier, staging, self.waiting)
+        try:
+            return transaction.commit(changes)
+        except CommitStateUnknown:
+            raise
+        except EngineError:
+            for location in {file.file_path for file in prepared}:
+                with suppress(EngineError):
+                    self.store.delete(location)
+            raise
