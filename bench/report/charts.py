@@ -77,33 +77,4 @@ class BarChart:
     panels: tuple[BarPanel, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Line:
-    """One series over a few measured places."""
-
-    series: str
-    xs: tuple[float, ...]
-    points: tuple[Point, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class LinePanel:
-    """Lines that share a title."""
-
-    title: str
-    lines: tuple[Line, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class LineChart:
-    """Figures over a quantity that was varied; `ticks` names the places that were measured."""
-
-    caption: str
-    x_axis: str
-    y_axis: str
-    ticks: tuple[tuple[float, str], ...]
-    series: tuple[str, ...]
-    panels: tuple[LinePanel, ...]
-
-
-Chart = DotChart | BarChart | LineChart
+Chart = DotChart | BarChart

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from bench.measure.record import Record
 from bench.statistics.paired import paired_ratio
@@ -27,26 +27,16 @@ class Ratio:
 
 
 def ratio(base: Record, head: Record) -> Ratio | None:
-    """``head / base``: paired where both have samples of the same rounds, else of the medians without an interval.
+    """``head / base``: in pairs where both have a sample of each round, else of the medians without an interval.
 
     None when a sample is not positive, because a ratio to nothing says nothing.
     """
     if min(base.samples) <= 0 or min(head.samples) <= 0:
         return None
-    pairs = _paired(base, head)
-    if len(pairs) < FEWEST_PAIRS:
+    if len(base.samples) != len(head.samples) or len(base.samples) < FEWEST_PAIRS:
         return Ratio(estimate=median(head) / median(base))
-    found = paired_ratio([b for b, _ in pairs], [h for _, h in pairs])
+    found = paired_ratio(base.samples, head.samples)
     return Ratio(estimate=found.estimate, low=found.low, high=found.high, confidence=found.confidence)
-
-
-def _paired(base: Record, head: Record) -> list[tuple[float, float]]:
-    """The samples of common rounds; a round that has several samples has no one partner and is left out."""
-    by_round: dict[int, list[list[float]]] = {}
-    for place, record in enumerate((base, head)):
-        for round_, sample in zip(record.rounds, record.samples, strict=False):
-            by_round.setdefault(round_, [[], []])[place].append(sample)
-    return [(b[0], h[0]) for _, (b, h) in sorted(by_round.items()) if len(b) == len(h) == 1]
 
 
 def median(record: Record) -> float:
@@ -87,21 +77,38 @@ def ordered(values: Iterable[str], order: Sequence[str] = ()) -> tuple[str, ...]
 
 @dataclass(frozen=True)
 class Records:
-    """The records of a run, to be asked by their key."""
+    """The records of a run, to be asked by their fields; the orders are those of rows, columns and colours."""
 
     all: tuple[Record, ...]
+    layout_order: tuple[str, ...] = ()
+    engine_order: tuple[str, ...] = ()
 
     def where(self, **wanted: str) -> Records:
         """Those whose fields have these values."""
-        return Records(tuple(r for r in self.all if all(getattr(r, name) == value for name, value in wanted.items())))
+        found = tuple(r for r in self.all if all(getattr(r, name) == value for name, value in wanted.items()))
+        return replace(self, all=found)
 
     def one(self, **wanted: str) -> Record | None:
         """The only record of these values; None when there is none."""
         return next(iter(self.where(**wanted).all), None)
 
     def names(self, field: str) -> tuple[str, ...]:
-        """The distinct values of a field, in the order of the run's definition as far as records show it."""
-        return ordered(getattr(r, field) for r in self.all)
+        """The distinct values of a field, in the order in which they come."""
+        return tuple(dict.fromkeys(getattr(r, field) for r in self.all))
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """The engines that have records, in their order."""
+        return ordered(self.names("engine"), self.engine_order)
+
+    def cases(self) -> Iterator[tuple[str, str, Records]]:
+        """Case, layout and their records: cases as they come, layouts in their order."""
+        layouts = ordered(self.names("layout"), self.layout_order)
+        for case in self.names("case"):
+            for layout in layouts:
+                found = self.where(case=case, layout=layout)
+                if found:
+                    yield case, layout, found
 
     def __bool__(self) -> bool:
         return bool(self.all)

@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from bench.report.charts import BarChart, Chart, DotChart, DotPanel, LineChart, Point
+from bench.report.charts import BarChart, Chart, DotChart, DotPanel, Point
 from bench.report.palette import GRID, HATCHES, INK, MUTED, SURFACE, marker, part_colour, series_colour, with_variables
 from bench.report.quantities import digits
 
@@ -49,21 +49,22 @@ def draw(chart: Chart, name: str) -> str:
                 figure = _dots(chart)
             case BarChart():
                 figure = _bars(chart)
-            case LineChart():
-                figure = _lines(chart)
         return _svg(figure)
 
 
 def _dots(chart: DotChart) -> Figure:
-    step = 0.15 * len(chart.series) + 0.2
+    step = 0.115 * len(chart.series) + 0.16
     heights = [step * len(panel.rows) for panel in chart.panels]
     figure, axes = _stacked(heights, _RIGHT / 2)
     for axis, panel in zip(axes, chart.panels, strict=True):
         _dot_panel(axis, panel, chart.series)
     if chart.log:
         axes[0].set_xscale("log")
-    else:
+    elif axes[0].get_xlim()[0] >= 0:
         axes[0].set_xlim(left=0)
+    else:
+        for axis in axes:
+            axis.axvline(0, color=MUTED, linewidth=0.8, zorder=1)
     _number_axis(axes[0], log=chart.log)
     _common_axis(axes, chart.axis)
     _legend(figure, [_series_key(index, name) for index, name in enumerate(chart.series)])
@@ -108,38 +109,6 @@ def _bars(chart: BarChart) -> Figure:
         for i, kind in enumerate(chart.kinds)
     ]
     _legend(figure, keys)
-    return figure
-
-
-def _lines(chart: LineChart) -> Figure:
-    figure = Figure(figsize=(WIDTH, 3.1))
-    FigureCanvasSVG(figure)
-    axes = figure.subplots(1, len(chart.panels), sharey=True, squeeze=False)[0]
-    for axis, panel in zip(axes, chart.panels, strict=True):
-        for line in panel.lines:
-            index = chart.series.index(line.series)
-            colour = series_colour(index)
-            axis.plot(line.xs, [p.value for p in line.points], color=colour, linewidth=1.4, zorder=2)
-            for x, point in zip(line.xs, line.points, strict=True):
-                if point.low is not None and point.high is not None:
-                    axis.plot([x, x], [point.low, point.high], color=colour, linewidth=2.2, solid_capstyle="butt")
-                axis.plot([x], [point.value], marker=marker(index), color=colour, markersize=5,
-                          markeredgecolor=SURFACE, markeredgewidth=0.6, linestyle="none", zorder=3)  # fmt: skip
-        axis.set_title(panel.title, loc="left", fontsize=9, fontweight="bold", color=INK)
-        axis.xaxis.set_major_locator(FixedLocator([x for x, _ in chart.ticks]))
-        axis.set_xticklabels([label for _, label in chart.ticks])
-        axis.set_xlabel(chart.x_axis)
-        axis.margins(x=0.12)
-        axis.grid(visible=True, axis="y", color=GRID, linewidth=0.8)
-        axis.set_axisbelow(True)
-        for side in ("top", "right", "left"):
-            axis.spines[side].set_visible(False)
-        axis.tick_params(length=0)
-    axes[0].set_ylim(bottom=0)
-    axes[0].set_ylabel(chart.y_axis)
-    axes[0].yaxis.set_major_formatter(FuncFormatter(lambda value, _: digits(value)))
-    figure.subplots_adjust(left=0.09, right=0.985, bottom=0.17, top=0.8, wspace=0.08)
-    _legend(figure, [_series_key(index, name) for index, name in enumerate(chart.series)])
     return figure
 
 

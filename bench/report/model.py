@@ -50,7 +50,7 @@ class Section:
 
     key: str
     title: str
-    explanation: tuple[str, ...]
+    explanation: str
     charts: tuple[Chart, ...] = ()
     tables: tuple[Table, ...] = ()
 
@@ -63,7 +63,7 @@ class Finding:
     evidence: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Fact:
     """A line of the environment."""
 

@@ -1,0 +1,107 @@
+"""A run as a report."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bench.measure.run_file import Run
+from bench.report.compare import Records
+from bench.report.findings import findings_of
+from bench.report.model import Fact, Report
+from bench.report.quantities import count, quantity
+from bench.report.remarks import remarks_of
+from bench.report.sections import sections_of
+
+GLOSSARY = (
+    Fact(
+        "Median and interval", "The middle sample, and a 95% bootstrap interval of it; one stalled run moves neither."
+    ),
+    Fact(
+        "Ratio",
+        "Hodges-Lehmann estimate over pairs of samples from the same round, with the interval of the signed-rank test. "
+        "Five pairs can reach 93.75% confidence at most; the confidence that was reached stands beside the interval.",
+    ),
+    Fact("Round", "Every case once, in an order drawn anew, so that a drift of the machine touches all alike."),
+    Fact("False-positive rate", "Of the files without a matching row, the share that is planned all the same."),
+    Fact("Recall", "Of the files with a matching row, the share that is planned; below 100% rows are lost."),
+    Fact("Work counters", "What was done, not how long it took: exact, and the same in every run on every machine."),
+)
+
+
+def build_report(run: Run, *, results_file: str) -> Report:
+    """Everything that a report of this run says.
+
+    Args:
+        run: With or without records, complete or not.
+        results_file: How the user would name the run's file, for the command that makes this report again.
+    """
+    records = Records(run.records)
+    first = run.records[0] if run.records else None
+    experiment = first.experiment if first else "nothing"
+    return Report(
+        title=f"icebench: {experiment}",
+        subtitle=_subtitle(run),
+        run_id=run.run_id,
+        findings=findings_of(records),
+        remarks=remarks_of(run),
+        sections=sections_of(records),
+        facts=tuple(_facts(run)),
+        reproduce=tuple(_reproduce(run, results_file)),
+        complete=run.complete,
+        glossary=GLOSSARY if records else (),
+    )
+
+
+def _subtitle(run: Run) -> str:
+    if not run.records:
+        return f"Run {run.run_id}: no measurement finished."
+    first = run.records[0]
+    scale = "" if first.scale is None else f" at scale {first.scale:g}"
+    counted = {name: len({getattr(r, name) for r in run.records}) for name in ("layout", "engine", "measurement")}
+    what = ", ".join(count(number, name) for name, number in counted.items())
+    return f"{first.workload}{scale}: {what}. Run {run.run_id}, {first.time}."
+
+
+def _facts(run: Run) -> Iterator[Fact]:
+    hardware, software = _mapping(run.environment, "hardware"), _mapping(run.environment, "software")
+    git = _mapping(run.environment, "git")
+    memory = hardware.get("memory_bytes")
+    yield Fact("Processor", f"{hardware.get('cpu', 'unknown')}, {hardware.get('architecture', 'unknown')}")
+    yield Fact("Cores", str(hardware.get("cores", "unknown")))
+    yield Fact("Memory", "unknown" if memory is None else quantity(float(memory), "bytes"))
+    yield Fact("Operating system", str(software.get("os", "unknown")))
+    yield Fact("Python", str(software.get("python", "unknown")))
+    yield Fact("Java", str(software.get("java") or "none"))
+    spark = _mapping(software, "spark")
+    if spark:
+        yield Fact("Spark session", ", ".join(f"{name} {value}" for name, value in spark.items()))
+    yield Fact("Engines", _pairs(_mapping(run.environment, "engines")))
+    yield Fact("Packages", _pairs(_mapping(software, "packages")))
+    if git.get("revision"):
+        yield Fact("Revision", f"{git['revision']}{', with uncommitted changes' if git.get('dirty') else ''}")
+    yield Fact("Environment id", str(run.environment.get("id", "unknown")))
+
+
+def _reproduce(run: Run, results_file: str) -> Iterator[str]:
+    revision = _mapping(run.environment, "git").get("revision")
+    if revision:
+        yield f"git checkout {revision}"
+    command = run.environment.get("command")
+    if isinstance(command, list) and command:
+        yield shlex.join(["icebench", *(str(part) for part in command)])
+    elif run.records:
+        first = run.records[0]
+        scale = "" if first.scale is None else f" --scale {first.scale:g}"
+        yield f"icebench run {shlex.quote(first.experiment)}{scale}"
+    yield f"icebench report {shlex.quote(results_file)}"
+
+
+def _mapping(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = values.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _pairs(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items()) or "unknown"

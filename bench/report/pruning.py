@@ -1,0 +1,164 @@
+"""The section on pruning: shares of a table's files, and the stages at which they were pruned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from bench.report import tables
+from bench.report.charts import Bar, BarChart, BarPanel, Share
+from bench.report.compare import Records, median
+from bench.report.model import Cell, Section, Table, Tone, plain
+from bench.report.quantities import listed, quantity
+
+MATCHING, WASTED, PRUNED = "planned, holds a matching row", "planned for nothing", "pruned"
+_SHARES = {
+    "bytes_planned_share": "Bytes planned",
+    "false_positive_rate": "False positives",
+    "wasted_files_share": "Planned for nothing",
+    "recall": "Recall",
+}
+_FILES = ("files_total", "files_matching", "files_wasted")
+
+_FUNNEL = (
+    ("manifests_in_list", "Manifests in list"),
+    ("manifests_skipped_by_summary", "Skipped by summary"),
+    ("manifests_decoded", "Decoded"),
+    ("entries_decoded", "Entries decoded"),
+    ("entries_skipped_by_partition", "Skipped by partition"),
+    ("entries_skipped_by_metrics", "Skipped by metrics"),
+    ("files_planned", "Files planned"),
+    ("row_groups_read", "Row groups read"),
+    ("row_groups_skipped", "Row groups skipped"),
+)
+
+
+def pruning_section(records: Records) -> Section:
+    """The section of the records of the pruning measurement."""
+    shown = [_pruning_table(records)]
+    if (funnel := _funnel(records)) is not None:
+        shown.append(funnel)
+    return Section(
+        key="pruning",
+        title="Pruning effectiveness",
+        explanation=(
+            "Which files a plan keeps, against the truth: every file was searched for matching rows by brute force. "
+            "A plan may keep a file for nothing (a false positive) and must never lose one that matches: recall is "
+            "exactly 100%, or the run fails. These are counts, not timings."
+        ),
+        charts=(_pruning_chart(records),),
+        tables=(*shown, *tables.lookups(records, raw_samples=False)),
+    )
+
+
+Figures = Mapping[str, float]
+
+
+def alike(records: Records, figures: Callable[[Records], Figures]) -> Iterator[tuple[str, Figures]]:
+    """The engines of one filter and layout, put together where all their figures are equal; in words, with the figures.
+
+    Engines without figures are left out.
+    """
+    groups: dict[tuple[tuple[str, float], ...], list[str]] = {}
+    for engine in records.engines:
+        found = figures(records.where(engine=engine))
+        if found:
+            groups.setdefault(tuple(sorted(found.items())), []).append(engine)
+    everyone = len(records.engines)
+    for found_by_group, engines in groups.items():
+        name = f"all {everyone} engines" if len(engines) == everyone > 2 else listed(engines)
+        yield name, dict(found_by_group)
+
+
+def _effect(records: Records) -> Figures:
+    """Shares by metric and files by counter, of one engine, filter and layout."""
+    counted = {name: n for r in records.all for name, n in r.counters.items() if name in _FILES}
+    return {r.metric: median(r) for r in records.all} | counted
+
+
+def _stages(records: Records) -> Figures:
+    counted = {name: n for r in records.all for name, n in r.counters.items()}
+    # The harness counts files for every engine; only those that count manifests count their own work.
+    return {name: counted[name] for name, _ in _FUNNEL if name in counted} if "manifests_in_list" in counted else {}
+
+
+def _pruning_table(records: Records) -> Table:
+    rows = []
+    for case, layout, found in records.cases():
+        for engines, figures in alike(found, _effect):
+            total = figures.get("files_total")
+            planned = figures["files_planned_share"]
+            rows.append(
+                (
+                    plain(case),
+                    plain(layout),
+                    plain(engines),
+                    _files_cell(figures["files_matching_share"], total),
+                    _files_cell(planned, total),
+                    *(_share_cell(name, figures.get(name)) for name in _SHARES),
+                )
+            )
+    return Table(
+        title="Files planned against files that match",
+        columns=("Filter", "Layout", "Engine", "Files that match", "Files planned", *_SHARES.values()),
+        rows=tuple(rows),
+        note="False positives: of the files without a match, how many are planned. Planned for nothing: of the planned "
+        "files, how many hold no match. Recall: of the files with a match, how many are planned.",
+    )
+
+
+def _files_cell(share: float, total: float | None) -> Cell:
+    if total is None:
+        return Cell(text=quantity(share, "ratio"))
+    return Cell(text=f"{round(share * total):,} of {int(total):,}", detail=quantity(share, "ratio"))
+
+
+def _share_cell(name: str, share: float | None) -> Cell:
+    if share is None:
+        return Cell(text="-")
+    # A recall that rounds to 100% and is not 1 has lost rows.
+    tone = Tone.WRONG if name == "recall" and share != 1 else Tone.PLAIN
+    return Cell(text=quantity(share, "ratio"), tone=tone)
+
+
+def _pruning_chart(records: Records) -> BarChart:
+    panels: dict[str, list[Bar]] = {}
+    for case, layout, found in records.cases():
+        groups = list(alike(found, _effect))
+        for engines, figures in groups:
+            planned = 100 * figures["files_planned_share"]
+            wasted = planned * figures["wasted_files_share"]
+            parts = ((MATCHING, planned - wasted), (WASTED, wasted), (PRUNED, 100 - planned))
+            bar = Bar(
+                label=layout if len(groups) == 1 else f"{layout}\n{engines}",
+                shares=tuple(Share(kind=kind, value=value) for kind, value in parts),
+                note=f"{quantity(planned / 100, 'ratio')} planned",
+            )
+            panels.setdefault(case, []).append(bar)
+    return BarChart(
+        caption="What a plan keeps of the table's files, by filter and layout.",
+        axis="% of the table's files",
+        kinds=(MATCHING, WASTED, PRUNED),
+        panels=tuple(BarPanel(title=case, bars=tuple(bars)) for case, bars in panels.items()),
+    )
+
+
+def _funnel(records: Records) -> Table | None:
+    counted = {name for r in records.all for name in r.counters}
+    stages = [(name, title) for name, title in _FUNNEL if name in counted]
+    rows = tuple(
+        (plain(case), plain(layout), plain(engines), *(_count_cell(figures.get(name)) for name, _ in stages))
+        for case, layout, found in records.cases()
+        for engines, figures in alike(found, _stages)
+    )
+    if not rows:
+        return None
+    return Table(
+        title="Where files are pruned, stage by stage",
+        columns=("Filter", "Layout", "Engine", *(title for _, title in stages)),
+        rows=rows,
+        note="Exact counts, from the manifest list down; engines that do not count their work are left out.",
+    )
+
+
+def _count_cell(number: float | None) -> Cell:
+    return Cell(text="-" if number is None else f"{int(number):,}")

@@ -1,0 +1,130 @@
+"""One section for each measurement: what it is, drawn, and in figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from bench.measure.record import Record
+from bench.report import tables
+from bench.report.charts import Chart, DotChart, DotPanel, DotRow, Point
+from bench.report.compare import Records, bounds, median
+from bench.report.model import Section, Table
+from bench.report.pruning import pruning_section
+
+_LOG_FROM = 4.0
+"""An axis is logarithmic when its largest value is this many times its smallest."""
+
+
+def sections_of(records: Records) -> tuple[Section, ...]:
+    """A section for each measurement that has records, in the order of the measurements."""
+    makers: Mapping[str, Callable[[Records], Section]] = {
+        "planning": _planning,
+        "pruning": pruning_section,
+        "decimals": _decimals,
+        "deletes": _deletes,
+    }
+    layouts, engines = records.names("layout"), records.names("engine")
+    made = []
+    for name, make in makers.items():
+        found = records.where(measurement=name)
+        if found:
+            # Rows and colours stay the same from section to section, whatever a measurement lacks.
+            made.append(make(Records(found.all, layout_order=layouts, engine_order=engines)))
+    return tuple(made)
+
+
+def _planning(records: Records) -> Section:
+    charts: list[Chart] = []
+    shown: list[Table] = []
+    for metric, words in (("latency_cold", "cold"), ("latency_warm", "warm")):
+        found = records.where(metric=metric)
+        if not found:
+            continue
+        charts.append(_dots(found, caption=f"Planning time, {words}: median and 95% interval.", unit="s"))
+        title = f"Planning time, {words}"
+        shown.append(tables.comparison(found, title=title, case_name="Filter"))
+    return Section(
+        key="planning",
+        title="Planning latency",
+        explanation=(
+            "From an opened table to the complete list of files to read, with their deletes and residual filters. "
+            "Cold: the first plan of a fresh table handle, nothing of the table cached in the process. Warm: another "
+            "plan of the same handle, which may use whatever the engine keeps."
+        ),
+        charts=tuple(charts),
+        tables=(*shown, *tables.lookups(records)),
+    )
+
+
+def _decimals(records: Records) -> Section:
+    rates, scans = records.where(metric="rows_per_second"), records.where(metric="scan_time")
+    charts = [
+        _dots(rates, caption="Rows delivered in a second: median and 95% interval. More is better.", unit="rows/s")
+    ]
+    shown = [tables.comparison(scans, title="Time of the scan", case_name="Scan")]
+    return Section(
+        key="decimals",
+        title="Decimal throughput",
+        explanation=(
+            "All rows of the decimal columns, from an opened table to the last value delivered: as Arrow batches "
+            "by Arrow engines, into Spark's noop sink by Spark engines. The values were seen to be equal first."
+        ),
+        charts=tuple(charts) if rates else (),
+        tables=(*(shown if scans else ()), *tables.lookups(records)),
+    )
+
+
+def _deletes(records: Records) -> Section:
+    costs, scans = records.where(metric="delete_cost_ratio"), records.where(metric="scan_time")
+    caption = "Time that deletes add to a scan, as a share of the same scan without deletes: median and 95% interval."
+    shown = [tables.delete_costs(costs, scans)] if costs else []
+    if scans:
+        shown.append(tables.comparison(scans, title="Time of the scan", case_name="Deleted", folded=bool(costs)))
+    return Section(
+        key="deletes",
+        title="Delete-apply cost",
+        explanation=(
+            "The same data files scanned without and with delete files, in pairs of the same round; the difference is "
+            "what finding, loading and applying the deletes costs."
+        ),
+        charts=(_dots(costs, caption=caption, unit="ratio", log=False),) if costs else (),
+        tables=(*shown, *tables.lookups(records)),
+    )
+
+
+def _dots(records: Records, *, caption: str, unit: str, log: bool | None = None) -> DotChart:
+    values = [median(r) for r in records.all]
+    if log is None:
+        log = min(values) > 0 and max(values) / min(values) >= _LOG_FROM
+    scale, name = _axis_unit(values, unit)
+    panels: dict[str, list[DotRow]] = {}
+    for case, layout, found in records.cases():
+        row = DotRow(label=layout, points=tuple(_point(r, scale) for r in found.all))
+        panels.setdefault(case, []).append(row)
+    return DotChart(
+        caption=caption,
+        axis=f"{name} (logarithmic)" if log else name,
+        log=log,
+        series=records.engines,
+        panels=tuple(DotPanel(title=case, rows=tuple(rows)) for case, rows in panels.items()),
+    )
+
+
+def _point(record: Record, scale: float) -> Point:
+    low, high = bounds(record) or (None, None)
+    return Point(
+        series=record.engine,
+        value=median(record) / scale,
+        low=None if low is None else low / scale,
+        high=None if high is None else high / scale,
+    )
+
+
+def _axis_unit(values: Sequence[float], unit: str) -> tuple[float, str]:
+    """What to divide by, and the name of what results, so that the typical value is easy to read."""
+    largest = max(abs(v) for v in values)
+    if unit == "s":
+        return (1.0, "seconds") if largest >= 2 else (1e-3, "milliseconds")
+    if unit == "ratio":
+        return 0.01, "% added"
+    return (1e6, "million rows a second") if largest >= 1e6 else (1e3, "thousand rows a second")

@@ -1,0 +1,153 @@
+"""Tables of records: engines side by side, every raw sample, every counter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.measure.record import Record
+from bench.report.compare import Records, best, bounds, median, ratio
+from bench.report.model import Cell, Table, Tone, plain
+from bench.report.quantities import interval, quantity, signed_percent, times
+from bench.report.remarks import is_noisy
+
+NOT_MEASURED = Cell(text="-", detail="not measured")
+
+
+def comparison(records: Records, *, title: str, case_name: str, folded: bool = False) -> Table:
+    """Medians of one metric of time: a row for each case and layout, a column for each engine.
+
+    Args:
+        records: Of one metric.
+        title: Of the table.
+        case_name: What a case is here: a filter, a scan.
+        folded: Whether it is only for looking things up.
+    """
+    engines = records.engines
+    rows = []
+    for case, layout, found in records.cases():
+        winner = best(found.all)
+        cells = (_against(found.one(engine=engine), winner) for engine in engines)
+        rows.append((plain(case), plain(layout), *cells))
+    return Table(
+        title=title,
+        columns=(case_name, "Layout", *engines),
+        rows=tuple(rows),
+        note="Median, its 95% interval, and the ratio to the best of the row, from samples of the same rounds; "
+        "even: the interval of that ratio includes 1.",
+        folded=folded,
+    )
+
+
+def _against(record: Record | None, winner: Record | None) -> Cell:
+    if record is None or winner is None:
+        return NOT_MEASURED
+    middle = median(record)
+    ends = bounds(record)
+    detail = [interval(*ends, record.unit, like=middle)] if ends else []
+    if record is not winner and (worse := ratio(winner, record)) is not None:
+        even = worse.low is not None and not worse.differs
+        detail.append(times(worse.estimate) + (", even" if even else ""))
+    tone = Tone.BEST if record is winner else Tone.DOUBTFUL if is_noisy(record) else Tone.PLAIN
+    return Cell(text=quantity(middle, record.unit), detail=" ".join(detail), tone=tone)
+
+
+def delete_costs(costs: Records, scans: Records) -> Table:
+    """What deletes add to a scan: a row for each variant and layout, a column for each engine.
+
+    Args:
+        costs: Of the metric ``delete_cost_ratio``.
+        scans: Of the metric ``scan_time``, for the small print.
+    """
+    engines = costs.engines
+    rows = []
+    for case, layout, found in costs.cases():
+        winner = best(found.all)
+        with_deletes = scans.where(case=case, layout=layout)
+        cells = (_cost(found.one(engine=e), with_deletes.one(engine=e), winner) for e in engines)
+        rows.append((plain(case), plain(layout), *cells))
+    return Table(
+        title="What deletes add to a scan",
+        columns=("Deleted", "Layout", *engines),
+        rows=tuple(rows),
+        note="Added time as a share of the same scan without deletes in the same round: median, 95% interval, and the "
+        "whole scan's time with deletes.",
+    )
+
+
+def _cost(record: Record | None, scan: Record | None, winner: Record | None) -> Cell:
+    if record is None:
+        return NOT_MEASURED
+    ends = bounds(record)
+    detail = f"[{signed_percent(ends[0])}, {signed_percent(ends[1])}]" if ends else ""
+    if scan is not None:
+        detail += f" {quantity(median(scan), scan.unit)}"
+    tone = Tone.BEST if record is winner else Tone.DOUBTFUL if scan is not None and is_noisy(scan) else Tone.PLAIN
+    return Cell(text=signed_percent(median(record)), detail=detail.strip(), tone=tone)
+
+
+def lookups(records: Records, *, raw_samples: bool = True) -> Iterator[Table]:
+    """The folded tables of a section: what names stand for, counters, samples."""
+    for table in (_definitions(records), _counters(records), _raw(records) if raw_samples else None):
+        if table is not None:
+            yield table
+
+
+def _raw(records: Records) -> Table:
+    """Every record's own numbers, to look things up."""
+    columns = ("Case", "Layout", "Engine", "Metric", "Samples", "Minimum", "Quartiles", "Median", "Maximum")
+    return Table(
+        title="All samples, summed up",
+        columns=columns,
+        rows=tuple(_raw_row(record) for record in records.all),
+        folded=True,
+    )
+
+
+def _raw_row(record: Record) -> tuple[Cell, ...]:
+    def shown(name: str) -> Cell:
+        value = record.summary.get(name)
+        return Cell(text="-" if value is None else quantity(float(value), record.unit, like=median(record)))
+
+    quartiles = " to ".join(shown(name).text for name in ("first_quartile", "third_quartile"))
+    return (
+        plain(record.case),
+        plain(record.layout),
+        plain(record.engine),
+        plain(record.metric),
+        Cell(text=str(len(record.samples))),
+        shown("minimum"),
+        Cell(text=quartiles),
+        shown("median"),
+        shown("maximum"),
+    )
+
+
+def _counters(records: Records) -> Table | None:
+    """Exact work counters: a row for each case, layout and engine that has any, a column for each counter."""
+    counted = {(r.case, r.layout, r.engine): r.counters for r in records.all if r.counters}
+    if not counted:
+        return None
+    names = sorted({name for found in counted.values() for name in found})
+    rows = tuple(
+        (*(plain(part) for part in key), *(Cell(text=f"{found[n]:,}" if n in found else "-") for n in names))
+        for key, found in counted.items()
+    )
+    return Table(
+        title="Exact work counters",
+        columns=("Case", "Layout", "Engine", *(name.replace("_", " ") for name in names)),
+        rows=rows,
+        note="The same in every run; engines that do not count are left out.",
+        folded=True,
+    )
+
+
+def _definitions(records: Records) -> Table | None:
+    """What the names of cases stand for."""
+    details = {r.case: r.detail for r in records.all if r.detail}
+    rows = tuple(
+        (plain(case), plain("; ".join(f"{name}: {text}" for name, text in sorted(detail.items()))))
+        for case, detail in details.items()
+    )
+    return (
+        Table(title="What the names stand for", columns=("Name", "Meaning"), rows=rows, folded=True) if rows else None
+    )

@@ -1,0 +1,165 @@
+"""A run as the measurements record it: two tables' worth of fixed figures, without measuring anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from bench.measure.record import Failure, Record, Skipped
+from bench.measure.run_file import Run
+
+LAYOUTS = ("unpartitioned", "monthly", "sorted")
+ENGINES = ("icebench", "icebench-spark", "pyiceberg", "iceberg-java")
+FILTERS = {
+    "one_month": "ss_sold_date >= '2000-11-01' and ss_sold_date < '2000-12-01'",
+    "one_item": "ss_item_sk = 77",
+}
+FILES = 61
+# Files that match, and files that are planned, by filter and layout.
+TRUTH = {
+    ("one_month", "unpartitioned"): (61, 61),
+    ("one_month", "monthly"): (1, 1),
+    ("one_month", "sorted"): (61, 61),
+    ("one_item", "unpartitioned"): (40, 61),
+    ("one_item", "monthly"): (38, 61),
+    ("one_item", "sorted"): (1, 2),
+}
+SLOWNESS = {"icebench": 1.0, "icebench-spark": 1.2, "pyiceberg": 18.0, "iceberg-java": 4.5}
+# Seven rounds of a machine that is sometimes disturbed.
+WEATHER = (1.0, 1.02, 0.98, 1.05, 1.01, 0.99, 1.3)
+ENVIRONMENT = {
+    "id": "0123456789abcdef",
+    "hardware": {"cpu": "Example CPU @ 2.0GHz", "architecture": "x86_64", "cores": 2, "memory_bytes": 8 << 30},
+    "software": {
+        "os": "Linux-6.1",
+        "python": "3.11.9",
+        "java": 'openjdk version "17.0.15"',
+        "packages": {"pyarrow": "26.0.1", "pyiceberg": "0.12.0"},
+        "spark": {"master": "local[2]"},
+    },
+    "engines": {"icebench": "0.1.0", "pyiceberg": "0.12.0"},
+    "git": {"revision": "a" * 40, "dirty": True},
+}
+
+
+def sample_run(**changes: object) -> Run:
+    """The run; keyword arguments replace its fields."""
+    run = Run(
+        run_id="20260101T000000-sample",
+        environment=ENVIRONMENT,
+        records=(*_planning(), *_pruning(), *_decimals(), *_deletes()),
+        skipped=(Skipped(engine="duckdb", measurement="planning", reason="duckdb offers no planning"),),
+        failures=(),
+        complete=True,
+    )
+    return Run(**{**run.__dict__, **changes})
+
+
+def record(
+    measurement: str,
+    case: str,
+    metric: str,
+    unit: str,
+    samples: Sequence[float],
+    *,
+    layout: str = "monthly",
+    engine: str = "icebench",
+    counters: Mapping[str, int] | None = None,
+    detail: Mapping[str, str] | None = None,
+) -> Record:
+    """One record of the sample run."""
+    return Record(
+        run_id="20260101T000000-sample",
+        time="2026-01-01T00:00:00+00:00",
+        experiment="quick",
+        workload="tpcds",
+        scale=0.02,
+        layout=layout,
+        engine=engine,
+        engine_version="1.0",
+        measurement=measurement,
+        case=case,
+        metric=metric,
+        unit=unit,
+        samples=tuple(samples),
+        counters=counters or {},
+        environment="0123456789abcdef",
+        detail=detail or {},
+    )
+
+
+def _work(case: str, layout: str) -> dict[str, int]:
+    planned = FILES if case == "all" else TRUTH[case, layout][1]
+    return {
+        "manifests_in_list": 2,
+        "manifests_decoded": 2,
+        "manifests_skipped_by_summary": 0,
+        "entries_decoded": FILES,
+        "entries_skipped_by_metrics": FILES - planned,
+        "files_planned": planned,
+    }
+
+
+def _planning() -> Iterator[Record]:
+    for case, text in {"all": "", **FILTERS}.items():
+        for layout in LAYOUTS:
+            for engine in ENGINES:
+                counters = _work(case, layout) if engine.startswith("icebench") else {}
+                for metric, share in (("latency_cold", 1.0), ("latency_warm", 0.4)):
+                    samples = [0.0021 * share * SLOWNESS[engine] * w for w in WEATHER]
+                    yield record(
+                        "planning", case, metric, "s", samples,
+                        layout=layout, engine=engine, counters=counters, detail={"filter": text},
+                    )  # fmt: skip
+
+
+def _pruning() -> Iterator[Record]:
+    for case, text in FILTERS.items():
+        for layout in LAYOUTS:
+            matching, planned = TRUTH[case, layout]
+            wasted = planned - matching
+            figures = {
+                "recall": 1.0,
+                "false_positive_rate": wasted / (FILES - matching) if matching < FILES else 0.0,
+                "wasted_files_share": wasted / planned,
+                "files_planned_share": planned / FILES,
+                "bytes_planned_share": planned / FILES,
+                "files_matching_share": matching / FILES,
+            }
+            for engine in ENGINES:
+                own = _work(case, layout) if engine.startswith("icebench") else {}
+                counters = {**own, "files_total": FILES, "files_matching": matching, "files_wasted": wasted}
+                for metric, value in figures.items():
+                    yield record(
+                        "pruning", case, metric, "ratio", [value],
+                        layout=layout, engine=engine, counters=counters, detail={"filter": text},
+                    )  # fmt: skip
+
+
+def _decimals() -> Iterator[Record]:
+    rows = 57_608
+    for place, layout in enumerate(LAYOUTS):
+        for engine, slowness in (("icebench", 1.0), ("pyiceberg", 1.4), ("iceberg-java", 3.1)):
+            seconds = [0.021 * slowness * (1 + place / 10) * w for w in WEATHER]
+            common = {"layout": layout, "engine": engine, "counters": {"rows_returned": rows}}
+            yield record("decimals", "scan", "scan_time", "s", seconds, **common)  # type: ignore[arg-type]
+            rates = [rows / s for s in seconds]
+            yield record("decimals", "scan", "rows_per_second", "rows/s", rates, **common)  # type: ignore[arg-type]
+
+
+def _deletes() -> Iterator[Record]:
+    added = {"none": 0.0, "1%": 0.03, "10%": 0.08, "refresh": 0.05}
+    for layout in LAYOUTS:
+        for engine, factor in (("icebench", 1.0), ("iceberg-java", 20.0)):
+            without = [0.5 * w for w in WEATHER]
+            for case, share in added.items():
+                wobble = [share * factor * (1 + i / 20) for i in range(len(WEATHER))]
+                seconds = [s * (1 + w) for s, w in zip(without, wobble, strict=True)]
+                yield record("deletes", case, "scan_time", "s", seconds, layout=layout, engine=engine)
+                if case != "none":
+                    yield record("deletes", case, "delete_cost_ratio", "ratio", wobble, layout=layout, engine=engine)
+
+
+FAILED = Failure(
+    kind="Disagreement", message="57,608 rows against 57,607", engine="pyiceberg", measurement="decimals",
+    layout="sorted", case="scan",
+)  # fmt: skip
