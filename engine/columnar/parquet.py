@@ -34,6 +34,7 @@ class ParquetSource:
         location: The file.
         name_mapping: Gives field ids to a file that has none.
         needed_by: What refers to the file, for errors, e.g. ``"table db.t, snapshot 17"``.
+        dictionaries: Text columns, by name, to decode as Arrow dictionaries.
         footer: The file's metadata where it is known already; saves reading it.
 
     Raises:
@@ -48,6 +49,7 @@ class ParquetSource:
         *,
         name_mapping: NameMapping | None = None,
         needed_by: str | None = None,
+        dictionaries: Sequence[str] = (),
         footer: pq.FileMetaData | None = None,
     ) -> None:
         self.location = location
@@ -58,7 +60,12 @@ class ParquetSource:
             raise FileNotFound(location, needed_by) from error
         try:
             self._file = pq.ParquetFile(
-                self._input, metadata=footer, pre_buffer=False, coerce_int96_timestamp_unit="us"
+                self._input,
+                metadata=footer,
+                read_dictionary=list(dictionaries),
+                # Far away, many small requests cost more than the copy that joining them takes.
+                pre_buffer=_is_remote(location),
+                coerce_int96_timestamp_unit="us",
             )
             self._has_ids = has_field_ids(self._file.schema_arrow)
             self.schema = identified(self._file.schema_arrow, name_mapping, location)
@@ -112,6 +119,11 @@ class ParquetSource:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def _is_remote(location: str) -> bool:
+    scheme, separator, _ = location.partition("://")
+    return bool(separator) and scheme not in ("file", "memory")
 
 
 def group_offset(group: pq.RowGroupMetaData) -> int:

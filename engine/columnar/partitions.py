@@ -22,6 +22,11 @@ from engine.spec.values import Value
 Partition = tuple[Value | None, ...]
 
 
+def hashable(partition: Partition) -> tuple[object, ...]:
+    """The tuple as a dictionary key: NaN equals itself."""
+    return tuple("NaN" if value != value else value for value in partition)  # noqa: PLR0124 - NaN only
+
+
 @dataclass(frozen=True, slots=True)
 class Groups:
     """Rows by partition.

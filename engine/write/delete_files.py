@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from engine.columnar.metrics_modes import FULL
 from engine.columnar.parquet_writer import ParquetOptions, positive
-from engine.columnar.partitions import Partition
+from engine.columnar.partitions import Partition, hashable
+from engine.columnar.reserved import DELETE_FILE_PATH_ID, DELETE_POS_ID, POSITION_DELETES
 from engine.columnar.rows import table_rows
 from engine.columnar.schemas import to_arrow_schema
 from engine.errors import Invalid
@@ -24,22 +25,10 @@ from engine.spec.data_file import DataFile, FileContent
 from engine.spec.metadata import TableMetadata
 from engine.spec.partitioning import PartitionSpec
 from engine.spec.schema import Schema
-from engine.spec.types import LONG, STRING, NestedField
 from engine.storage.store import Store
 from engine.write.data_files import WriteTarget, remove_files
 from engine.write.locations import FileNames
-from engine.write.partitioned import hashable
 from engine.write.rolling import FileFormat, RollingWriter
-
-FILE_PATH_ID = 2147483546
-POS_ID = 2147483545
-POSITION_SCHEMA = Schema(
-    (
-        NestedField(field_id=FILE_PATH_ID, name="file_path", type=STRING, required=True),
-        NestedField(field_id=POS_ID, name="pos", type=LONG, required=True),
-    )
-)
-"""The columns of position-delete files (spec: "Reserved Field IDs")."""
 
 GRANULARITY_PROPERTY = "write.delete.granularity"
 TARGET_SIZE_PROPERTY = "write.delete.target-file-size-bytes"
@@ -158,13 +147,13 @@ def _written(writer: RollingWriter, batches: Iterable[pa.RecordBatch], store: St
 
 def _position_format(target: WriteTarget) -> FileFormat:
     # Paths repeat: written from a dictionary they cost four bytes a row in memory. Readers see plain text.
-    path, pos = to_arrow_schema(POSITION_SCHEMA)
+    path, pos = to_arrow_schema(POSITION_DELETES)
     return FileFormat(
         store=target.store,
         arrow_schema=pa.schema([path.with_type(pa.dictionary(pa.int32(), pa.string())), pos]),
-        schema=POSITION_SCHEMA,
+        schema=POSITION_DELETES,
         spec_id=target.spec.spec_id,
-        modes={FILE_PATH_ID: FULL, POS_ID: FULL},
+        modes={DELETE_FILE_PATH_ID: FULL, DELETE_POS_ID: FULL},
         options=_delete_options(target.properties),
         target_size_bytes=positive(target.properties, TARGET_SIZE_PROPERTY, TARGET_SIZE_BYTES),
         content=FileContent.POSITION_DELETES,
@@ -181,7 +170,7 @@ def _delete_options(properties: Mapping[str, str]) -> ParquetOptions:
 
 def _file_scoped(file: DataFile) -> DataFile:
     """Name the data file where there is only one."""
-    lower, upper = file.lower_bounds.get(FILE_PATH_ID), file.upper_bounds.get(FILE_PATH_ID)
+    lower, upper = file.lower_bounds.get(DELETE_FILE_PATH_ID), file.upper_bounds.get(DELETE_FILE_PATH_ID)
     return replace(file, referenced_data_file=lower.decode()) if lower is not None and lower == upper else file
 
 

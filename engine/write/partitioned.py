@@ -8,7 +8,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from engine.columnar.partitions import Groups, Partition, group_rows
+from engine.columnar.partitions import Groups, Partition, group_rows, hashable
 from engine.errors import Invalid
 from engine.spec.data_file import DataFile
 from engine.spec.partitioning import PartitionSpec
@@ -168,8 +168,3 @@ class FanoutWriter:
             _, writer = self._open.popitem()
             self._done.extend(writer.files)
             writer.abort()
-
-
-def hashable(partition: Partition) -> tuple[object, ...]:
-    """The tuple as a dictionary key: NaN equals itself."""
-    return tuple("NaN" if value != value else value for value in partition)  # noqa: PLR0124 - NaN only

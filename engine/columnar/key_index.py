@@ -1,0 +1,204 @@
+"""Exact look-up of many rows among many keys: built once, probed batch by batch.
+
+Arrow's join and `index_in` build their hash table anew at every call; with many small batches the building costs more
+than the look-ups. Here every column of a key becomes one or two 64-bit words (text and binary through a dictionary of
+the keys' own values), so that one compiled loop serves all types. Equal means: null equals null, NaN equals NaN,
+zeros differ by sign (as in Iceberg Java), everything else by value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pat
+
+from engine.columnar.hashing import byte_spans, murmur3_of_bytes
+from engine.columnar.schemas import storage_of
+
+Words = npt.NDArray[np.int64]
+
+_ABSENT = np.int64(-2)
+"""The code of a byte string that is in no key."""
+
+
+@dataclass(frozen=True)
+class ByteStrings:
+    """Codes of distinct byte strings: their place in `offsets` and `data`, found through `slots`."""
+
+    offsets: npt.NDArray[np.int64]
+    data: npt.NDArray[np.uint8]
+    slots: npt.NDArray[np.int32]
+
+    @classmethod
+    def of(cls, array: pa.Array) -> ByteStrings:
+        """The distinct strings of an array; nulls are no strings."""
+        distinct = array.unique().drop_null()
+        offsets, data = byte_spans(distinct)
+        slots = _slots(len(distinct))
+        _insert_bytes(murmur3_of_bytes(distinct), slots)
+        return cls(offsets, data, slots)
+
+    def codes(self, array: pa.Array) -> Words:
+        """The code of each string, `_ABSENT` for one that is not here; anything for null."""
+        offsets, data = byte_spans(array)
+        return _find_bytes(murmur3_of_bytes(array), offsets, data, self.offsets, self.data, self.slots)
+
+
+@dataclass(frozen=True)
+class KeyIndex:
+    """Keys with a number each; of equal keys the greatest number counts.
+
+    `dictionaries` has an entry a column, None where the column is not text or binary.
+    """
+
+    dictionaries: tuple[ByteStrings | None, ...]
+    words: Words
+    numbers: npt.NDArray[np.int64]
+    slots: npt.NDArray[np.int32]
+
+    @classmethod
+    def build(cls, columns: Sequence[pa.Array], numbers: npt.NDArray[np.int64]) -> KeyIndex:
+        """Index the rows of `columns` (at least one, each of an engine type) with a number for each row."""
+        stored = [storage_of(column) for column in columns]
+        dictionaries = tuple(ByteStrings.of(c) if _is_bytes(c.type) else None for c in stored)
+        words = _words(stored, dictionaries)
+        greatest = numbers.astype(np.int64)
+        slots = _slots(len(words))
+        _insert(words, greatest, slots)
+        return cls(dictionaries, words, greatest, slots)
+
+    def greatest(self, columns: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
+        """For each row of `columns` the greatest number of its key, -1 for a row that is no key."""
+        stored = [storage_of(column) for column in columns]
+        return _find(_words(stored, self.dictionaries), self.words, self.numbers, self.slots)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+def _is_bytes(type_: pa.DataType) -> bool:
+    return pat.is_string(type_) or pat.is_binary(type_) or pat.is_fixed_size_binary(type_)
+
+
+def _words(columns: Sequence[pa.Array], dictionaries: Sequence[ByteStrings | None]) -> Words:
+    """Rows as 64-bit words: those of each column, then one with a bit for each null."""
+    rows = len(columns[0])
+    parts: list[Words] = []
+    nulls = np.zeros(rows, np.int64)
+    for place, (column, dictionary) in enumerate(zip(columns, dictionaries, strict=True)):
+        own = [dictionary.codes(column)] if dictionary is not None else _numbers(column)
+        if column.null_count:
+            missing = column.is_null().to_numpy(zero_copy_only=False)
+            own = [np.where(missing, 0, word) for word in own]
+            nulls |= missing.astype(np.int64) << place % 63
+        parts.extend(own)
+    return np.ascontiguousarray(np.column_stack([*parts, nulls]))
+
+
+def _numbers(column: pa.Array) -> list[Words]:
+    """The words of a column of numbers, booleans or times; anything where null."""
+    type_ = column.type
+    if pat.is_decimal(type_):
+        buffer = column.buffers()[1]
+        raw = np.frombuffer(buffer, np.int64, count=len(column) * 2, offset=column.offset * 16)
+        return [raw[::2]] if type_.precision <= 18 else [raw[::2], raw[1::2]]
+    if pat.is_boolean(type_):
+        return [column.cast(pa.int8()).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)]
+    if pat.is_floating(type_):
+        values = column.fill_null(0).to_numpy(zero_copy_only=False).astype(np.float64)
+        return [np.where(np.isnan(values), np.nan, values).view(np.int64)]
+    if pat.is_null(type_):
+        return [np.zeros(len(column), np.int64)]
+    integers = column.view(pa.int32() if type_.bit_width == 32 else pa.int64())
+    return [integers.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)]
+
+
+def _slots(count: int) -> npt.NDArray[np.int32]:
+    """An empty table, at most half full when `count` are in it; -1 is free."""
+    return np.full(1 << max(int(2 * count - 1).bit_length(), 3), -1, np.int32)
+
+
+@numba.njit(cache=True, nogil=True)
+def _insert_bytes(hashes, slots):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - compiled for what it gets
+    mask = len(slots) - 1
+    for i in range(len(hashes)):
+        slot = hashes[i] & mask
+        while slots[slot] >= 0:
+            slot = (slot + 1) & mask
+        slots[slot] = i
+
+
+@numba.njit(cache=True, nogil=True)
+def _find_bytes(hashes, offsets, data, key_offsets, key_data, slots):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, PLR0917
+    mask = len(slots) - 1
+    found = np.full(len(hashes), _ABSENT, np.int64)
+    for i in range(len(hashes)):
+        start = offsets[i]
+        length = offsets[i + 1] - start
+        slot = hashes[i] & mask
+        while slots[slot] >= 0:
+            code = slots[slot]
+            begin = key_offsets[code]
+            if key_offsets[code + 1] - begin == length:
+                same = 0
+                while same < length and key_data[begin + same] == data[start + same]:
+                    same += 1
+                if same == length:
+                    found[i] = code
+                    break
+            slot = (slot + 1) & mask
+    return found
+
+
+@numba.njit(cache=True, nogil=True)
+def _mixed(words, row):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    h = np.uint64(0)
+    for column in range(words.shape[1]):
+        h ^= np.uint64(words[row, column])
+        h *= np.uint64(0x9E3779B97F4A7C15)
+        h ^= h >> np.uint64(32)
+        h *= np.uint64(0xD6E8FEB86659FD93)
+        h ^= h >> np.uint64(29)
+    return h
+
+
+@numba.njit(cache=True, nogil=True)
+def _insert(words, numbers, slots):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    mask = np.uint64(len(slots) - 1)
+    for row in range(len(words)):
+        slot = np.int64(_mixed(words, row) & mask)
+        while slots[slot] >= 0:
+            other = slots[slot]
+            column = 0
+            while column < words.shape[1] and words[other, column] == words[row, column]:
+                column += 1
+            if column == words.shape[1]:
+                break
+            slot = np.int64(np.uint64(slot + 1) & mask)
+        if slots[slot] < 0:
+            slots[slot] = row
+        elif numbers[slots[slot]] < numbers[row]:
+            numbers[slots[slot]] = numbers[row]
+
+
+@numba.njit(cache=True, nogil=True)
+def _find(probes, words, numbers, slots):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    mask = np.uint64(len(slots) - 1)
+    found = np.full(len(probes), -1, np.int64)
+    for row in range(len(probes)):
+        slot = np.int64(_mixed(probes, row) & mask)
+        while slots[slot] >= 0:
+            other = slots[slot]
+            column = 0
+            while column < words.shape[1] and words[other, column] == probes[row, column]:
+                column += 1
+            if column == words.shape[1]:
+                found[row] = numbers[other]
+                break
+            slot = np.int64(np.uint64(slot + 1) & mask)
+    return found

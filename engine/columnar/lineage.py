@@ -1,0 +1,24 @@
+"""Row lineage (spec: "Row Lineage"): what a file stores, else what it inherits."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def row_ids(stored: pa.Array | None, first_row_id: int | None, positions: npt.NDArray[np.int64]) -> pa.Array:
+    """`_row_id`: the stored id, or the file's first row id plus the position; null where the file has no first id."""
+    if first_row_id is None:
+        return pa.nulls(len(positions), pa.int64())
+    inherited = pa.array(positions + first_row_id)
+    return inherited if stored is None else pc.coalesce(stored, inherited)
+
+
+def last_updated(stored: pa.Array | None, first_row_id: int | None, sequence_number: int, length: int) -> pa.Array:
+    """`_last_updated_sequence_number`: the stored number, or the file's; null where the file has no first row id."""
+    if first_row_id is None:
+        return pa.nulls(length, pa.int64())
+    inherited = pa.scalar(sequence_number, pa.int64())
+    return pa.repeat(inherited, length) if stored is None else pc.coalesce(stored, inherited)

@@ -1,0 +1,42 @@
+"""Columns that no table schema has (spec: "Reserved Field IDs").
+
+A projection may ask for the metadata columns; readers compute them.
+"""
+
+from __future__ import annotations
+
+from engine.spec.schema import Schema
+from engine.spec.types import BOOLEAN, INT, LONG, STRING, NestedField
+
+FILE_ID = 2147483646
+POS_ID = 2147483645
+DELETED_ID = 2147483644
+SPEC_ID_ID = 2147483643
+PARTITION_ID = 2147483642
+DELETE_FILE_PATH_ID = 2147483546
+DELETE_POS_ID = 2147483545
+ROW_ID_ID = 2147483540
+LAST_UPDATED_ID = 2147483539
+
+FILE = NestedField(field_id=FILE_ID, name="_file", type=STRING, required=True)
+"""The data file of the row, as the manifest spells it."""
+POS = NestedField(field_id=POS_ID, name="_pos", type=LONG, required=True)
+"""The row's position in its data file, from 0."""
+DELETED = NestedField(field_id=DELETED_ID, name="_deleted", type=BOOLEAN, required=True)
+"""Whether the row is deleted; a projection with it keeps deleted rows."""
+SPEC_ID = NestedField(field_id=SPEC_ID_ID, name="_spec_id", type=INT, required=True)
+"""The partition spec of the row's data file."""
+ROW_ID = NestedField(field_id=ROW_ID_ID, name="_row_id", type=LONG)
+"""The row's id that survives rewrites (v3 row lineage)."""
+LAST_UPDATED = NestedField(field_id=LAST_UPDATED_ID, name="_last_updated_sequence_number", type=LONG)
+"""The sequence number of the commit that last changed the row (v3 row lineage)."""
+
+METADATA_COLUMNS: dict[str, NestedField] = {f.name: f for f in (FILE, POS, DELETED, SPEC_ID, ROW_ID, LAST_UPDATED)}
+
+POSITION_DELETES = Schema(
+    (
+        NestedField(field_id=DELETE_FILE_PATH_ID, name="file_path", type=STRING, required=True),
+        NestedField(field_id=DELETE_POS_ID, name="pos", type=LONG, required=True),
+    )
+)
+"""The columns of position-delete files (spec: "Position Delete Files")."""

@@ -1,0 +1,1 @@
+"""What delete files say: positions, deletion vectors, equality keys."""

@@ -1,0 +1,177 @@
+"""Equality-delete files, merged so that their number does not matter (spec: "Equality Delete Files").
+
+All files that compare the same columns in the same scope become one index from key to the highest sequence number that
+deletes it. A row is deleted where that number is greater than its data file's. A scope is one partition, or the whole
+table for the deletes of unpartitioned specs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from engine.columnar.columns import column_by_id
+from engine.columnar.key_index import KeyIndex
+from engine.columnar.name_mapping import NameMapping
+from engine.columnar.parquet import ParquetSource
+from engine.columnar.projection import Projector, leaf_indices
+from engine.columnar.schemas import to_arrow_schema
+from engine.deletes.files import DeleteFile, refuse_format
+from engine.errors import CorruptTable, Unsupported
+from engine.runtime.counters import DELETE_FILES_LOADED, DELETE_KEYS_APPLIED, Counters
+from engine.runtime.runner import Runner
+from engine.spec.schema import Schema
+from engine.spec.types import NestedField
+from engine.storage.store import Store
+
+Scope = tuple[object, ...]
+"""A partition: spec id and hashable partition tuple."""
+
+GLOBAL: Scope = ()
+"""The scope of deletes that concern more than one partition."""
+
+
+@dataclass(frozen=True)
+class EqualityGroup:
+    """The keys of all delete files of one scope that compare the same columns.
+
+    `schema` holds the columns `field_ids`, in the types of the table, and what is around them.
+    """
+
+    field_ids: tuple[int, ...]
+    schema: Schema
+    index: KeyIndex
+
+    def deleted(self, rows: pa.Table | pa.RecordBatch, sequence_number: int) -> npt.NDArray[np.bool_]:
+        """Which rows are deleted; `rows` has the group's columns, of a data file of that data sequence number."""
+        columns = [column_by_id(rows, self.schema, field_id) for field_id in self.field_ids]
+        return self.index.greatest(columns) > sequence_number
+
+
+@dataclass(frozen=True)
+class EqualityDeletes:
+    """Groups by scope and columns."""
+
+    scope_of: Mapping[DeleteFile, Scope]
+    groups: Mapping[tuple[Scope, tuple[int, ...]], EqualityGroup]
+
+    def of(self, deletes: Iterable[DeleteFile]) -> list[EqualityGroup]:
+        """The groups that a data file with these equality deletes must be tested against."""
+        keys = dict.fromkeys((self.scope_of[file], compared(file)) for file in deletes)
+        return [self.groups[key] for key in keys]
+
+
+def compared(file: DeleteFile) -> tuple[int, ...]:
+    """The columns that a delete file compares, in one order for all files."""
+    if not file.equality_ids:
+        raise CorruptTable("an equality-delete file without equality ids", location=file.file_path)
+    return tuple(sorted(set(file.equality_ids)))
+
+
+def scopes(planned: Iterable[tuple[Scope, Collection[DeleteFile]]]) -> dict[DeleteFile, Scope]:
+    """The scope of each delete file, from the partitions of the data files that a plan gives it to.
+
+    A file that came with data files of one partition only is treated as that partition's: within the plan it is.
+    """
+    found: dict[DeleteFile, Scope] = {}
+    for partition, deletes in planned:
+        for file in deletes:
+            known = found.setdefault(file, partition)
+            if known != partition:
+                found[file] = GLOBAL
+    return found
+
+
+def key_schema(field_ids: Sequence[int], schemas: Sequence[Schema], location: str) -> Schema:
+    """The columns of a key in the types of the first schema that has them all: the current one first, since a column
+    may have been promoted, then older ones, since it may have been dropped.
+
+    Raises:
+        CorruptTable: No schema of the table has the columns.
+    """
+    for schema in schemas:
+        if all(field_id in schema.by_id for field_id in field_ids):
+            return schema.select(field_ids)
+    fields: dict[int, NestedField] = {}
+    for field_id in field_ids:
+        known = next((s for s in schemas if field_id in s.by_id), None)
+        if known is None:
+            raise CorruptTable(f"it compares column {field_id}, which no schema of the table has", location=location)
+        (top,) = known.select([field_id]).fields
+        if top.field_id in fields:
+            raise Unsupported(f"{location}: it compares columns of a struct that were never in one schema together")
+        fields[top.field_id] = top
+    return Schema(tuple(fields.values()))
+
+
+def load_equality(
+    scope_of: Mapping[DeleteFile, Scope],
+    schemas: Sequence[Schema],
+    *,
+    store: Store,
+    runner: Runner,
+    counters: Counters,
+    needed_by: str | None = None,
+    name_mapping: NameMapping | None = None,
+) -> EqualityDeletes:
+    """Decode equality-delete files and index their keys.
+
+    Args:
+        scope_of: The files with their scopes; see `scopes`.
+        schemas: The table's schemas, the current one first, then the newest first.
+        store: Where the files are.
+        runner: Decodes files and builds indexes in parallel.
+        counters: Count the files.
+        needed_by: For errors, e.g. ``"table db.t, snapshot 17"``.
+        name_mapping: For files without field ids.
+    """
+    members: dict[tuple[Scope, tuple[int, ...]], list[DeleteFile]] = {}
+    for file, scope in scope_of.items():
+        members.setdefault((scope, compared(file)), []).append(file)
+    of_ids = {ids: key_schema(ids, schemas, files[0].file_path) for (_, ids), files in members.items()}
+
+    def load(file: DeleteFile) -> pa.Table:
+        return _load(file, of_ids[compared(file)], store, needed_by, name_mapping)
+
+    ordered = [file for files in members.values() for file in files]
+    tables = dict(zip(ordered, runner.map(load, ordered), strict=True))
+    counters.add(DELETE_FILES_LOADED, len(ordered))
+
+    def build(key: tuple[Scope, tuple[int, ...]]) -> EqualityGroup:
+        return _group(key[1], of_ids[key[1]], [(tables[file], file.sequence_number) for file in members[key]])
+
+    groups = dict(zip(members, runner.map(build, members), strict=True))
+    counters.add(DELETE_KEYS_APPLIED, sum(len(group.index) for group in groups.values()))
+    return EqualityDeletes(scope_of, groups)
+
+
+def _load(
+    file: DeleteFile, schema: Schema, store: Store, needed_by: str | None, name_mapping: NameMapping | None
+) -> pa.Table:
+    if file.file_format != "parquet":
+        refuse_format(file)
+
+    def missing(_: NestedField, name: str, length: int) -> pa.Array:
+        raise CorruptTable(
+            f"an equality-delete file without its column {name!r} ({length} rows)", location=file.file_path
+        )
+
+    projector = Projector(missing=missing)
+    with ParquetSource(store, file.file_path, name_mapping=name_mapping, needed_by=needed_by) as source:
+        chosen = leaf_indices(source.schema, schema)
+        parts = []
+        for group in source.row_groups:
+            table = source.read(group.index, chosen)
+            parts.append(projector.table(table, schema, source.fields_of(table)))
+    return pa.concat_tables(parts) if parts else to_arrow_schema(schema).empty_table()
+
+
+def _group(field_ids: tuple[int, ...], schema: Schema, tables: Sequence[tuple[pa.Table, int]]) -> EqualityGroup:
+    joined = pa.concat_tables([table for table, _ in tables])
+    numbers = np.repeat([number for _, number in tables], [table.num_rows for table, _ in tables])
+    columns = [column_by_id(joined, schema, field_id) for field_id in field_ids]
+    return EqualityGroup(field_ids, schema, KeyIndex.build(columns, numbers))

@@ -1,0 +1,121 @@
+"""All deletes of a plan, loaded once, and what each data file needs of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from engine.columnar.name_mapping import NameMapping
+from engine.deletes.equality import EqualityDeletes, EqualityGroup, Scope, load_equality, scopes
+from engine.deletes.files import DeleteFile
+from engine.deletes.positions import PositionDeletes, Positions, load_positions
+from engine.deletes.vectors import load_vectors
+from engine.errors import CorruptTable
+from engine.runtime.counters import Counters
+from engine.runtime.runner import Runner
+from engine.spec.data_file import FileContent
+from engine.spec.schema import Schema
+from engine.storage.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFile:
+    """A data file of a plan with its deletes. `scope` is its partition: spec id and hashable partition tuple."""
+
+    file_path: str
+    scope: Scope
+    deletes: tuple[DeleteFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileDeletes:
+    """What is deleted of one data file: positions, and keys that its rows must be tested against."""
+
+    positions: Positions | None = None
+    equality: Sequence[EqualityGroup] = ()
+
+
+NO_DELETES = FileDeletes()
+
+
+@dataclass(frozen=True)
+class PlannedDeletes:
+    """The loaded deletes of a plan."""
+
+    positions: PositionDeletes
+    vectors: Mapping[DeleteFile, Positions]
+    equality: EqualityDeletes
+
+    def of(self, file: PlannedFile) -> FileDeletes:
+        """What is deleted of a data file. A deletion vector replaces position-delete files (spec: "Scan Planning").
+
+        Raises:
+            CorruptTable: More than one deletion vector for the file.
+        """
+        if not file.deletes:
+            return NO_DELETES
+        vectors = [d for d in file.deletes if d.is_vector]
+        if len(vectors) > 1:
+            raise CorruptTable(f"{len(vectors)} deletion vectors for one data file", location=file.file_path)
+        positions = self.vectors[vectors[0]] if vectors else self.positions.of(file.file_path, _positional(file))
+        return FileDeletes(positions, self.equality.of(_equality(file)))
+
+
+def _positional(file: PlannedFile) -> list[DeleteFile]:
+    return [d for d in file.deletes if d.content is FileContent.POSITION_DELETES and not d.is_vector]
+
+
+def _equality(file: PlannedFile) -> list[DeleteFile]:
+    return [d for d in file.deletes if d.content is FileContent.EQUALITY_DELETES]
+
+
+def load_deletes(
+    planned: Iterable[PlannedFile],
+    schemas: Sequence[Schema],
+    *,
+    store: Store,
+    runner: Runner,
+    counters: Counters,
+    needed_by: str | None = None,
+    name_mapping: NameMapping | None = None,
+) -> PlannedDeletes:
+    """Load each delete file of a plan once, however many data files it concerns.
+
+    Args:
+        planned: The data files of the plan that have deletes; others may be left out.
+        schemas: The table's schemas, the current one first, then the newest first.
+        store: Where the files are.
+        runner: Loads files in parallel.
+        counters: Count files and keys.
+        needed_by: For errors, e.g. ``"table db.t, snapshot 17"``.
+        name_mapping: For files without field ids.
+    """
+    files = [file for file in planned if file.deletes]
+    with_vector = {file.file_path for file in files if any(d.is_vector for d in file.deletes)}
+    by_position = [file for file in files if file.file_path not in with_vector and _positional(file)]
+    return PlannedDeletes(
+        positions=load_positions(
+            dict.fromkeys(d for file in by_position for d in _positional(file)),
+            [file.file_path for file in by_position],
+            store=store,
+            runner=runner,
+            counters=counters,
+            needed_by=needed_by,
+        ),
+        vectors=load_vectors(
+            dict.fromkeys(d for file in files for d in file.deletes if d.is_vector),
+            store=store,
+            runner=runner,
+            counters=counters,
+            needed_by=needed_by,
+        ),
+        equality=load_equality(
+            scopes((file.scope, _equality(file)) for file in files),
+            schemas,
+            store=store,
+            runner=runner,
+            counters=counters,
+            needed_by=needed_by,
+            name_mapping=name_mapping,
+        ),
+    )

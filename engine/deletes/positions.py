@@ -1,0 +1,170 @@
+"""Position-delete files, each decoded once for a whole plan (spec: "Position Delete Files").
+
+A row of such a file names a data file and a position in it. Rows are sorted by both, so the decoded columns fall into
+runs of one data file, which are kept as slices.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from engine.columnar.name_mapping import MappedField
+from engine.columnar.parquet import ParquetSource
+from engine.columnar.projection import leaf_indices
+from engine.columnar.reserved import DELETE_FILE_PATH_ID, DELETE_POS_ID, POSITION_DELETES
+from engine.columnar.schemas import field_id_of
+from engine.deletes.files import DeleteFile, refuse_format
+from engine.errors import CorruptTable
+from engine.runtime.counters import DELETE_FILES_LOADED, Counters
+from engine.runtime.runner import Runner
+from engine.storage.store import Store
+
+Positions = npt.NDArray[np.int64]
+"""Row positions, ascending, each once."""
+
+_BY_NAME = {"file_path": MappedField(DELETE_FILE_PATH_ID), "pos": MappedField(DELETE_POS_ID)}
+_LOCATION = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/]*))?(/.*)", re.DOTALL)
+_SAME_SCHEME = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "wasb"}
+
+
+@dataclass(frozen=True)
+class PositionDeletes:
+    """Positions by delete file and data file."""
+
+    by_file: Mapping[DeleteFile, Mapping[str, Positions]]
+
+    def of(self, data_file: str, deletes: Iterable[DeleteFile]) -> Positions | None:
+        """The positions of a data file that any of these delete files deletes; None for none."""
+        found = [p for p in (self.by_file.get(file, {}).get(data_file) for file in deletes) if p is not None]
+        if len(found) > 1:
+            return np.unique(np.concatenate(found))
+        return found[0] if found else None
+
+
+def load_positions(
+    files: Collection[DeleteFile],
+    data_files: Collection[str],
+    *,
+    store: Store,
+    runner: Runner,
+    counters: Counters,
+    needed_by: str | None = None,
+) -> PositionDeletes:
+    """Decode position-delete files, keeping what concerns `data_files`.
+
+    A path that differs from a data file's only in how the same place is spelled (``file:/a`` and ``/a``, ``s3a`` and
+    ``s3``) counts as that data file.
+
+    Raises:
+        FileNotFound: Naming the delete file and `needed_by`.
+        CorruptTable: A path equals a data file's but for its authority, so that nobody can know what is deleted.
+        Unsupported: A delete file that is not Parquet.
+    """
+    places = DataFilePlaces(data_files)
+
+    def load(file: DeleteFile) -> Mapping[str, Positions]:
+        return _load(file, places, store, needed_by)
+
+    ordered = list(files)
+    by_file = dict(zip(ordered, runner.map(load, ordered), strict=True))
+    counters.add(DELETE_FILES_LOADED, len(ordered))
+    return PositionDeletes(by_file)
+
+
+def _load(file: DeleteFile, places: DataFilePlaces, store: Store, needed_by: str | None) -> dict[str, Positions]:
+    if file.file_format != "parquet":
+        refuse_format(file)
+    runs: dict[str, list[Positions]] = {}
+    with ParquetSource(
+        store, file.file_path, name_mapping=_BY_NAME, needed_by=needed_by, dictionaries=["file_path"]
+    ) as source:
+        chosen = leaf_indices(source.schema, POSITION_DELETES)
+        if len(chosen) != 2:
+            raise CorruptTable("a position-delete file without file_path and pos", location=file.file_path)
+        for group in source.row_groups:
+            table = source.read(group.index, chosen)
+            ids = [field_id_of(f) for f in source.fields_of(table)]
+            named = table.rename_columns(["path" if i == DELETE_FILE_PATH_ID else "pos" for i in ids])
+            for batch in named.to_batches():
+                for path, positions in _runs(batch, file.file_path):
+                    data_file = places.find(path, file.file_path)
+                    if data_file is not None:
+                        runs.setdefault(data_file, []).append(positions)
+    return {path: _ascending(found) for path, found in runs.items()}
+
+
+def _runs(batch: pa.RecordBatch, location: str) -> Iterable[tuple[str, Positions]]:
+    """Stretches of rows with one path."""
+    if not batch.num_rows:
+        return
+    paths, column = batch.column("path"), batch.column("pos")
+    if paths.null_count or column.null_count:
+        raise CorruptTable("a position-delete file with a null path or position", location=location)
+    encoded = paths if isinstance(paths, pa.DictionaryArray) else paths.dictionary_encode()
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    positions = column.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    starts = np.concatenate(([0], np.flatnonzero(codes[1:] != codes[:-1]) + 1, [len(codes)]))
+    for start, end in pairwise(starts.tolist()):
+        yield encoded.dictionary[codes[start]].as_py(), positions[start:end]
+
+
+def _ascending(runs: list[Positions]) -> Positions:
+    """Positions of all runs in order, each once; writers sort them, so mostly nothing is to do."""
+    joined = runs[0] if len(runs) == 1 else np.concatenate(runs)
+    return joined if bool(np.all(joined[1:] > joined[:-1])) else np.unique(joined)
+
+
+class DataFilePlaces:
+    """Finds the data file that a path of a delete file means.
+
+    Args:
+        data_files: The data files that matter, as their manifests spell them.
+    """
+
+    def __init__(self, data_files: Collection[str]) -> None:
+        self._data_files = frozenset(data_files)
+        self._by_path: dict[str, list[str]] | None = None
+
+    def find(self, path: str, delete_file: str) -> str | None:
+        """The data file, spelled as in its manifest; None if none of them is meant."""
+        if path in self._data_files:
+            return path
+        if self._by_path is None:
+            by_path: dict[str, list[str]] = {}
+            for data_file in self._data_files:
+                by_path.setdefault(_parts(data_file)[2], []).append(data_file)
+            self._by_path = by_path
+        candidates = self._by_path.get(_parts(path)[2], ())
+        for data_file in candidates:
+            if same_place(path, data_file):
+                return data_file
+        if candidates:
+            raise CorruptTable(
+                f"it deletes rows of {path}, which the table knows as {candidates[0]}: are they the same file?",
+                location=delete_file,
+            )
+        return None
+
+
+def same_place(left: str, right: str) -> bool:
+    """Whether two locations of equal path mean one file: same scheme and authority, or one does not say them."""
+    own, other = _parts(left), _parts(right)
+    return own[2] == other[2] and all(a == b or not a or not b for a, b in zip(own[:2], other[:2], strict=True))
+
+
+def _parts(location: str) -> tuple[str, str, str]:
+    """Scheme, authority and path; the local file system has neither scheme nor authority."""
+    match = _LOCATION.fullmatch(location)
+    if match is None:
+        return "", "", location
+    scheme, authority, path = (match[1] or "").lower(), match[2] or "", match[3]
+    if scheme == "file":
+        return "", "", path
+    return _SAME_SCHEME.get(scheme, scheme), authority, path

@@ -1,0 +1,91 @@
+"""Deletion vectors, read by Puffin file (spec: "Deletion Vectors"; Puffin spec: `deletion-vector-v1`)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import numpy as np
+
+from engine.codec.bitmap import decode_vector
+from engine.deletes.files import DeleteFile
+from engine.deletes.positions import Positions
+from engine.errors import CorruptTable, FileNotFound
+from engine.runtime.counters import DELETE_FILES_LOADED, Counters
+from engine.runtime.runner import Runner
+from engine.storage.store import Store
+
+_GAP_BYTES = 1 << 20
+"""Vectors less than this apart are fetched by one request: the bytes between cost less than a round trip."""
+_REQUEST_BYTES = 64 << 20
+
+
+def load_vectors(
+    vectors: Collection[DeleteFile],
+    *,
+    store: Store,
+    runner: Runner,
+    counters: Counters,
+    needed_by: str | None = None,
+) -> Mapping[DeleteFile, Positions]:
+    """Read deletion vectors, neighbours in one Puffin file by one request.
+
+    Raises:
+        FileNotFound: Naming the Puffin file and `needed_by`.
+        CorruptTable: A vector without its place in the file, with a wrong checksum, or with another number of
+            positions than its manifest entry says.
+    """
+    found: dict[DeleteFile, Positions] = {}
+    stretches = _stretches(vectors)
+
+    def load(stretch: list[DeleteFile]) -> dict[DeleteFile, Positions]:
+        start, end = _start(stretch[0]), max(_end(v) for v in stretch)
+        try:
+            data = store.read(stretch[0].file_path, start, end - start)
+        except FileNotFound as error:
+            raise FileNotFound(stretch[0].file_path, needed_by) from error
+        return {v: _positions(v, data[_start(v) - start : _end(v) - start]) for v in stretch}
+
+    for loaded in runner.map(load, stretches):
+        found.update(loaded)
+    counters.add(DELETE_FILES_LOADED, len(vectors))
+    return found
+
+
+def _start(vector: DeleteFile) -> int:
+    if vector.content_offset is None or vector.content_size_in_bytes is None or vector.referenced_data_file is None:
+        raise CorruptTable("a deletion vector without offset, size or data file", location=vector.file_path)
+    return vector.content_offset
+
+
+def _end(vector: DeleteFile) -> int:
+    return _start(vector) + (vector.content_size_in_bytes or 0)
+
+
+def _stretches(vectors: Collection[DeleteFile]) -> list[list[DeleteFile]]:
+    """Vectors that one request fetches."""
+    stretches: list[list[DeleteFile]] = []
+    for vector in sorted(vectors, key=lambda v: (v.file_path, _start(v))):
+        last = stretches[-1] if stretches else []
+        near = (
+            last
+            and last[0].file_path == vector.file_path
+            and _start(vector) - _end(last[-1]) < _GAP_BYTES
+            and _end(vector) - _start(last[0]) <= _REQUEST_BYTES
+        )
+        if near:
+            last.append(vector)
+        else:
+            stretches.append([vector])
+    return stretches
+
+
+def _positions(vector: DeleteFile, blob: bytes) -> Positions:
+    bitmap = decode_vector(blob, location=vector.file_path)
+    positions = np.array(bitmap.to_array(), dtype=np.uint64).astype(np.int64)
+    if len(positions) != vector.record_count:
+        raise CorruptTable(
+            f"a deletion vector of {len(positions)} positions, {vector.record_count} by its manifest",
+            location=vector.file_path,
+            path=f"offset {vector.content_offset}",
+        )
+    return positions

@@ -1,0 +1,117 @@
+"""What a reader is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+
+from engine.columnar.name_mapping import NameMapping
+from engine.columnar.partitions import Partition, hashable
+from engine.columnar.reserved import DELETED_ID
+from engine.columnar.schemas import to_arrow_schema
+from engine.deletes.equality import Scope
+from engine.deletes.files import DeleteFile
+from engine.deletes.planned import PlannedFile
+from engine.expressions.bound import BoundPredicate
+from engine.spec.partitioning import PartitionSpec
+from engine.spec.schema import FIRST_METADATA_COLUMN_ID, Schema
+from engine.spec.transforms import Identity
+from engine.spec.values import Value
+from engine.storage.store import Store
+
+BATCH_ROWS = 1 << 17
+"""Rows of a batch, by default: enough to make Python's share small, few enough to stay in a processor's cache."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileRead:
+    """One data file to read, or a part of it.
+
+    Args:
+        file_path: Its location.
+        file_format: ``"parquet"``; others are refused.
+        spec_id: Its partition spec.
+        partition: Its partition tuple, one internal value a field of the spec.
+        data_sequence_number: For equality deletes and row lineage.
+        first_row_id: For row lineage; None where the table has none.
+        deletes: The delete files that apply to it.
+        residual: What is left of the filter; None for nothing.
+        byte_range: (start, length): only row groups that begin there; None for all.
+    """
+
+    file_path: str
+    file_format: str = "parquet"
+    spec_id: int = 0
+    partition: Partition = ()
+    data_sequence_number: int = 0
+    first_row_id: int | None = None
+    deletes: tuple[DeleteFile, ...] = ()
+    residual: BoundPredicate | None = None
+    byte_range: tuple[int, int] | None = None
+
+    @property
+    def scope(self) -> Scope:
+        """The partition as the scope of equality deletes."""
+        return (self.spec_id, *hashable(self.partition))
+
+    @property
+    def planned(self) -> PlannedFile:
+        """The file as `engine.deletes` wants it."""
+        return PlannedFile(self.file_path, self.scope, self.deletes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadRequest:
+    """What to read of each file.
+
+    Args:
+        store: Where the files are.
+        projection: The columns to give, in order; metadata columns of `engine.columnar.reserved` among them perhaps.
+        schemas: The table's schemas: the one that the filter is bound to first, then the newest first.
+        specs: The table's partition specs by id.
+        name_mapping: For files without field ids.
+        batch_rows: The most rows of a batch.
+        needed_by: What the files belong to, for errors, e.g. ``"table db.t, snapshot 17"``.
+    """
+
+    store: Store
+    projection: Schema
+    schemas: Sequence[Schema]
+    specs: Mapping[int, PartitionSpec] = field(default_factory=dict)
+    name_mapping: NameMapping | None = None
+    batch_rows: int = BATCH_ROWS
+    needed_by: str | None = None
+
+    @property
+    def schema(self) -> Schema:
+        """The table's schema."""
+        return self.schemas[0]
+
+    @cached_property
+    def arrow_schema(self) -> pa.Schema:
+        """The schema of the batches."""
+        return to_arrow_schema(self.projection)
+
+    @cached_property
+    def stored(self) -> Schema:
+        """The columns of the projection that files may hold."""
+        return Schema(tuple(f for f in self.projection.fields if f.field_id < FIRST_METADATA_COLUMN_ID))
+
+    @property
+    def keeps_deleted(self) -> bool:
+        """Whether deleted rows are given too, marked."""
+        return DELETED_ID in self.projection.by_id
+
+    def constants(self, file: FileRead) -> dict[int, Value | None]:
+        """Column id -> value, for columns that are identity-partitioned in the file's spec."""
+        spec = self.specs.get(file.spec_id)
+        if spec is None:
+            return {}
+        return {
+            f.source_id: value
+            for f, value in zip(spec.fields, file.partition, strict=True)
+            if isinstance(f.transform, Identity)
+        }

@@ -1,0 +1,217 @@
+"""One row group to batches: what is deleted or does not match is left out as late as possible, as early as pays.
+
+1. Positions are physical: the row group knows the position of its first row, whatever was skipped before it. A row
+   group whose rows are all deleted is not decoded.
+2. The filter's columns and those of equality deletes are decoded first; where no row matches, nothing else is.
+3. The rest is decoded and cut into batches. A batch that loses no row is a slice, one that loses all is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from engine.columnar.filters import row_mask
+from engine.columnar.lineage import last_updated, row_ids
+from engine.columnar.parquet import ParquetSource, RowGroup
+from engine.columnar.projection import MissingValues, Projector, leaf_indices
+from engine.columnar.reserved import (
+    DELETED_ID,
+    FILE_ID,
+    LAST_UPDATED,
+    LAST_UPDATED_ID,
+    POS_ID,
+    ROW_ID,
+    ROW_ID_ID,
+    SPEC_ID_ID,
+)
+from engine.columnar.schemas import child_fields, field_id_of
+from engine.deletes.planned import FileDeletes
+from engine.expressions.bound import BoundConstant
+from engine.read.request import FileRead, ReadRequest
+from engine.runtime.counters import (
+    DELETE_POSITIONS_APPLIED,
+    ROW_GROUPS_READ,
+    ROW_GROUPS_SKIPPED,
+    ROWS_DECODED,
+    ROWS_DELETED,
+    ROWS_RETURNED,
+    Counters,
+)
+from engine.spec.schema import FIRST_METADATA_COLUMN_ID, Schema
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A row group to read. `footer` is the open file's metadata, so that a second opening costs nothing."""
+
+    file: FileRead
+    group: RowGroup
+    footer: pq.FileMetaData
+    deletes: FileDeletes
+
+
+def read_row_group(work: Work, request: ReadRequest, counters: Counters) -> list[pa.RecordBatch]:
+    """The live, matching rows of a row group, in order."""
+    positions = _own_positions(work)
+    rows = work.group.num_rows
+    counters.add(DELETE_POSITIONS_APPLIED, len(positions))
+    if len(positions) == rows and not request.keeps_deleted:
+        counters.add(ROW_GROUPS_SKIPPED)
+        counters.add(ROWS_DELETED, rows)
+        return []
+    with ParquetSource(
+        request.store,
+        work.file.file_path,
+        name_mapping=request.name_mapping,
+        needed_by=request.needed_by,
+        footer=work.footer,
+    ) as source:
+        batches = list(_RowGroupReader(source, work, request, counters).batches(positions))
+    counters.add(ROW_GROUPS_READ)
+    counters.add(ROWS_DECODED, rows)
+    counters.add(ROWS_RETURNED, sum(batch.num_rows for batch in batches))
+    return batches
+
+
+def _own_positions(work: Work) -> npt.NDArray[np.int64]:
+    """Deleted rows counted from the row group's first."""
+    deleted = work.deletes.positions
+    if deleted is None:
+        return np.empty(0, np.int64)
+    first = work.group.first_row
+    low, high = np.searchsorted(deleted, [first, first + work.group.num_rows])
+    return deleted[low:high] - first
+
+
+class _RowGroupReader:
+    """Decodes one row group of an open file, in one or two steps."""
+
+    def __init__(self, source: ParquetSource, work: Work, request: ReadRequest, counters: Counters) -> None:
+        self._source = source
+        self._work = work
+        self._request = request
+        self._counters = counters
+        constants = request.constants(work.file)
+        self._projector = Projector(missing=MissingValues(constants=constants, location=work.file.file_path))
+        self._decoded = pa.schema([]).empty_table()
+
+    def batches(self, positions: npt.NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
+        """The rows to give."""
+        rows = self._work.group.num_rows
+        keep = self._matching()
+        if keep is not None and not keep.any():
+            return
+        deleted = self._deleted(positions, keep)
+        if deleted is not None:
+            self._counters.add(ROWS_DELETED, int(deleted.sum()))
+            if not self._request.keeps_deleted:
+                keep = ~deleted if keep is None else keep & ~deleted
+                if not keep.any():
+                    return
+        body = self._output()
+        for start in range(0, rows, self._request.batch_rows):
+            yield from self._cut(body, start, min(start + self._request.batch_rows, rows), keep, deleted)
+
+    def _matching(self) -> Mask | None:
+        """Rows that the residual is true for; None for all."""
+        residual = self._work.file.residual
+        if residual is None:
+            return None
+        if isinstance(residual, BoundConstant):
+            return None if residual.value else np.zeros(self._work.group.num_rows, np.bool_)
+        table = self._columns(self._request.schema.select(residual.field_ids))
+        return row_mask(table, residual, self._request.schema).to_numpy(zero_copy_only=False)
+
+    def _deleted(self, positions: npt.NDArray[np.int64], matching: Mask | None) -> Mask | None:
+        """Rows that match and are deleted; None for none. Keys are looked up for rows still alive only."""
+        groups = self._work.deletes.equality
+        if not len(positions) and not groups:
+            return None
+        deleted = np.zeros(self._work.group.num_rows, np.bool_)
+        deleted[positions] = True
+        if matching is not None:
+            deleted &= matching
+        for group in groups:
+            keys = self._columns(group.schema)
+            alive = ~deleted if matching is None else matching & ~deleted
+            if alive.all():
+                deleted = group.deleted(keys, self._work.file.data_sequence_number)
+            else:
+                found = group.deleted(keys.filter(pa.array(alive)), self._work.file.data_sequence_number)
+                deleted[np.flatnonzero(alive)[found]] = True
+        return deleted
+
+    def _output(self) -> pa.Table:
+        """The stored columns of the projection, and those that row lineage may have stored."""
+        wanted = self._request.projection.by_id
+        lineage = tuple(f for f in (ROW_ID, LAST_UPDATED) if f.field_id in wanted and self._stores(f.field_id))
+        return self._columns(Schema(self._request.stored.fields + lineage))
+
+    def _stores(self, field_id: int) -> bool:
+        return any(field_id_of(f) == field_id for f in self._source.schema)
+
+    def _columns(self, wanted: Schema) -> pa.Table:
+        """Columns of the row group in the table's types; top-level leaves that were decoded are not decoded again."""
+        known = self._decoded
+        done = {field_id_of(f) for f in self._source.fields_of(known)}
+        done -= {field_id_of(f) for f in self._source.schema if child_fields(f.type)}
+        missing = Schema(tuple(f for f in wanted.fields if f.field_id not in done))
+        table = self._source.read(self._work.group.index, leaf_indices(self._source.schema, missing))
+        for place, field in enumerate(known.schema):
+            if field.name not in table.schema.names:
+                table = table.append_column(field, known.column(place))
+        self._decoded = table
+        return self._projector.table(table, wanted, self._source.fields_of(table))
+
+    def _cut(
+        self, body: pa.Table, start: int, end: int, keep: Mask | None, deleted: Mask | None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows from `start` to `end` that are kept, as batches of the projection."""
+        own = None if keep is None else keep[start:end]
+        part = body.slice(start, end - start)
+        at = np.arange(start, end, dtype=np.int64)
+        if own is not None and not own.all():
+            if not own.any():
+                return
+            part = part.filter(pa.array(own))
+            at = at[own]
+        marks = np.zeros(len(at), np.bool_) if deleted is None else deleted[at]
+        yield from self._completed(part, at, marks)
+
+    def _completed(self, part: pa.Table, at: npt.NDArray[np.int64], marks: Mask) -> Iterator[pa.RecordBatch]:
+        """Stored columns with the metadata columns among them, as the projection orders them."""
+        request = self._request
+        if len(request.stored.fields) == len(request.projection.fields):
+            yield from part.to_batches()
+            return
+        file = self._work.file
+        positions = at + self._work.group.first_row
+        columns: list[pa.Array | pa.ChunkedArray] = []
+        for target in request.projection.fields:
+            stored = part.column(target.name).combine_chunks() if target.name in part.schema.names else None
+            match target.field_id:
+                case field_id if field_id == FILE_ID:
+                    columns.append(pa.repeat(pa.scalar(file.file_path), len(at)))
+                case field_id if field_id == POS_ID:
+                    columns.append(pa.array(positions))
+                case field_id if field_id == DELETED_ID:
+                    columns.append(pa.array(marks))
+                case field_id if field_id == SPEC_ID_ID:
+                    columns.append(pa.repeat(pa.scalar(file.spec_id, pa.int32()), len(at)))
+                case field_id if field_id == ROW_ID_ID:
+                    columns.append(row_ids(stored, file.first_row_id, positions))
+                case field_id if field_id == LAST_UPDATED_ID:
+                    sequence_number = file.data_sequence_number
+                    columns.append(last_updated(stored, file.first_row_id, sequence_number, len(at)))
+                case _:
+                    assert target.field_id < FIRST_METADATA_COLUMN_ID
+                    columns.append(part.column(target.name))
+        yield from pa.Table.from_arrays(columns, schema=request.arrow_schema).to_batches()
