@@ -13,6 +13,7 @@ ENGINE_ROWS: tuple[tuple[str, ...], ...] = (
     ("catalog",),
     ("operations", "inspect", "maintenance"),
     ("table",),
+    ("opening",),
     ("", "spark"),
 )
 """A row imports lower rows only; rooms of one row do not import each other."""
@@ -67,6 +68,7 @@ ENGINE_LIBRARIES: dict[str, tuple[str, ...]] = {
     "inspect": ("pyarrow",),
     "maintenance": ("numpy", "pyarrow"),
     "table": ("pyarrow",),
+    "opening": ("pyarrow",),
     "spark": ("numpy", "pyarrow", "pyspark"),
 }
 
@@ -78,7 +80,7 @@ LIBRARY_HOMES: dict[str, tuple[str, ...]] = {
     "pyarrow.parquet": ("engine/columnar/", "bench/", "tests/"),
     "pyspark": ("engine/spark/", "bench/", "tests/"),
     "polars": ("bench/engines/", "tests/"),
-    "duckdb": ("bench/engines/", "tests/"),
+    "duckdb": ("bench/engines/", "bench/workloads/dsdgen.py", "tests/"),
     "pyiceberg": ("bench/engines/", "tests/"),
 }
 """Libraries and parts of libraries that only these places import or use."""

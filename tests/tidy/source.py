@@ -172,9 +172,10 @@ def _sources(tree: ast.Module) -> Iterator[ast.FunctionDef]:
 def tracked_files(repository: Path = REPOSITORY) -> list[str]:
     """Relative paths of all files that git tracks or would add, and that exist."""
     listing = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        # In a container the checkout may be another user's.
+        ["git", "-c", f"safe.directory={repository}", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=repository,
-        capture_output=True,
+        stdout=subprocess.PIPE,
         check=True,
     )
     paths = sorted(path.decode() for path in listing.stdout.split(b"\0") if path)
