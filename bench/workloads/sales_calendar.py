@@ -1,6 +1,6 @@
 """When things are sold: TPC-DS's selling years, seasons and store hours, and the date ranges of its deletes.
 
-TPC-DS specification, clause 3.2 (comparability zones): days of January to July, August to October, and November to
+TPC-DS specification, comparability zones: days of January to July, August to October, and November to
 December are alike among themselves; dsdgen weighs them 29, 66 and 100. Years are uniform.
 """
 
@@ -80,7 +80,7 @@ def sold_times(seed: int, tickets: Int64s) -> Int32s:
 
 
 def delete_ranges(seed: int, refresh: int) -> list[tuple[date, date]]:
-    """The date ranges whose sales one refresh deletes (TPC-DS specification, clause 5.3, method DF_SS).
+    """The date ranges whose sales one refresh deletes (TPC-DS specification, data maintenance, method DF_SS).
 
     Args:
         seed: The workload's seed.

@@ -1,6 +1,6 @@
 """How many rows each table has at a scale factor, known without generating.
 
-TPC-DS specification, clause 3.1 and Table 3-2. The specification names nine scale factors; between two of them the
+TPC-DS specification 3.2.0, Table 3-2. The specification names nine scale factors; between two of them the
 counts are interpolated linearly (dsdgen does the same for dimensions), and below scale factor 1, which it does not
 know, they shrink in proportion down to a smallest size at which every join and every ticket still works.
 """

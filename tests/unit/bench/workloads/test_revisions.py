@@ -2,7 +2,7 @@ from datetime import date, timedelta
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bench.workloads.revisions import ERAS, era_of, key_count, origin_of, row_valid_in, validity_of
@@ -29,6 +29,12 @@ def test_key_count(rows: int) -> None:
 
 
 @given(rows=st.integers(1, 100), ordinal=st.integers(0, 1_825))
+@example(rows=6, ordinal=730)  # the last day of each revision, and its morrow
+@example(rows=6, ordinal=731)
+@example(rows=6, ordinal=1_095)
+@example(rows=6, ordinal=1_096)
+@example(rows=6, ordinal=1_460)
+@example(rows=6, ordinal=1_461)
 def test_the_row_sold_is_the_one_valid_on_the_day(rows: int, ordinal: int) -> None:
     day = date(1998, 1, 1) + timedelta(days=ordinal)
     era = int(era_of(np.array([date_key(day)], np.int32))[0])

@@ -54,6 +54,13 @@ def test_deletes_take_two_days_of_each_season(seed: int, refresh: int) -> None:
     assert ranges == delete_ranges(seed, refresh)
 
 
+def test_no_delete_crosses_into_another_season() -> None:
+    # Enough refreshes to draw the last day of a season, if it could be drawn.
+    for refresh in range(500):
+        for first, last in delete_ranges(1, refresh):
+            assert season_of(first) == season_of(last)
+
+
 def test_each_refresh_has_deletes_of_its_own() -> None:
     assert len({tuple(delete_ranges(1, refresh)) for refresh in range(50)}) == 50
 
