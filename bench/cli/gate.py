@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from bench.cases.counters import libraries, run_cases
+from bench.cases.counters import run_cases
 from bench.cli.context import Context, pass_context
 from bench.cli.places import write_whole
 from bench.errors import BenchError, ConfigError
@@ -25,7 +25,7 @@ from bench.gate.verdict import Accepted, Change, ExitCode, Finding, Verdict, acc
 HASH_SEEDS = (0, 1, 2, 3, 4)
 """A counter is admitted to the baseline when fresh processes with these hash seeds agree on it."""
 
-_STYLE = {Change.DECREASED: "green", Change.MOVED: "dim", Change.NOT_COMPARED: "dim"}
+_STYLE = {Change.DECREASED: "green", Change.MOVED: "dim"}
 
 
 class CasesDiffer(BenchError):
@@ -64,7 +64,7 @@ def judge(path: Path, now: Mapping[str, CaseResult], out: Console) -> int:
     """
     if not path.is_file():
         raise ConfigError("no baseline; 'icebench gate --accept' makes the first one, to be committed", path=str(path))
-    verdict = compare(_read(path), now, libraries())
+    verdict = compare(_read(path), now)
     for finding in verdict.findings:
         _print(finding, out)
     out.print(
@@ -96,7 +96,7 @@ def move_baseline(
             f"{names}: differs between runs with different hash seeds, so it cannot be gated; make it exact"
         )
     old = _read(path) if path.is_file() else Baseline()
-    moved = accept(old, counted[0], libraries(), allow)
+    moved = accept(old, counted[0], allow)
     if moved.refused:
         return _refuse(moved, out)
     for finding in moved.moved:

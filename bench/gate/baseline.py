@@ -27,9 +27,8 @@ class CaseResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """Accepted results by case, and the versions of the libraries that decide sizes in bytes."""
+    """Accepted results by case."""
 
-    libraries: Mapping[str, str] = field(default_factory=dict)
     cases: Mapping[str, CaseResult] = field(default_factory=dict)
 
 
@@ -39,7 +38,6 @@ def encode(baseline: Baseline) -> str:
         json.dumps(
             {
                 "format": FORMAT,
-                "libraries": dict(sorted(baseline.libraries.items())),
                 "cases": {
                     name: {"checksum": case.checksum, "counters": dict(sorted(case.counters.items()))}
                     for name, case in sorted(baseline.cases.items())
@@ -64,12 +62,8 @@ def decode(text: str) -> Baseline:
     top = _mapping(document, "the file")
     if top.get("format") != FORMAT:
         raise ConfigError(f"is {top.get('format')!r}, this version reads {FORMAT}", path="format")
-    libraries = _mapping(top.get("libraries"), "libraries")
     cases = _mapping(top.get("cases"), "cases")
-    return Baseline(
-        libraries={name: _text(value, f"libraries.{name}") for name, value in libraries.items()},
-        cases={name: _case(value, f"cases.{name}") for name, value in cases.items()},
-    )
+    return Baseline(cases={name: _case(value, f"cases.{name}") for name, value in cases.items()})
 
 
 def _case(value: object, path: str) -> CaseResult:

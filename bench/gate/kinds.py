@@ -3,7 +3,7 @@
 A counter of work (files planned, entries decoded, requests) may only fall. A counter of work *avoided* says how a
 saving came about: when pruning moves from entries to manifests one of them falls and nothing got worse, so it never
 fails by itself; each has a counter of work beside it that does. What was returned is the answer and must not change at
-all. Bytes depend on the compressors in use, so they are comparable under the same library versions only.
+all.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ class Kind(Enum):
     """Describes where a saving came from; a change is reported and never fails by itself."""
     ANSWER = "answer"
     """Part of the result; any change fails."""
-    BYTES = "bytes"
-    """Work in bytes; as WORK, but compared only under the library versions of the baseline."""
 
 
 _ANSWERS = frozenset({"rows_returned"})
@@ -33,6 +31,4 @@ def kind_of(counter: str) -> Kind:
         return Kind.ANSWER
     if "_skipped" in counter:
         return Kind.AVOIDED
-    if "_bytes_" in counter or counter.endswith("_bytes"):
-        return Kind.BYTES
     return Kind.WORK

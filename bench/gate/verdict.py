@@ -33,7 +33,6 @@ class Change(Enum):
     MISSING_COUNTER = "missing counter"
     DECREASED = "decreased"
     MOVED = "moved"
-    NOT_COMPARED = "not compared"
 
 
 REGRESSIONS = frozenset({Change.INCREASED, Change.ANSWER_CHANGED})
@@ -76,8 +75,6 @@ class Finding:
                 return f"{self.case}: counter {self.counter} ({self.now}) is not in the baseline"
             case Change.MISSING_COUNTER:
                 return f"{self.case}: counter {self.counter} (baseline {self.before}) was not counted"
-            case Change.NOT_COMPARED:
-                return f"{self.case}: {self.counter} is not compared, library versions differ from the baseline's"
             case Change.ANSWER_CHANGED:
                 return f"{self.case}: the answer changed, {self.counter} {self.before} -> {self.now}"
         return f"{self.case}: {self.counter} {self.change.value} {self.before} -> {self.now}{self._ratio()}"
@@ -110,7 +107,7 @@ class Verdict:
         return any(f.change in {Change.DECREASED, Change.MOVED} for f in self.findings)
 
 
-def compare(baseline: Baseline, now: Mapping[str, CaseResult], libraries: Mapping[str, str]) -> Verdict:
+def compare(baseline: Baseline, now: Mapping[str, CaseResult]) -> Verdict:
     """Judge what the cases counted.
 
     A counter that one case lacks and another has counts as 0 there, so work that appears in a case for the first time
@@ -119,12 +116,10 @@ def compare(baseline: Baseline, now: Mapping[str, CaseResult], libraries: Mappin
     Args:
         baseline: What was accepted.
         now: What was counted, by case.
-        libraries: Versions of the libraries that decide sizes in bytes, as in the baseline.
     """
     comparison = _Comparison(
         known_before=_names(baseline.cases),
         known_now=_names(now),
-        same_bytes=dict(baseline.libraries) == dict(libraries),
     )
     findings = [Finding(Change.MISSING_CASE, name) for name in baseline.cases if name not in now]
     compared = 0
@@ -148,7 +143,6 @@ def _names(cases: Mapping[str, CaseResult]) -> frozenset[str]:
 class _Comparison:
     known_before: frozenset[str]
     known_now: frozenset[str]
-    same_bytes: bool
 
     def differences(self, name: str, accepted: CaseResult, result: CaseResult) -> Iterator[Finding]:
         if accepted.checksum != result.checksum:
@@ -160,17 +154,15 @@ class _Comparison:
             elif counter not in self.known_now:
                 yield Finding(Change.MISSING_COUNTER, name, counter, before, None)
             elif before != count:
-                yield Finding(_change(counter, before, count, same_bytes=self.same_bytes), name, counter, before, count)
+                yield Finding(_change(counter, before, count), name, counter, before, count)
 
 
-def _change(counter: str, before: int, count: int, *, same_bytes: bool) -> Change:
+def _change(counter: str, before: int, count: int) -> Change:
     match kind_of(counter):
         case Kind.ANSWER:
             return Change.ANSWER_CHANGED
         case Kind.AVOIDED:
             return Change.MOVED
-        case Kind.BYTES if not same_bytes:
-            return Change.NOT_COMPARED
     return Change.INCREASED if count > before else Change.DECREASED
 
 
@@ -192,7 +184,6 @@ class Accepted:
 def accept(
     baseline: Baseline,
     now: Mapping[str, CaseResult],
-    libraries: Mapping[str, str],
     allowed: Collection[str] = (),
 ) -> Accepted:
     """Move the baseline to what was counted.
@@ -200,11 +191,11 @@ def accept(
     Decreases, new cases and new counters are taken as they are. An increase, a changed answer, a case or a counter that
     vanished is taken only when `allowed` holds its `Finding.name`; otherwise nothing moves.
     """
-    findings = compare(baseline, now, libraries).findings
+    findings = compare(baseline, now).findings
     refused = tuple(f for f in findings if f.change in _NEEDS_A_NAME and f.name not in allowed)
     if refused:
         return Accepted(baseline=baseline, refused=refused, moved=())
-    return Accepted(baseline=Baseline(libraries=dict(libraries), cases=dict(now)), refused=(), moved=findings)
+    return Accepted(baseline=Baseline(cases=dict(now)), refused=(), moved=findings)
 
 
 def admissible(runs: Collection[Mapping[str, CaseResult]]) -> tuple[str, ...]:

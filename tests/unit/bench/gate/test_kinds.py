@@ -14,7 +14,6 @@ from bench.gate.kinds import Kind, kind_of
         ("entries_skipped_by_metrics", Kind.AVOIDED),
         ("row_groups_skipped", Kind.AVOIDED),
         ("rows_returned", Kind.ANSWER),
-        ("storage_bytes_read", Kind.BYTES),
     ],
 )
 def test_a_counters_name_decides_how_its_changes_are_judged(counter: str, kind: Kind) -> None:

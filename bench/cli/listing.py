@@ -1,0 +1,67 @@
+"""`icebench list`: what there is to run, and what was run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+from rich.table import Table
+
+from bench.cli.context import Context, pass_context
+from bench.engines.registry import ENGINES
+from bench.errors import BenchError
+from bench.experiment import MEASUREMENTS, known_experiments, load_experiment
+from bench.layouts.registry import LAYOUTS
+from bench.measure.run_file import read_run
+
+SHOWN_RUNS = 20
+
+_MEASURES = {
+    "planning": "from an opened table to the list of files, cold and warm",
+    "pruning": "planned files against the files that hold a matching row",
+    "decimals": "all rows of the decimal columns delivered",
+    "deletes": "what applying deletes adds to a scan",
+}
+
+
+@click.command("list")
+@pass_context
+def listing(context: Context) -> None:
+    """Show experiments, layouts, engines, measurements and runs."""
+    out = context.terminal.out
+    for title, rows in (
+        ("Experiments", [(name, _description(path)) for name, path in known_experiments().items()]),
+        ("Layouts", [(name, layout.description) for name, layout in LAYOUTS.items()]),
+        ("Engines", [(name, entry.description) for name, entry in ENGINES.items()]),
+        ("Measurements", [(name, _MEASURES.get(name, "")) for name in MEASUREMENTS]),
+        ("Runs, the latest last", [(p.stem, _run(p)) for p in context.places.all_runs()[-SHOWN_RUNS:]]),
+    ):
+        out.print(f"[bold]{title}[/bold]")
+        out.print(_grid(rows) if rows else "  none yet: 'icebench run' makes one")
+
+
+def _grid(rows: Iterable[tuple[str, str]]) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, text in rows:
+        grid.add_row(f"  {name}", text)
+    return grid
+
+
+def _description(path: Path) -> str:
+    try:
+        return load_experiment(path).description
+    except BenchError as error:
+        return f"cannot be used: {error}"
+
+
+def _run(path: Path) -> str:
+    try:
+        run = read_run(path)
+    except BenchError as error:
+        return f"damaged: {error}"
+    state = "interrupted" if not run.complete else f"{len(run.failures)} failed" if run.failures else "ok"
+    experiment = run.records[0].experiment if run.records else "nothing"
+    return f"{experiment}: {len(run.records):,} records, {state}"

@@ -1,0 +1,66 @@
+"""`icebench report`: a run as an HTML page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from bench.cli.context import Context, pass_context
+from bench.cli.places import write_whole
+from bench.errors import ConfigError
+from bench.measure.run_file import Run, read_run
+from bench.report.build import build_report
+from bench.report.console import renderables
+from bench.report.html import render
+from bench.report.model import Report
+
+
+@click.command("report")
+@click.argument("run", required=False, metavar="[RUN.jsonl]", type=click.Path(path_type=Path))
+@click.option("-o", "--output", metavar="FILE.html", type=click.Path(path_type=Path), help="Where to write the page.")
+@click.option("--print", "printing", is_flag=True, help="Print the tables and findings too.")
+@pass_context
+def report(context: Context, run: Path | None, output: Path | None, printing: bool) -> None:  # noqa: FBT001 - click
+    """Write the report of a run, the latest unless a run file or a run id is given."""
+    path = context.places.latest_run() if run is None else find_run(context, run)
+    found = read_run(path)
+    made = build_report(found, results_file=str(path))
+    if printing:
+        print_report(context, made)
+    written = write_report(context, made, path, output)
+    context.terminal.out.print(str(written), markup=False, soft_wrap=True)
+
+
+def find_run(context: Context, run: Path) -> Path:
+    """The run file that the user means: a path, or the id of a run.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    if run.is_file():
+        return run
+    named = context.places.runs / f"{run.name.removesuffix('.jsonl')}.jsonl"
+    if run.parent == Path() and named.is_file():
+        return named
+    raise ConfigError("no such run; 'icebench list' shows the runs there are", path=str(run))
+
+
+def write_report(context: Context, made: Report, run: Path, output: Path | None = None) -> Path:
+    """Write the page, whole or not at all; give where it is."""
+    target = output or context.places.report_of(run)
+    if target.is_dir():
+        raise ConfigError("is a directory; give the name of a file", path=str(target))
+    write_whole(target, render(made))
+    return target
+
+
+def print_report(context: Context, made: Report) -> None:
+    """The tables and findings on the terminal."""
+    for part in renderables(made):
+        context.terminal.out.print(part)
+
+
+def outcome(run: Run) -> int:
+    """The exit code of a run: 1 when anything in it failed."""
+    return 1 if run.failures or not run.complete else 0
