@@ -7,43 +7,48 @@
     table.append(rows)
     table.scan(filter="id < 5", columns=["ts"]).to_arrow()
 
-What stands in `__all__` is the public interface; the rooms below are for the engine itself.
+What stands in `__all__` is the public interface; the rooms below are for the engine itself. A name is loaded when it is
+first used: a command that only prints its help, or only needs the errors, waits for neither Arrow nor SQLAlchemy.
 """
 
-from engine import errors
-from engine.opening import Catalog, load_catalog, load_table
-from engine.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec, partition_spec
-from engine.spec.schema import Schema
-from engine.spec.sorting import UNSORTED, SortField, SortOrder
-from engine.spec.transforms import Transform, parse_transform
-from engine.spec.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INT,
-    LONG,
-    STRING,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMP_NS,
-    TIMESTAMPTZ,
-    TIMESTAMPTZ_NS,
-    UNKNOWN,
-    UUID,
-    VARIANT,
-    DecimalType,
-    FixedType,
-    ListType,
-    MapType,
-    NestedField,
-    PrimitiveType,
-    StructType,
-    list_type,
-    map_type,
-)
-from engine.table import Table
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engine import errors
+    from engine.opening import Catalog, load_catalog, load_table
+    from engine.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec, partition_spec
+    from engine.spec.schema import Schema
+    from engine.spec.sorting import UNSORTED, SortField, SortOrder
+    from engine.spec.transforms import Transform, parse_transform
+    from engine.spec.types import (
+        BINARY,
+        BOOLEAN,
+        DATE,
+        DOUBLE,
+        FLOAT,
+        INT,
+        LONG,
+        STRING,
+        TIME,
+        TIMESTAMP,
+        TIMESTAMP_NS,
+        TIMESTAMPTZ,
+        TIMESTAMPTZ_NS,
+        UNKNOWN,
+        UUID,
+        VARIANT,
+        DecimalType,
+        FixedType,
+        ListType,
+        MapType,
+        NestedField,
+        PrimitiveType,
+        StructType,
+        list_type,
+        map_type,
+    )
+    from engine.table import Table
 
 __all__ = [
     "BINARY",
@@ -87,3 +92,37 @@ __all__ = [
     "parse_transform",
     "partition_spec",
 ]
+
+_ELSEWHERE = {
+    "Catalog": "engine.opening",
+    "load_catalog": "engine.opening",
+    "load_table": "engine.opening",
+    "Table": "engine.table",
+    "Schema": "engine.spec.schema",
+    "SortField": "engine.spec.sorting",
+    "SortOrder": "engine.spec.sorting",
+    "UNSORTED": "engine.spec.sorting",
+    "Transform": "engine.spec.transforms",
+    "parse_transform": "engine.spec.transforms",
+    "PartitionField": "engine.spec.partitioning",
+    "PartitionSpec": "engine.spec.partitioning",
+    "UNPARTITIONED": "engine.spec.partitioning",
+    "partition_spec": "engine.spec.partitioning",
+}
+"""The modules of public names that are not in `engine.spec.types`."""
+
+
+if not TYPE_CHECKING:  # a type checker would take every name for a public one
+
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module 'engine' has no attribute {name!r}")
+        if name == "errors":
+            return import_module("engine.errors")
+        value: object = getattr(import_module(_ELSEWHERE.get(name, "engine.spec.types")), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return __all__
