@@ -46,7 +46,7 @@ Flags = NDArray[np.bool_] | bool
 
 
 @dataclass(frozen=True)
-class Test:
+class PreparedLeaf:
     """A leaf, prepared once per filter."""
 
     leaf: BoundLeaf
@@ -56,7 +56,7 @@ class Test:
 class Evidence(Protocol):
     """What is known of one column, for each row of a source."""
 
-    def outcomes(self, test: Test) -> Outcomes:
+    def outcomes(self, test: PreparedLeaf) -> Outcomes:
         """The outcomes that the test may take, per row of the source."""
 
 
@@ -82,7 +82,7 @@ class Presence:
     nan: Flags = True
     value: Flags = True
 
-    def outcomes(self, count: int, test: Test, of_values: Callable[[Segments], Outcomes]) -> Outcomes:
+    def outcomes(self, count: int, test: PreparedLeaf, of_values: Callable[[Segments], Outcomes]) -> Outcomes:
         """The test's outcomes over `count` rows, where `of_values` gives those of its values."""
         null = self.null if test.leaf.column.nullable else False
         nan = self.nan if test.leaf.column.is_floating else False
@@ -120,7 +120,7 @@ class ColumnBounds:
     upper: Vector | None = None
     presence: Presence = Presence()
 
-    def outcomes(self, test: Test) -> Outcomes:
+    def outcomes(self, test: PreparedLeaf) -> Outcomes:
         return self.presence.outcomes(self.count, test, self._of_values)
 
     def _of_values(self, segments: Segments) -> Outcomes:
@@ -143,16 +143,16 @@ class Evaluator:
 
     def __init__(self, bound: BoundPredicate) -> None:
         self.bound = bound
-        self.tests = tuple(Test(leaf, segments_of(leaf)) for leaf in leaves(bound))
+        self.leaves = tuple(PreparedLeaf(leaf, segments_of(leaf)) for leaf in leaves(bound))
 
     def outcomes(self, source: Statistics) -> Outcomes:
         """The set of outcomes of the filter, per row of the source."""
         return self.combine(self.leaf_outcomes(source), source.count)
 
     def leaf_outcomes(self, source: Statistics) -> list[Outcomes]:
-        """The set of outcomes of each leaf, in the order of `tests`, per row of the source."""
+        """The set of outcomes of each leaf, in the order of `leaves`, per row of the source."""
         found = []
-        for test in self.tests:
+        for test in self.leaves:
             evidence = source.evidence(test.leaf.column.field_id)
             known = evidence or (ColumnBounds(source.count),)
             found.append(reduce(np.bitwise_and, [each.outcomes(test) for each in known]))

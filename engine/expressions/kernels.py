@@ -16,14 +16,14 @@ ALL_VALID: Mask = np.empty(0, dtype=np.bool_)
 
 
 @numba.njit(cache=True, nogil=True)
-def _cut_against(  # noqa: PLR0917 - compiled functions take no keyword arguments
+def _cut_against(
     cut: Bytes,
     cut_start: int,
     cut_end: int,
     data: Bytes,
     start: int,
     end: int,
-    open_ended: bool,  # noqa: FBT001
+    open_ended: bool,
 ) -> int:  # pragma: no cover - compiled
     """-1, 0, 1: the cut stands below, at or above the row's string; an open-ended string is above its extensions."""
     shared = min(cut_end - cut_start, end - start)
@@ -37,7 +37,7 @@ def _cut_against(  # noqa: PLR0917 - compiled functions take no keyword argument
 
 
 @numba.njit(cache=True, nogil=True)
-def byte_segments(  # noqa: PLR0917
+def byte_segments(
     offsets: Offsets, data: Bytes, valid: Mask, open_ended: Mask, cut_offsets: Offsets, cut_data: Bytes
 ) -> NDArray[np.int64]:  # pragma: no cover - compiled
     """For each row, twice the number of cuts below its string, plus one if a cut equals it. Invalid rows get 0."""

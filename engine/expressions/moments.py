@@ -19,7 +19,7 @@ MomentKind = Literal["date", "time", "timestamp", "timestamptz"]
 NANOS_PER_SECOND = 1_000_000_000
 NANOS_PER_DAY = 86_400 * NANOS_PER_SECOND
 
-_DATE = r"(?P<year>[+-]?\d{4,6})-(?P<month>\d{2})-(?P<day>\d{2})"
+_DATE = r"(?P<year>[+-]?\d{4,15})-(?P<month>\d{2})-(?P<day>\d{2})"
 _TIME = r"(?P<hour>\d{2}):(?P<minute>\d{2})(:(?P<second>\d{2})(\.(?P<fraction>\d{1,9}))?)?"
 _ZONE = r"(?P<zone>Z|z|[+-]\d{2}(:?\d{2})?)"
 _PATTERN = re.compile(rf"({_DATE})?((?P<separator>[Tt ])?{_TIME})?\s?{_ZONE}?")

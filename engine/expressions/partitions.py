@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.expressions.bounds import ColumnBounds, Evidence, Test
+from engine.expressions.bounds import ColumnBounds, Evidence, PreparedLeaf
 from engine.expressions.kernels import add_big_endian, utf16_length_at_least
 from engine.expressions.literals import INTEGER_RANGES
 from engine.expressions.segments import FALSE, TRUE, Outcomes, Segments
@@ -133,7 +133,7 @@ class BucketValues:
     source: PrimitiveType
     values: ColumnBounds
 
-    def outcomes(self, test: Test) -> Outcomes:
+    def outcomes(self, test: PreparedLeaf) -> Outcomes:
         return self.values.presence.outcomes(self.values.count, test, self._of_values)
 
     def _of_values(self, segments: Segments) -> Outcomes:

@@ -208,7 +208,9 @@ def _floats(raw: NDArray[np.int64], lengths: NDArray[np.int64], *, wide: bool) -
     narrow = lengths == 4
     values = raw.view(np.float64)
     if narrow.any():
-        values = np.where(narrow, raw.astype(np.uint32).view(np.float32).astype(np.float64), values)
+        singles = np.where(narrow, raw, 0).astype(np.uint32).view(np.float32)
+        with np.errstate(invalid="ignore"):  # a signalling NaN
+            values = np.where(narrow, singles.astype(np.float64), values)
     usable = (narrow | (lengths == 8)) if wide else narrow
     return NumberVector(values, usable & ~np.isnan(values))
 
