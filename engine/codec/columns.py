@@ -34,6 +34,11 @@ class FixedColumn:
         return _masked(self.values.tolist(), self.valid)
 
     @property
+    def has_values(self) -> bool:
+        """Whether any slot is valid."""
+        return len(self) > 0 if self.valid is None else bool(self.valid.any())
+
+    @property
     def size_bytes(self) -> int:
         """Memory held by the arrays."""
         return self.values.nbytes + _nbytes(self.valid)
@@ -56,6 +61,11 @@ class BytesColumn:
         return _masked([data[a:b] for a, b in pairwise(ends)], self.valid)
 
     @property
+    def has_values(self) -> bool:
+        """Whether any slot is valid."""
+        return len(self) > 0 if self.valid is None else bool(self.valid.any())
+
+    @property
     def size_bytes(self) -> int:
         """Memory held by the arrays."""
         return self.offsets.nbytes + self.data.nbytes + _nbytes(self.valid)
@@ -76,6 +86,11 @@ class ListColumn:
         """Lists of int, None where there is no list."""
         values, ends = self.values.tolist(), self.offsets.tolist()
         return _masked([values[a:b] for a, b in pairwise(ends)], self.valid)
+
+    @property
+    def has_values(self) -> bool:
+        """Whether any slot is valid."""
+        return len(self) > 0 if self.valid is None else bool(self.valid.any())
 
     @property
     def size_bytes(self) -> int:
@@ -134,6 +149,18 @@ class ManifestColumns:
             elif not isinstance(value, int):
                 total += value.size_bytes
         return total
+
+
+def first_not_utf8(column: BytesColumn) -> int | None:
+    """The first value that is not UTF-8, None when all are."""
+    if len(column.data) == 0 or int(column.data.max()) < 0x80:
+        return None
+    for index, value in enumerate(column.to_pylist()):
+        try:
+            (value or b"").decode("utf-8")
+        except UnicodeDecodeError:
+            return index
+    return None
 
 
 def _nbytes(array: NDArray[Any] | None) -> int:

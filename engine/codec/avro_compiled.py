@@ -1,0 +1,50 @@
+"""`avro_kernels` compiled by Numba, without the GIL. Importing this module imports Numba, so it is imported late.
+
+The compiled code is cached on disk beside the source (or in ``NUMBA_CACHE_DIR``): only the first run on a machine
+compiles. There is one signature, whatever the writer schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numba
+from numba.extending import overload, register_jitable
+
+from engine.codec import avro_kernels as kernels
+
+_HELPERS: tuple[Callable[..., Any], ...] = (
+    kernels.decode_object,
+    kernels.find_slot,
+    kernels.read_long,
+    kernels.read_long_rest,
+    kernels.read_length,
+    kernels.skip_fixed,
+    kernels.skip_value,
+    kernels.put_bytes,
+    kernels.read_block,
+    kernels.check_block_end,
+    kernels.skip_empty,
+    kernels.skip_pairs,
+    kernels.skip_rest,
+    kernels.find_key,
+    kernels.put_slots,
+    kernels.put_value,
+)
+
+for _helper in _HELPERS:
+    register_jitable(_helper)
+
+
+@overload(kernels.skip_varints)
+def _skip_varints(buffer: Sequence[int], position: int, end: int, count: int) -> int:  # noqa: ARG001 - the signature that is overloaded
+    return kernels.skip_varints_wide  # type: ignore[return-value]  # Numba calls what this returns
+
+
+# Without Numba's reference counts of arrays, which cost six times the decoding itself and protect nothing here: the
+# kernels allocate nothing, and the caller holds every array.
+_OPTIONS: dict[str, Any] = {"nogil": True, "cache": True, "_nrt": False}
+
+decode_blocks = numba.njit(**_OPTIONS)(kernels.decode_blocks)
+gather = numba.njit(**_OPTIONS)(kernels.gather)

@@ -1,0 +1,65 @@
+"""Metric maps that were decoded whole, as lists of keys and values, turned into a column for each key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from engine.codec.columns import BytesColumn, FixedColumn, Int64Array, ListColumn
+
+
+def pairs_by_key(
+    lists: ListColumn,
+    keys: FixedColumn,
+    values: FixedColumn | BytesColumn,
+    *,
+    wanted: Sequence[int] | None,
+) -> dict[int, FixedColumn | BytesColumn]:
+    """A column for each key that occurs, or occurs and is wanted, with one value per list.
+
+    Args:
+        lists: Which pairs belong to which list.
+        keys: The keys of all pairs.
+        values: Their values. Where a list has a key twice, the last one counts.
+        wanted: The keys, None for all.
+    """
+    if len(keys) == 0:
+        return {}
+    count = len(lists)
+    owners = np.repeat(np.arange(count), np.diff(lists.offsets))
+    order = np.argsort(keys.values, kind="stable")
+    sorted_keys = keys.values[order]
+    present, begins = np.unique(sorted_keys, return_index=True)
+    ends = [*begins[1:].tolist(), len(order)]
+    made: dict[int, FixedColumn | BytesColumn] = {}
+    for key, begin, end in zip(present.tolist(), begins.tolist(), ends, strict=True):
+        if wanted is not None and key not in wanted:
+            continue
+        source = np.full(count, -1, np.int64)
+        source[owners[order[begin:end]]] = order[begin:end]
+        if values.valid is not None:
+            source[source >= 0] = np.where(values.valid[source[source >= 0]], source[source >= 0], -1)
+        column = _take_fixed(values, source) if isinstance(values, FixedColumn) else _take_bytes(values, source)
+        if column.has_values:
+            made[key] = column
+    return made
+
+
+def _take_fixed(column: FixedColumn, source: Int64Array) -> FixedColumn:
+    valid = source >= 0
+    values = np.zeros(len(source), column.values.dtype)
+    values[valid] = column.values[source[valid]]
+    return FixedColumn(values, None if valid.all() else valid)
+
+
+def _take_bytes(column: BytesColumn, source: Int64Array) -> BytesColumn:
+    valid = source >= 0
+    sizes = np.zeros(len(source), np.int64)
+    sizes[valid] = np.diff(column.offsets)[source[valid]]
+    offsets = np.zeros(len(source) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    starts = np.zeros(len(source), np.int64)
+    starts[valid] = column.offsets[source[valid]]
+    places = np.repeat(starts - offsets[:-1], sizes) + np.arange(offsets[-1])
+    return BytesColumn(offsets, column.data[places], None if valid.all() else valid)
