@@ -61,12 +61,9 @@ def _number(record: Record, name: str) -> float | None:
     return None if value is None else float(value)
 
 
-def best(records: Iterable[Record], *, lower_is_better: bool = True) -> Record | None:
-    """The record of the best median; the first of equals; None of none."""
-    candidates = list(records)
-    if not candidates:
-        return None
-    return min(candidates, key=median) if lower_is_better else max(candidates, key=median)
+def best(records: Iterable[Record]) -> Record | None:
+    """The record of the lowest median, the first of equals; None of none."""
+    return min(records, key=median, default=None)
 
 
 def ordered(values: Iterable[str], order: Sequence[str] = ()) -> tuple[str, ...]:

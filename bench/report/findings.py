@@ -99,13 +99,31 @@ def _layouts_by_scan(scans: Records) -> Iterator[Finding]:
         own = scans.where(case=case, engine=fastest.engine)
         others = sorted((r for r in own.all if r is not fastest), key=median)
         ratios = [(r.layout, found) for r in others if (found := ratio(fastest, r)) is not None]
-        if not ratios:
-            continue
-        told = listed([f"{times(found.estimate)} as long on {layout}" for layout, found in ratios])
-        yield Finding(
-            statement=f"A full scan of decimals is fastest on {fastest.layout}; it takes {told}.",
-            evidence=f"{fastest.engine}: {_intervals(ratios)}.",
-        )
+        if ratios:
+            told = [(layout, f"{times(found.estimate)} as long on {layout}", found.differs) for layout, found in ratios]
+            intervals = "; ".join(f"{layout} {_with_interval(found)}" for layout, found in ratios)
+            yield Finding(
+                statement=_ranked("A full scan of decimals", "on", fastest.layout, told, verb="it takes "),
+                evidence=f"{fastest.engine}: {intervals}.",
+            )
+
+
+def _ranked(what: str, preposition: str, first: str, others: Sequence[tuple[str, str, bool]], *, verb: str = "") -> str:
+    """Who is fastest, who is slower by how much, and who cannot be told apart.
+
+    Args:
+        what: Is fast or slow.
+        preposition: Between that and a name.
+        first: The fastest.
+        others: Name, how much slower in words, and whether an interval supports it.
+        verb: Before the words of the slower ones.
+    """
+    slower = [words for _, words, differs in others if differs]
+    alike = [name for name, _, differs in others if not differs]
+    if not slower:
+        return f"{what} takes about as long {preposition} {listed([first, *alike])}: they cannot be told apart."
+    apart = f"; {listed(alike)} cannot be told apart from it" if alike else ""
+    return f"{what} is fastest {preposition} {first}; {verb}{listed(slower)}{apart}."
 
 
 @dataclass(frozen=True)
@@ -138,14 +156,14 @@ def _engines(records: Records, what: str) -> Iterator[Finding]:
     )
     if not standings:
         return
-    told = listed([f"{s.engine} takes {times(s.mean)} as long" for s in standings])
+    told = [(s.engine, f"{s.engine} takes {times(s.mean)} as long", s.told_apart > 0) for s in standings]
     evidence = [
         f"{s.engine}: {times(min(r.estimate for r in s.ratios))} to {times(max(r.estimate for r in s.ratios))} over "
         f"{count(len(s.ratios), 'case')}, told apart from {fastest} in {s.told_apart}"
         for s in standings
     ]
     yield Finding(
-        statement=f"{what} is fastest with {fastest}; {told}.",
+        statement=_ranked(what, "with", fastest, told),
         evidence="Geometric means of paired ratios. " + "; ".join(evidence) + ".",
     )
 
@@ -180,10 +198,6 @@ def _cost(record: Record) -> str:
     ends = bounds(record)
     sure = f" (95% interval {signed_percent(ends[0])} to {signed_percent(ends[1])})" if ends else ""
     return f"{signed_percent(median(record))}{sure} on {record.layout}"
-
-
-def _intervals(ratios: Sequence[tuple[str, Ratio]]) -> str:
-    return "; ".join(f"{layout} {_with_interval(found)}" for layout, found in ratios)
 
 
 def _with_interval(found: Ratio) -> str:

@@ -45,7 +45,7 @@ def pruning_section(records: Records) -> Section:
             "A plan may keep a file for nothing (a false positive) and must never lose one that matches: recall is "
             "exactly 100%, or the run fails. These are counts, not timings."
         ),
-        charts=(_pruning_chart(records),),
+        charts=(chart,) if (chart := _pruning_chart(records)) is not None else (),
         tables=(*shown, *tables.lookups(records, raw_samples=False)),
     )
 
@@ -86,14 +86,13 @@ def _pruning_table(records: Records) -> Table:
     for case, layout, found in records.cases():
         for engines, figures in alike(found, _effect):
             total = figures.get("files_total")
-            planned = figures["files_planned_share"]
             rows.append(
                 (
                     plain(case),
                     plain(layout),
                     plain(engines),
-                    _files_cell(figures["files_matching_share"], total),
-                    _files_cell(planned, total),
+                    _files_cell(figures.get("files_matching_share"), total),
+                    _files_cell(figures.get("files_planned_share"), total),
                     *(_share_cell(name, figures.get(name)) for name in _SHARES),
                 )
             )
@@ -106,7 +105,9 @@ def _pruning_table(records: Records) -> Table:
     )
 
 
-def _files_cell(share: float, total: float | None) -> Cell:
+def _files_cell(share: float | None, total: float | None) -> Cell:
+    if share is None:
+        return Cell(text="-")
     if total is None:
         return Cell(text=quantity(share, "ratio"))
     return Cell(text=f"{round(share * total):,} of {int(total):,}", detail=quantity(share, "ratio"))
@@ -120,10 +121,11 @@ def _share_cell(name: str, share: float | None) -> Cell:
     return Cell(text=quantity(share, "ratio"), tone=tone)
 
 
-def _pruning_chart(records: Records) -> BarChart:
+def _pruning_chart(records: Records) -> BarChart | None:
     panels: dict[str, list[Bar]] = {}
     for case, layout, found in records.cases():
-        groups = list(alike(found, _effect))
+        # An interrupted run may have recorded some of the figures of its last case.
+        groups = [(e, f) for e, f in alike(found, _effect) if {"files_planned_share", "wasted_files_share"} <= f.keys()]
         for engines, figures in groups:
             planned = 100 * figures["files_planned_share"]
             wasted = planned * figures["wasted_files_share"]
@@ -134,6 +136,8 @@ def _pruning_chart(records: Records) -> BarChart:
                 note=f"{quantity(planned / 100, 'ratio')} planned",
             )
             panels.setdefault(case, []).append(bar)
+    if not panels:
+        return None
     return BarChart(
         caption="What a plan keeps of the table's files, by filter and layout.",
         axis="% of the table's files",

@@ -58,10 +58,8 @@ def _planning(records: Records) -> Section:
 
 def _decimals(records: Records) -> Section:
     rates, scans = records.where(metric="rows_per_second"), records.where(metric="scan_time")
-    charts = [
-        _dots(rates, caption="Rows delivered in a second: median and 95% interval. More is better.", unit="rows/s")
-    ]
-    shown = [tables.comparison(scans, title="Time of the scan", case_name="Scan")]
+    caption = "Rows delivered in a second: median and 95% interval. More is better."
+    shown = [tables.comparison(scans, title="Time of the scan", case_name="Scan")] if scans else []
     return Section(
         key="decimals",
         title="Decimal throughput",
@@ -69,8 +67,8 @@ def _decimals(records: Records) -> Section:
             "All rows of the decimal columns, from an opened table to the last value delivered: as Arrow batches "
             "by Arrow engines, into Spark's noop sink by Spark engines. The values were seen to be equal first."
         ),
-        charts=tuple(charts) if rates else (),
-        tables=(*(shown if scans else ()), *tables.lookups(records)),
+        charts=(_dots(rates, caption=caption, unit="rows/s"),) if rates else (),
+        tables=(*shown, *tables.lookups(records)),
     )
 
 

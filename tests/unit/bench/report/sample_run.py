@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 
 from bench.measure.record import Failure, Record, Skipped
 from bench.measure.run_file import Run
@@ -46,12 +47,18 @@ def sample_run(**changes: object) -> Run:
     run = Run(
         run_id="20260101T000000-sample",
         environment=ENVIRONMENT,
-        records=(*_planning(), *_pruning(), *_decimals(), *_deletes()),
+        records=_records(),
         skipped=(Skipped(engine="duckdb", measurement="planning", reason="duckdb offers no planning"),),
         failures=(),
         complete=True,
     )
     return Run(**{**run.__dict__, **changes})
+
+
+@cache
+def _records() -> tuple[Record, ...]:
+    # Made once: each record resamples its samples for an interval.
+    return (*_planning(), *_pruning(), *_decimals(), *_deletes())
 
 
 def record(

@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from bench.experiment import MEASUREMENTS
+from bench.measure.record import Record
+from bench.report.build import build_report
+from bench.report.charts import BarChart, DotChart
+from bench.report.console import renderables
+from bench.report.html import render
+from bench.report.model import Cell, Report, Table, Tone
+from tests.unit.bench.report.sample_run import ENGINES, FAILED, FILTERS, LAYOUTS, record, sample_run
+
+VOID = {"meta", "link", "br", "path", "use", "rect", "circle", "line", "polygon"}
+
+
+class Page(HTMLParser):
+    """What a browser would find: balanced elements, ids, links."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.unbalanced: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        if found := values.get("id"):
+            self.ids.append(found)
+        self.links += [value for name in ("href", "src", "xlink:href") if (value := values.get(name))]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in VOID:
+            return
+        if not self.open or self.open.pop() != tag:
+            self.unbalanced.append(tag)
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return build_report(sample_run(failures=(FAILED,)), results_file="results/runs/x.jsonl")
+
+
+@pytest.fixture(scope="module")
+def page(report: Report) -> str:
+    return render(report)
+
+
+def test_every_measurement_has_a_section_with_a_chart_and_a_table(report: Report) -> None:
+    assert tuple(section.key for section in report.sections) == MEASUREMENTS
+    assert all(section.charts and section.tables for section in report.sections)
+
+
+def test_the_page_names_every_layout_engine_and_filter(page: str) -> None:
+    for name in (*LAYOUTS, *ENGINES, *FILTERS):
+        assert name in page
+
+
+def test_the_page_is_self_contained(page: str) -> None:
+    links = Page(page).links
+    assert [link for link in links if not link.startswith("#")] == ["data:,"]
+    assert "<script" not in page
+    assert "@import" not in page
+    # The only addresses are names of XML, which nobody fetches; the drawings carry none.
+    assert re.findall(r"https?://[^\s\"'<]+", page) == []
+
+
+def test_the_page_is_well_formed_with_unique_ids_and_links_that_lead_somewhere(page: str) -> None:
+    found = Page(page)
+    assert found.unbalanced == []
+    assert found.open == []
+    assert len(found.ids) == len(set(found.ids))
+    assert {link.removeprefix("#") for link in found.links if link.startswith("#")} <= set(found.ids)
+
+
+def test_drawings_take_their_colours_from_the_theme(page: str) -> None:
+    assert "#0a0b" not in page
+    used = set(re.findall(r"var\((--[a-z0-9-]+)\)", page))
+    assert used <= set(re.findall(r"(--[a-z0-9-]+):", page))
+
+
+def test_the_same_run_gives_the_same_page(report: Report, page: str) -> None:
+    assert render(report) == page
+
+
+def test_text_from_a_run_is_escaped() -> None:
+    evil = record("planning", "<script>alert(1)</script>", "latency_cold", "s", [1.0, 2.0, 3.0], layout="<b>&")
+    page = render(build_report(sample_run(records=(evil,)), results_file="x"))
+    assert "<script" not in page
+    assert "<b>" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_the_command_to_reproduce_and_the_environment_are_there(page: str) -> None:
+    for text in ("icebench run quick --scale 0.02", f"git checkout {'a' * 40}", "Example CPU @ 2.0GHz", "8 GB"):
+        assert text in page
+
+
+def test_the_command_that_ran_is_the_one_that_is_shown() -> None:
+    environment = {**sample_run().environment, "command": ["run", "--table", "my table"]}
+    report = build_report(sample_run(environment=environment), results_file="r")
+    assert report.reproduce[1] == "icebench run --table 'my table'"
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_a_run_without_records_is_a_report_too(complete: bool) -> None:
+    page = render(build_report(sample_run(records=(), complete=complete), results_file="x"))
+    assert "Nothing was measured." in page
+    assert ("This run did not finish." in page) is not complete
+
+
+def test_every_single_record_alone_makes_a_report() -> None:
+    seen: dict[tuple[str, str], Record] = {}
+    for one in sample_run().records:
+        seen.setdefault((one.measurement, one.metric), one)
+    for one in seen.values():
+        report = build_report(sample_run(records=(one,)), results_file="x")
+        assert [section.key for section in report.sections] == [one.measurement]
+        assert one.layout in render(report)
+
+
+def test_an_engine_that_lacks_a_case_has_an_empty_cell() -> None:
+    records = tuple(r for r in sample_run().records if (r.engine, r.layout) != ("pyiceberg", "sorted"))
+    report = build_report(sample_run(records=records), results_file="x")
+    cold = report.sections[0].tables[0]
+    column = cold.columns.index("pyiceberg")
+    assert [row[column].text for row in cold.rows if row[1].text == "sorted"] == ["-", "-", "-"]
+
+
+def test_the_best_of_a_row_is_marked_and_the_others_have_their_ratio(report: Report) -> None:
+    cold = report.sections[0].tables[0]
+    row = cold.rows[0]
+    assert [cell.tone for cell in row[2:]] == [Tone.BEST, Tone.PLAIN, Tone.PLAIN, Tone.PLAIN]
+    assert row[2].text == "2.12 ms"
+    assert row[4].detail.endswith(" 18x")
+
+
+def test_pruning_is_drawn_as_parts_of_the_whole_table(report: Report) -> None:
+    (chart,) = report.sections[1].charts
+    assert isinstance(chart, BarChart)
+    sorted_by_item = chart.panels[1].bars[2]
+    assert [round(share.value, 2) for share in sorted_by_item.shares] == [1.64, 1.64, 96.72]
+    assert all(round(sum(s.value for s in bar.shares)) == 100 for panel in chart.panels for bar in panel.bars)
+
+
+def test_engines_that_plan_alike_share_a_row_and_others_do_not() -> None:
+    records = list(sample_run().records)
+    report = build_report(sample_run(records=tuple(records)), results_file="x")
+    assert {row[2].text for row in report.sections[1].tables[0].rows} == {"all 4 engines"}
+    worse = record(
+        "pruning", "one_item", "recall", "ratio", [0.5], engine="pyiceberg", layout="sorted",
+        counters={"files_total": 61},
+    )  # fmt: skip
+    kept = [r for r in records if r.key != worse.key]
+    table = build_report(sample_run(records=(*kept, worse)), results_file="x").sections[1].tables[0]
+    rows = {row[2].text: row[-1] for row in table.rows if (row[0].text, row[1].text) == ("one_item", "sorted")}
+    assert rows["pyiceberg"].tone is Tone.WRONG
+    assert rows["icebench, icebench-spark and iceberg-java"].tone is Tone.PLAIN
+
+
+def test_slow_and_fast_are_drawn_on_a_logarithmic_axis_costs_are_not(report: Report) -> None:
+    planning, _, _, deletes = report.sections
+    assert [chart.log for chart in planning.charts if isinstance(chart, DotChart)] == [True, True]
+    assert [chart.log for chart in deletes.charts if isinstance(chart, DotChart)] == [False]
+
+
+def test_the_terminal_shows_the_same_tables_and_ends_with_the_findings(report: Report) -> None:
+    out = StringIO()
+    console = Console(file=out, width=150)
+    for part in renderables(report):
+        console.print(part)
+    text = out.getvalue()
+    for section in report.sections:
+        assert section.title in text
+        for table in section.tables:
+            assert (table.title in text) is not table.folded or table.title == "Time of the scan"
+    assert text.index("Findings") > text.index("Delete-apply cost")
+    assert report.findings[-1].statement in " ".join(text.split())
+    assert all(remark.text in " ".join(text.split()) for remark in report.remarks)
+
+
+def test_a_row_of_the_wrong_length_is_refused() -> None:
+    with pytest.raises(ValueError, match="a row of 1 cells in table 't' of 2 columns"):
+        Table(title="t", columns=("a", "b"), rows=((Cell(text="x"),),))

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import pytest
+
+from bench.measure.record import Record
+from bench.report.compare import Records, best, bounds, median, ordered, ratio, spread
+from tests.unit.bench.report.sample_run import record
+
+
+def timed(*samples: float, engine: str = "icebench", layout: str = "monthly", case: str = "all") -> Record:
+    return record("planning", case, "latency_cold", "s", samples, engine=engine, layout=layout)
+
+
+def test_a_ratio_of_pairs_ignores_what_both_suffer() -> None:
+    base = timed(1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+    head = timed(*(3 * s for s in base.samples))
+    found = ratio(base, head)
+    assert found is not None
+    assert found.estimate == pytest.approx(3)
+    assert found.low == pytest.approx(3)
+    assert found.high == pytest.approx(3)
+    assert found.differs
+
+
+def test_an_interval_around_one_does_not_differ() -> None:
+    found = ratio(timed(1.0, 1.1, 1.2, 1.0, 1.1, 1.2), timed(1.1, 1.0, 1.1, 1.1, 1.2, 1.1))
+    assert found is not None
+    assert not found.differs
+
+
+def test_unequal_or_few_samples_give_the_ratio_of_medians_without_an_interval() -> None:
+    for head in (timed(4.0, 4.0), timed(4.0, 4.0, 4.0, 4.0)):
+        found = ratio(timed(2.0, 2.0), head)
+        assert found is not None
+        assert (found.estimate, found.low, found.differs) == (2.0, None, False)
+
+
+def test_there_is_no_ratio_to_nothing() -> None:
+    assert ratio(timed(0.0, 1.0), timed(1.0, 1.0)) is None
+
+
+def test_order_statistics_come_from_the_summary() -> None:
+    one = timed(3.0, 1.0, 2.0)
+    assert median(one) == 2.0
+    assert spread(one) == pytest.approx(0.5)
+    assert bounds(one) is not None
+    assert bounds(timed(1.0)) is None
+
+
+def test_the_best_is_the_lowest_median() -> None:
+    slow, fast = timed(2.0), timed(1.0)
+    assert best([slow, fast]) is fast
+    assert best([]) is None
+
+
+def test_known_names_come_first_in_their_order() -> None:
+    assert ordered(["c", "a", "b", "a"], ["b", "x", "a"]) == ("b", "a", "c")
+
+
+def test_records_are_asked_by_their_fields() -> None:
+    records = Records(
+        (timed(1.0, layout="b"), timed(2.0, layout="a"), timed(3.0, layout="a", engine="other")),
+        layout_order=("a", "b"),
+        engine_order=("other",),
+    )
+    assert [median(r) for r in records.where(layout="a").all] == [2.0, 3.0]
+    assert records.one(layout="a", engine="other") is records.all[2]
+    assert records.one(layout="c") is None
+    assert records.engines == ("other", "icebench")
+    assert [(case, layout, len(found.all)) for case, layout, found in records.cases()] == [
+        ("all", "a", 2),
+        ("all", "b", 1),
+    ]
+    assert not records.where(layout="c")

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from bench.measure.record import Record
+from bench.report.compare import Records
+from bench.report.findings import findings_of
+from tests.unit.bench.report.sample_run import WEATHER, record, sample_run
+
+
+def statements(records: tuple[Record, ...]) -> list[str]:
+    return [finding.statement for finding in findings_of(Records(records))]
+
+
+def test_the_sample_run_says_which_layout_and_engine_are_best_and_by_how_much() -> None:
+    planning = (
+        "is fastest with icebench; icebench-spark takes 1.20x as long, iceberg-java takes 4.5x as long and pyiceberg "
+        "takes 18x as long."
+    )
+    scan = "A full scan of decimals is fastest on unpartitioned; it takes 1.10x as long on monthly and 1.20x as long on"
+    engines = "is fastest with icebench; pyiceberg takes 1.40x as long and iceberg-java takes 3.1x as long."
+    assert statements(sample_run().records) == [
+        "For one_month, monthly reads least: 1.64% of the table, against 100% with unpartitioned and sorted.",
+        "For one_item, sorted reads least: 3.28% of the table, against 100% with unpartitioned and monthly.",
+        f"{scan} sorted.",
+        f"Cold planning {planning}",
+        f"Warm planning {planning}",
+        f"Scanning the decimal columns {engines}",
+        "Deletes (1%) make a scan longer by +3.4% with icebench and +69.0% with iceberg-java.",
+        "Deletes (10%) make a scan longer by +9.2% with icebench and +184.0% with iceberg-java.",
+        "Deletes (refresh) make a scan longer by +5.8% with icebench and +115.0% with iceberg-java.",
+    ]
+
+
+def test_the_fastest_engine_is_found_wherever_it_stands() -> None:
+    records = tuple(
+        record("decimals", "scan", "scan_time", "s", [seconds * w for w in WEATHER], engine=engine)
+        for engine, seconds in (("first", 3.0), ("second", 1.0), ("third", 2.0))
+    )
+    assert statements(records) == [
+        "Scanning the decimal columns is fastest with second; third takes 2x as long and first takes 3x as long."
+    ]
+
+
+def test_engines_that_cannot_be_told_apart_are_not_called_faster() -> None:
+    records = tuple(
+        record("decimals", "scan", "scan_time", "s", samples, engine=engine)
+        for engine, samples in (("a", [1.0, 1.1, 1.0, 1.1, 1.0, 1.1]), ("b", [1.1, 1.0, 1.1, 1.0, 1.1, 1.0]))
+    )
+    what = "Scanning the decimal columns"
+    assert statements(records) == [f"{what} takes about as long with a and b: they cannot be told apart."]
+    slow = record("decimals", "scan", "scan_time", "s", [3.0, 3.1, 3.0, 3.1, 3.0, 3.1], engine="c")
+    assert statements((*records, slow)) == [
+        f"{what} is fastest with a; c takes 2.91x as long; b cannot be told apart from it."
+    ]
+
+
+def test_layouts_that_prune_alike_are_said_to() -> None:
+    records = tuple(
+        record("pruning", "f", "bytes_planned_share", "ratio", [1.0], layout=layout) for layout in ("a", "b")
+    )
+    assert statements(records) == ["For f no layout prunes better: each reads 100% of the table."]
+
+
+def test_a_lost_file_comes_before_everything_else() -> None:
+    lost = record("pruning", "one_item", "recall", "ratio", [0.5], engine="pyiceberg", layout="sorted")
+    found = findings_of(Records((*sample_run().records[:-1], lost)))
+    assert found[0].statement.startswith("pyiceberg loses rows: for one_item on sorted")
+    assert found[0].evidence == "Recall is 0.500000 and must be exactly 1."
+
+
+def test_a_run_without_records_finds_nothing() -> None:
+    assert statements(()) == []
+
+
+def test_one_engine_on_one_layout_is_compared_with_nothing() -> None:
+    assert statements((record("planning", "all", "latency_cold", "s", [1.0, 1.0, 1.0]),)) == []
