@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from engine.errors import Invalid, Unsupported
+from engine.spec.creation import new_table_metadata
+from engine.spec.metadata import TableMetadata
+from engine.spec.partitioning import PartitionField, PartitionSpec, partition_spec
+from engine.spec.schema import Schema
+from engine.spec.sorting import SortField, SortOrder
+from engine.spec.transforms import Bucket, Day, Identity, Truncate, UnknownTransform
+from engine.spec.types import LONG, STRING, TIMESTAMP, VARIANT, NestedField, StructType, list_type
+
+POINT = StructType((NestedField(field_id=70, name="x", type=LONG), NestedField(field_id=60, name="y", type=LONG)))
+SCHEMA = Schema(
+    (
+        NestedField(field_id=50, name="at", type=TIMESTAMP),
+        NestedField(field_id=40, name="points", type=list_type(30, POINT)),
+        NestedField(field_id=20, name="id", type=LONG, required=True),
+    ),
+    schema_id=8,
+    identifier_field_ids=frozenset({20}),
+)
+
+
+def create(schema: Schema = SCHEMA, *args: Any, **options: Any) -> TableMetadata:
+    return new_table_metadata(
+        schema, *args, **{"location": "/wh/t/", "uuid": uuid.UUID(int=7), "now_ms": 1_000, **options}
+    )
+
+
+def test_ids_are_given_afresh_siblings_before_children() -> None:
+    metadata = create()
+    assert [(f.field_id, f.name) for f in metadata.schema.walk()] == [
+        (1, "at"), (2, "points"), (4, "element"), (5, "x"), (6, "y"), (3, "id"),
+    ]  # fmt: skip
+    assert metadata.schema.schema_id == 0
+    assert metadata.schema.identifier_field_ids == {3}
+    assert metadata.last_column_id == 6
+
+
+def test_specs_and_orders_follow_the_new_ids() -> None:
+    spec = PartitionSpec(
+        (
+            PartitionField(source_ids=(20,), field_id=4000, name="id_bucket", transform=Bucket(4)),
+            PartitionField(source_ids=(50,), field_id=3000, name="at_day", transform=Day()),
+        ),
+        spec_id=6,
+    )
+    order = SortOrder((SortField(source_ids=(20,), transform=Identity(), direction="desc"),), order_id=9)
+    metadata = create(SCHEMA, spec, order)
+    assert [(f.source_id, f.field_id, f.name) for f in metadata.spec.fields] == [
+        (3, 1000, "id_bucket"),
+        (1, 1001, "at_day"),
+    ]
+    assert metadata.default_spec_id == 0
+    assert metadata.last_partition_id == 1001
+    assert metadata.default_sort_order_id == 1
+    assert metadata.sort_order.fields == (SortField(source_ids=(3,), transform=Identity(), direction="desc"),)
+
+
+def test_an_empty_table() -> None:
+    metadata = create(properties={"owner": "ann"})
+    assert metadata.location == "/wh/t"
+    assert metadata.format_version == 2
+    assert metadata.table_uuid == str(uuid.UUID(int=7))
+    assert metadata.last_updated_ms == 1_000
+    assert metadata.last_sequence_number == 0
+    assert metadata.last_partition_id == 999
+    assert metadata.properties == {"owner": "ann"}
+    assert metadata.current_snapshot is None
+    assert (metadata.snapshots, metadata.refs, metadata.snapshot_log) == ((), {}, ())
+    assert metadata.sort_order.is_unsorted
+    assert metadata.next_row_id is None
+    assert create(format_version=3).next_row_id == 0
+
+
+@pytest.mark.parametrize("version", [0, 4])
+def test_unsupported_format_versions(version: int) -> None:
+    with pytest.raises(Unsupported, match=f"format version {version}"):
+        create(format_version=version)
+
+
+def test_reserved_property_names() -> None:
+    with pytest.raises(Invalid, match="'uuid' is a reserved name"):
+        create(properties={"uuid": "x"})
+
+
+def test_types_of_later_versions() -> None:
+    schema = Schema((NestedField(field_id=1, name="v", type=VARIANT),))
+    with pytest.raises(Invalid, match="'v' of type variant needs format version 3"):
+        create(schema)
+    create(schema, format_version=3)
+
+
+def test_unknown_transforms_are_not_written() -> None:
+    spec = PartitionSpec(
+        (PartitionField(source_ids=(20,), field_id=1000, name="z", transform=UnknownTransform("zorder")),)
+    )
+    with pytest.raises(Unsupported, match="zorder"):
+        create(SCHEMA, spec)
+
+
+def test_partition_names_are_no_columns() -> None:
+    schema = Schema((NestedField(field_id=1, name="a", type=LONG), NestedField(field_id=2, name="b", type=STRING)))
+    create(schema, partition_spec(schema, [("a", Identity())]))
+    clash = PartitionSpec((PartitionField(source_ids=(2,), field_id=1000, name="a", transform=Truncate(2)),))
+    with pytest.raises(Invalid, match="'a' has the name of a column"):
+        create(schema, clash)
+
+
+def test_wrong_sources() -> None:
+    missing = PartitionSpec((PartitionField(source_ids=(99,), field_id=1000, name="p", transform=Identity()),))
+    with pytest.raises(Invalid, match="field id 99"):
+        create(SCHEMA, missing)
+    with pytest.raises(Invalid, match="cannot sort 'id'"):
+        create(SCHEMA, PartitionSpec(), SortOrder((SortField(source_ids=(20,), transform=Day()),)))

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from engine.errors import Invalid
+from engine.spec.name_mapping import mapping_of, name_mapping_text, parse_name_mapping
+from engine.spec.schema import Schema
+from engine.spec.types import LONG, STRING, NestedField, StructType, list_type
+
+# The example of the specification's appendix, shortened.
+TEXT = json.dumps(
+    [
+        {"field-id": 1, "names": ["id", "record_id"]},
+        {"field-id": 2, "names": ["data"]},
+        {
+            "field-id": 3,
+            "names": ["location"],
+            "fields": [{"field-id": 4, "names": ["latitude", "lat"]}, {"field-id": 5, "names": ["longitude", "long"]}],
+        },
+        {"names": ["unmapped"], "fields": [{"field-id": 6, "names": ["child"]}]},
+    ]
+)
+
+
+def test_fields_are_found_by_any_of_their_names() -> None:
+    mapping = parse_name_mapping(TEXT)
+    assert mapping.id_of("id") == mapping.id_of("record_id") == 1
+    assert mapping.id_of("location", "lat") == 4
+    assert mapping.id_of("lat") is None
+    assert mapping.id_of("unmapped") is None
+    assert mapping.id_of("unmapped", "child") == 6
+
+
+def test_text_round_trips() -> None:
+    mapping = parse_name_mapping(TEXT)
+    assert json.loads(name_mapping_text(mapping)) == json.loads(TEXT)
+
+
+def test_a_schema_maps_to_its_own_names() -> None:
+    point = StructType((NestedField(field_id=4, name="x.y", type=LONG),))
+    schema = Schema(
+        (
+            NestedField(field_id=1, name="id", type=LONG),
+            NestedField(field_id=2, name="points", type=list_type(3, point)),
+            NestedField(field_id=5, name="name", type=STRING),
+        )
+    )
+    mapping = mapping_of(schema)
+    assert mapping.id_by_path == {
+        ("id",): 1, ("points",): 2, ("points", "element"): 3, ("points", "element", "x.y"): 4, ("name",): 5,
+    }  # fmt: skip
+    assert parse_name_mapping(name_mapping_text(mapping)) == mapping
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("{", "not JSON"),
+        ("{}", r"name mapping: a list"),
+        ('[{"field-id": 1}]', r"name mapping\[0\]\.names"),
+        ('[{"field-id": "1", "names": ["a"]}]', r"name mapping\[0\]\.field-id"),
+        ('[{"names": ["a"]}, 7]', r"name mapping\[1\]: an object"),
+        ('[{"names": ["a"], "fields": [{"names": [1]}]}]', r"name mapping\[0\]\.fields\[0\]\.names"),
+        ('[{"names": ["a"]}, {"names": ["b", "a"]}]', "'a' is used twice"),
+    ],
+)
+def test_wrong_texts_say_where(text: str, place: str) -> None:
+    with pytest.raises(Invalid, match=place):
+        parse_name_mapping(text)
