@@ -6,6 +6,7 @@ a hard link, which fails when the name is taken, or a rename, which replaces it.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import uuid
@@ -105,12 +106,19 @@ class LocalStore:
         # A long name is cut so that the temporary one stays within the 255 bytes that file systems allow.
         temporary = path.with_name(f".{path.name[-150:]}.{self.new_id().hex}.tmp")
         with translated("write", location):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            _make_directory(path.parent)
             file = temporary.open("xb", buffering=0)
         return LocalOutputFile(location, path, temporary, file, overwrite=overwrite, durable=self.durable)
 
     def physical(self, location: str) -> str:
         return location
+
+
+def _make_directory(directory: Path) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(directory)) from error
 
 
 def _pread(descriptor: int, wanted: int, offset: int) -> bytes:

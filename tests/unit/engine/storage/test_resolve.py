@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+
+from engine.errors import Invalid, Unsupported
+from engine.storage.arrow import ArrowStore
+from engine.storage.local import LocalStore
+from engine.storage.memory import MemoryStore
+from engine.storage.resolve import Stores, scheme_of, store_for
+
+
+@pytest.mark.parametrize(
+    ("location", "scheme"),
+    [
+        ("/a/b", ""),
+        ("a/b:c", ""),
+        ("file:/a", "file"),
+        ("FILE:///a", "file"),
+        ("s3://bucket/a:b", "s3"),
+        ("sqlite:///x.db", "sqlite"),
+        ("/a:b", ""),
+    ],
+)
+def test_schemes(location: str, scheme: str) -> None:
+    assert scheme_of(location) == scheme
+
+
+def test_stores_by_scheme() -> None:
+    assert isinstance(store_for("/a"), LocalStore)
+    assert isinstance(store_for("file:///a"), LocalStore)
+    assert isinstance(store_for("memory://a"), MemoryStore)
+    properties = {"s3.endpoint": "http://127.0.0.1:1", "s3.region": "us-east-1"}
+    for scheme in ("s3", "s3a"):
+        assert isinstance(store_for(f"{scheme}://bucket/key", properties), ArrowStore)
+
+
+def test_memory_is_shared() -> None:
+    store_for("memory://shared").write("memory://shared/x", b"1", overwrite=True)
+    assert store_for("memory://shared").read("memory://shared/x") == b"1"
+
+
+def test_relative_paths_and_unknown_schemes() -> None:
+    with pytest.raises(Invalid, match="neither an absolute path"):
+        store_for("a/b")
+    with pytest.raises(Unsupported, match="'ftp'"):
+        store_for("ftp://host/a")
+
+
+def test_a_store_is_opened_once_for_a_bucket() -> None:
+    stores = Stores({"s3.endpoint": "http://127.0.0.1:1", "s3.region": "us-east-1"})
+    assert stores("/a") is stores("/b/c")
+    assert stores("s3://one/a") is stores("s3://one/b")
+    assert stores("s3://one/a") is not stores("s3://two/a")
