@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -25,7 +24,7 @@ from engine.spec.schema import Schema
 from engine.spec.sorting import UNSORTED, SortOrder
 from engine.spec.transforms import Transform, parse_transform
 from engine.storage.relocated import RelocatedStore
-from engine.storage.resolve import Stores, scheme_of
+from engine.storage.resolve import Stores, absolute_location, scheme_of
 from engine.storage.store import Store
 from engine.table import Table
 
@@ -100,7 +99,7 @@ class Catalog:
             columns,
             _spec(partition_spec, columns),
             sort_order,
-            location=_absolute(location) if location else self._inner.default_location(identifier),
+            location=absolute_location(location) if location else self._inner.default_location(identifier),
             properties=given,
             format_version=version,
             uuid=self._new_id(),
@@ -116,7 +115,7 @@ class Catalog:
     def register_table(self, name: Name, metadata_location: str) -> Table:
         """Take on a table by an existing metadata file; raises AlreadyExists, FileNotFound."""
         identifier = table_identifier(name)
-        return self._table(identifier, self._inner.register_table(identifier, _absolute(metadata_location)))
+        return self._table(identifier, self._inner.register_table(identifier, absolute_location(metadata_location)))
 
     def table_exists(self, name: Name) -> bool:
         """Whether there is a table of that name."""
@@ -198,9 +197,9 @@ def load_catalog(
     if scheme in _DIRECTORY_SCHEMES:
         if warehouse is not None:
             raise Invalid("a directory catalog is its own warehouse; give one of the two")
-        root = _absolute(address)
+        root = absolute_location(address)
         return Catalog(FileSystemCatalog(root, stores(root), name=name))
-    root_or_none = None if warehouse is None else _absolute(warehouse)
+    root_or_none = None if warehouse is None else absolute_location(warehouse)
     return Catalog(SqlCatalog(address, warehouse=root_or_none, name=name, store_at=stores))
 
 
@@ -220,12 +219,12 @@ def load_table(
         CorruptTable: The metadata contradicts the specification.
     """
     stores = Stores(properties)
-    found = _absolute(location)
+    found = absolute_location(location)
     metadata_location = current_metadata_file(found, stores(found))
     metadata = decode_metadata(stores(metadata_location).read(metadata_location), location=metadata_location)
     store: Store = stores(metadata.location)
     if relocate:
-        store = RelocatedStore(stores, {old: _absolute(new) for old, new in relocate.items()})
+        store = RelocatedStore(stores, {old: absolute_location(new) for old, new in relocate.items()})
     name = metadata.location.rstrip("/").rpartition("/")[2]
     return Table((name,), TableState(metadata=metadata, metadata_location=metadata_location), store, None)
 
@@ -235,10 +234,3 @@ def _spec(given: SpecLike, schema: Schema) -> PartitionSpec:
         return given
     pairs = [(column, parse_transform(t) if isinstance(t, str) else t) for column, t in given]
     return partition_spec(schema, pairs)
-
-
-def _absolute(location: str) -> str:
-    """A location with a scheme as it is; a path made absolute, without a slash at the end."""
-    if scheme_of(location):
-        return location.rstrip("/")
-    return str(Path(location).expanduser().absolute())

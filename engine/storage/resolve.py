@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from threading import Lock
 from urllib.parse import urlsplit
 
@@ -57,6 +58,13 @@ def scheme_of(location: str) -> str:
     """The scheme, in lower case; empty for a plain path."""
     head, colon, _ = location.partition(":")
     return head.lower() if colon and "/" not in head else ""
+
+
+def absolute_location(location: str) -> str:
+    """A location with a scheme as it is; a path made absolute, with ``~`` expanded. No slash at the end."""
+    if scheme_of(location):
+        return location.rstrip("/")
+    return str(Path(location).expanduser().absolute())
 
 
 def _arrow_store(scheme: str, location: str, properties: Mapping[str, str]) -> ArrowStore:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from engine.errors import Invalid, Unsupported
 from engine.storage.arrow import ArrowStore
 from engine.storage.local import LocalStore
 from engine.storage.memory import MemoryStore
-from engine.storage.resolve import Stores, scheme_of, store_for
+from engine.storage.resolve import Stores, absolute_location, scheme_of, store_for
 
 
 @pytest.mark.parametrize(
@@ -51,3 +53,12 @@ def test_a_store_is_opened_once_for_a_bucket() -> None:
     assert stores("/a") is stores("/b/c")
     assert stores("s3://one/a") is stores("s3://one/b")
     assert stores("s3://one/a") is not stores("s3://two/a")
+
+
+def test_paths_are_made_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/ann")
+    assert absolute_location("wh") == f"{tmp_path}/wh"
+    assert absolute_location("/wh/") == "/wh"
+    assert absolute_location("~/wh") == "/home/ann/wh"
+    assert absolute_location("s3://bucket/wh/") == "s3://bucket/wh"
