@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.columnar.schemas import field_id_of
+from engine.columnar.schemas import child_fields, field_id_of
 from engine.errors import Invalid
 from engine.spec.schema import Schema
 
@@ -29,5 +29,9 @@ def column_by_id(batch: pa.RecordBatch | pa.Table, schema: Schema, column_id: in
         raise Invalid(f"the rows have no column {schema.name_of[column_id]!r}")
     column = batch.column(place)
     for inner in reversed(path[:-1]):
-        column = pc.struct_field(column, [schema.by_id[inner].name])
+        # By id: a struct of several schemas' fields may use a name twice.
+        at = next((i for i, f in enumerate(child_fields(column.type)) if field_id_of(f) == inner), None)
+        if at is None:
+            raise Invalid(f"the rows have no column {schema.name_of[column_id]!r}")
+        column = pc.struct_field(column, [at])
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -9,8 +9,9 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.columnar.name_mapping import NameMapping, has_field_ids, identified
+from engine.columnar.name_mapping import has_field_ids, identified
 from engine.errors import CorruptTable, FileNotFound
+from engine.spec.name_mapping import NameMapping
 from engine.storage.store import Store
 
 

@@ -143,6 +143,7 @@ class ParquetFileWriter:
     ) -> None:
         self._output = output
         self._arrow_schema = storable(arrow_schema)
+        self._places = [i for i, f in enumerate(arrow_schema) if not pat.is_null(f.type)]
         self._schema = schema
         self._modes = modes
         self._nans = NanCounter(self._arrow_schema)
@@ -167,8 +168,9 @@ class ParquetFileWriter:
         )
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Keep a batch for the next row group."""
-        kept = batch.select(self._arrow_schema.names) if len(self._arrow_schema) != batch.num_columns else batch
+        """Keep a batch, of the columns of the schema in its order, for the next row group."""
+        columns = [batch.column(place) for place in self._places]
+        kept = pa.RecordBatch.from_arrays(columns, schema=self._arrow_schema)
         self._nans.add(kept)
         self._waiting.append(kept)
         self.waiting_bytes += encoded_size(kept)

@@ -8,7 +8,7 @@ table for the deletes of unpartitioned specs.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -16,16 +16,16 @@ import pyarrow as pa
 
 from engine.columnar.columns import column_by_id
 from engine.columnar.key_index import KeyIndex
-from engine.columnar.name_mapping import NameMapping
 from engine.columnar.parquet import ParquetSource
 from engine.columnar.projection import Projector, leaf_indices
 from engine.columnar.schemas import to_arrow_schema
 from engine.deletes.files import DeleteFile, refuse_format
-from engine.errors import CorruptTable, Unsupported
+from engine.errors import CorruptTable
 from engine.runtime.counters import DELETE_FILES_LOADED, DELETE_KEYS_APPLIED, Counters
 from engine.runtime.runner import Runner
+from engine.spec.name_mapping import NameMapping
 from engine.spec.schema import Schema
-from engine.spec.types import NestedField
+from engine.spec.types import NestedField, StructType
 from engine.storage.store import Store
 
 Scope = tuple[object, ...]
@@ -87,25 +87,31 @@ def scopes(planned: Iterable[tuple[Scope, Collection[DeleteFile]]]) -> dict[Dele
 
 
 def key_schema(field_ids: Sequence[int], schemas: Sequence[Schema], location: str) -> Schema:
-    """The columns of a key in the types of the first schema that has them all: the current one first, since a column
-    may have been promoted, then older ones, since it may have been dropped.
+    """The columns of a key, each as the first schema that has it says: the current schema first, since a column may
+    have been promoted, then older ones, since it may have been dropped.
 
     Raises:
-        CorruptTable: No schema of the table has the columns.
+        CorruptTable: No schema of the table has a column.
     """
-    for schema in schemas:
-        if all(field_id in schema.by_id for field_id in field_ids):
-            return schema.select(field_ids)
     fields: dict[int, NestedField] = {}
     for field_id in field_ids:
         known = next((s for s in schemas if field_id in s.by_id), None)
         if known is None:
             raise CorruptTable(f"it compares column {field_id}, which no schema of the table has", location=location)
         (top,) = known.select([field_id]).fields
-        if top.field_id in fields:
-            raise Unsupported(f"{location}: it compares columns of a struct that were never in one schema together")
-        fields[top.field_id] = top
+        before = fields.get(top.field_id)
+        fields[top.field_id] = top if before is None else _joined(before, top)
     return Schema(tuple(fields.values()))
+
+
+def _joined(left: NestedField, right: NestedField) -> NestedField:
+    """One struct of which two schemas gave different fields."""
+    if not isinstance(left.type, StructType) or not isinstance(right.type, StructType):
+        return left
+    fields = {f.field_id: f for f in left.type.fields}
+    for f in right.type.fields:
+        fields[f.field_id] = _joined(fields[f.field_id], f) if f.field_id in fields else f
+    return replace(left, type=StructType(tuple(fields.values())))
 
 
 def load_equality(

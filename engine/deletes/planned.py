@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.columnar.name_mapping import NameMapping
 from engine.deletes.equality import EqualityDeletes, EqualityGroup, Scope, load_equality, scopes
 from engine.deletes.files import DeleteFile
 from engine.deletes.positions import PositionDeletes, Positions, load_positions
@@ -14,6 +13,7 @@ from engine.errors import CorruptTable
 from engine.runtime.counters import Counters
 from engine.runtime.runner import Runner
 from engine.spec.data_file import FileContent
+from engine.spec.name_mapping import NameMapping
 from engine.spec.schema import Schema
 from engine.storage.store import Store
 

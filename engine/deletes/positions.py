@@ -15,21 +15,21 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.columnar.name_mapping import MappedField
 from engine.columnar.parquet import ParquetSource
 from engine.columnar.projection import leaf_indices
-from engine.columnar.reserved import DELETE_FILE_PATH_ID, DELETE_POS_ID, POSITION_DELETES
+from engine.columnar.reserved import DELETE_FILE_PATH_ID, POSITION_DELETES
 from engine.columnar.schemas import field_id_of
 from engine.deletes.files import DeleteFile, refuse_format
 from engine.errors import CorruptTable
 from engine.runtime.counters import DELETE_FILES_LOADED, Counters
 from engine.runtime.runner import Runner
+from engine.spec.name_mapping import mapping_of
 from engine.storage.store import Store
 
 Positions = npt.NDArray[np.int64]
 """Row positions, ascending, each once."""
 
-_BY_NAME = {"file_path": MappedField(DELETE_FILE_PATH_ID), "pos": MappedField(DELETE_POS_ID)}
+_BY_NAME = mapping_of(POSITION_DELETES)
 _LOCATION = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/]*))?(/.*)", re.DOTALL)
 _SAME_SCHEME = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "wasb"}
 

@@ -8,7 +8,6 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from engine.columnar.name_mapping import NameMapping
 from engine.columnar.partitions import Partition, hashable
 from engine.columnar.reserved import DELETED_ID
 from engine.columnar.schemas import to_arrow_schema
@@ -16,6 +15,7 @@ from engine.deletes.equality import Scope
 from engine.deletes.files import DeleteFile
 from engine.deletes.planned import PlannedFile
 from engine.expressions.bound import BoundPredicate
+from engine.spec.name_mapping import NameMapping
 from engine.spec.partitioning import PartitionSpec
 from engine.spec.schema import FIRST_METADATA_COLUMN_ID, Schema
 from engine.spec.transforms import Identity

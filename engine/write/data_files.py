@@ -13,25 +13,25 @@ from typing import Literal
 import pyarrow as pa
 
 from engine.columnar.metrics_modes import metrics_modes
-from engine.columnar.parquet_writer import ParquetOptions, positive
+from engine.columnar.parquet_writer import ParquetOptions
 from engine.columnar.partitions import Partition
 from engine.columnar.rows import table_rows
 from engine.columnar.schemas import to_arrow_schema
 from engine.columnar.sorting import sorted_table
-from engine.errors import EngineError
+from engine.errors import EngineError, Unsupported
 from engine.runtime.counters import FILES_WRITTEN, Counters
 from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.partition_paths import partition_path
 from engine.spec.partitioning import PartitionSpec
+from engine.spec.properties import DEFAULT_FILE_FORMAT, TARGET_FILE_SIZE_BYTES
 from engine.spec.schema import Schema
 from engine.spec.sorting import SortOrder
 from engine.storage.store import Store
 from engine.write.locations import DataLocations, FileNames
 from engine.write.partitioned import ClusteredWriter, FanoutWriter, PartitionedWriter
-from engine.write.rolling import TARGET_SIZE_BYTES, FileFormat
+from engine.write.rolling import FileFormat
 
-TARGET_SIZE_PROPERTY = "write.target-file-size-bytes"
 _BATCH_ROWS = 1 << 20
 
 
@@ -82,6 +82,11 @@ class WriteTarget:
 
     def format(self, *, sorted_by: SortOrder | None) -> FileFormat:
         """What the data files of this write share."""
+        file_format = DEFAULT_FILE_FORMAT.of(self.properties)
+        if file_format != "parquet":
+            raise Unsupported(
+                f"writing {file_format} files ({DEFAULT_FILE_FORMAT.name}) is not supported, only parquet"
+            )
         order = self.metadata.sort_order
         return FileFormat(
             store=self.store,
@@ -90,7 +95,7 @@ class WriteTarget:
             spec_id=self.spec.spec_id,
             modes=metrics_modes(self.properties, self.schema, order),
             options=ParquetOptions.from_properties(self.properties),
-            target_size_bytes=positive(self.properties, TARGET_SIZE_PROPERTY, TARGET_SIZE_BYTES),
+            target_size_bytes=TARGET_FILE_SIZE_BYTES.of(self.properties),
             sort_order=sorted_by,
         )
 

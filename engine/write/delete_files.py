@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from engine.columnar.metrics_modes import FULL
-from engine.columnar.parquet_writer import ParquetOptions, positive
+from engine.columnar.parquet_writer import ParquetOptions
 from engine.columnar.partitions import Partition, hashable
 from engine.columnar.reserved import DELETE_FILE_PATH_ID, DELETE_POS_ID, POSITION_DELETES
 from engine.columnar.rows import table_rows
@@ -24,6 +24,7 @@ from engine.runtime.counters import FILES_WRITTEN, Counters
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.metadata import TableMetadata
 from engine.spec.partitioning import PartitionSpec
+from engine.spec.properties import DELETE_TARGET_FILE_SIZE_BYTES
 from engine.spec.schema import Schema
 from engine.storage.store import Store
 from engine.write.data_files import WriteTarget, remove_files
@@ -31,8 +32,6 @@ from engine.write.locations import FileNames
 from engine.write.rolling import FileFormat, RollingWriter
 
 GRANULARITY_PROPERTY = "write.delete.granularity"
-TARGET_SIZE_PROPERTY = "write.delete.target-file-size-bytes"
-TARGET_SIZE_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +154,7 @@ def _position_format(target: WriteTarget) -> FileFormat:
         spec_id=target.spec.spec_id,
         modes={DELETE_FILE_PATH_ID: FULL, DELETE_POS_ID: FULL},
         options=_delete_options(target.properties),
-        target_size_bytes=positive(target.properties, TARGET_SIZE_PROPERTY, TARGET_SIZE_BYTES),
+        target_size_bytes=DELETE_TARGET_FILE_SIZE_BYTES.of(target.properties),
         content=FileContent.POSITION_DELETES,
         key_values={"delete-type": "position"},
     )
@@ -223,7 +222,7 @@ def write_equality_deletes(
         spec_id=own_spec.spec_id,
         modes={f.field_id: FULL for f in fields},
         options=_delete_options(target.properties),
-        target_size_bytes=positive(target.properties, TARGET_SIZE_PROPERTY, TARGET_SIZE_BYTES),
+        target_size_bytes=DELETE_TARGET_FILE_SIZE_BYTES.of(target.properties),
         content=FileContent.EQUALITY_DELETES,
         equality_ids=tuple(f.field_id for f in fields),
         key_values={"delete-type": "equality", "delete-field-ids": ",".join(str(f.field_id) for f in fields)},

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from engine.spec.metadata import TableMetadata
+from engine.spec.properties import DATA_PATH
 from engine.spec.transforms import murmur3
 
-DATA_PATH_PROPERTY = "write.data.path"
 OBJECT_STORAGE_PROPERTY = "write.object-storage.enabled"
 OBJECT_STORAGE_PARTITIONS_PROPERTY = "write.object-storage.partitioned-paths"
 
@@ -38,7 +38,7 @@ class DataLocations:
     @classmethod
     def of(cls, metadata: TableMetadata) -> DataLocations:
         """The locations that the table's properties ask for."""
-        root = metadata.properties.get(DATA_PATH_PROPERTY, metadata.location.rstrip("/") + "/data")
+        root = DATA_PATH.of(metadata.properties) or metadata.location.rstrip("/") + "/data"
         return cls(
             root=root.rstrip("/"),
             hashed=_is_true(metadata.properties, OBJECT_STORAGE_PROPERTY, default=False),

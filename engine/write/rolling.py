@@ -16,7 +16,6 @@ from engine.spec.schema import Schema
 from engine.spec.sorting import SortOrder
 from engine.storage.store import Store
 
-TARGET_SIZE_BYTES = 512 * 1024 * 1024
 _WORTH_A_ROW_GROUP = 0.1
 """The share of a row group below which the rest of a file is not worth one more."""
 
@@ -45,7 +44,7 @@ class FileFormat:
     spec_id: int
     modes: Mapping[int, MetricsMode]
     options: ParquetOptions
-    target_size_bytes: int = TARGET_SIZE_BYTES
+    target_size_bytes: int
     sort_order: SortOrder | None = None
     content: FileContent = FileContent.DATA
     equality_ids: tuple[int, ...] | None = None
