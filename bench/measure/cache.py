@@ -1,0 +1,101 @@
+"""Generated tables on disk: made once, found again by what they were made of.
+
+An entry is a directory named by the hash of everything that decides its content. Tables hold absolute paths, so an
+entry is written where it stays, and a marker, renamed into place last, says that it is complete. A directory without a
+marker, or with one from another place, is the rest of an interrupted build or of a moved checkout, and is built again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bench.errors import DatasetFailed
+
+MARKER = "complete.json"
+
+
+class DatasetCache:
+    """Entries below one directory.
+
+    Args:
+        root: The directory; made when needed.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+
+    def find_or_build(
+        self, name: str, key: Mapping[str, Any], build: Callable[[Path], Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        """What `build` gave, now or in an earlier run.
+
+        Args:
+            name: For people: the start of the directory's name.
+            key: JSON values that decide the content.
+            build: Fills the empty directory that it is given, and gives JSON values that describe it.
+
+        Raises:
+            DatasetFailed: The disk refused.
+            Exception: Whatever `build` raises; the next call builds again.
+        """
+        digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
+        entry = self.root / f"{name}-{digest}"
+        try:
+            with self._locked(entry):
+                found = _read_marker(entry)
+                if found is not None:
+                    return found
+                shutil.rmtree(entry, ignore_errors=True)
+                entry.mkdir(parents=True)
+                described = dict(build(entry))
+                _write_marker(entry, {"key": dict(key), "location": str(entry), "content": described})
+                return described
+        except OSError as error:
+            raise DatasetFailed(f"dataset {entry} cannot be written: {error}") from error
+
+    @contextmanager
+    def _locked(self, entry: Path) -> Iterator[None]:
+        """One process at a time builds an entry; others wait, then find it. A killed process leaves no lock."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        with entry.with_name(entry.name + ".lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+def source_digest(folders: Sequence[Path]) -> str:
+    """A hash of all Python source below these directories (or of single files), for keys: another program makes other
+    datasets."""
+    digest = hashlib.sha256()
+    for folder in folders:
+        files = [folder] if folder.is_file() else sorted(folder.rglob("*.py"))
+        for path in files:
+            digest.update(f"{path.relative_to(folder.parent)}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def _read_marker(entry: Path) -> dict[str, Any] | None:
+    try:
+        marker = json.loads((entry / MARKER).read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+    if marker["location"] != str(entry):
+        return None
+    content: dict[str, Any] = marker["content"]
+    return content
+
+
+def _write_marker(entry: Path, values: Mapping[str, Any]) -> None:
+    temporary = entry / f"{MARKER}.part"
+    with temporary.open("w", encoding="utf-8") as file:
+        json.dump(values, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(entry / MARKER)
