@@ -135,7 +135,11 @@ class JsonObject:
 
     def int32s(self, key: str) -> tuple[int, ...]:
         """An array of integers of 32 bits."""
-        return tuple(self._elements(key, int))
+        return tuple(self._ranged(f"{key}[{i}]", n, _INT32) for i, n in enumerate(self._elements(key, int)))
+
+    def int64s(self, key: str) -> tuple[int, ...]:
+        """An array of integers of 64 bits."""
+        return tuple(self._ranged(f"{key}[{i}]", n, _INT64) for i, n in enumerate(self._elements(key, int)))
 
     def texts(self, key: str) -> tuple[str, ...]:
         """An array of strings."""
@@ -146,7 +150,7 @@ class JsonObject:
             place = f"{key}[{index}]"
             if not isinstance(value, expected) or isinstance(value, bool):
                 raise self.error(place, f"expected {_NAMES[expected]}, not {_kind(value)}")
-            yield self._ranged(place, value, _INT32) if isinstance(value, int) else value
+            yield value
 
     def text_map(self, key: str) -> dict[str, str]:
         """An object of strings; an empty one when absent."""

@@ -57,7 +57,12 @@ def decode_metadata(data: bytes, *, location: str | None = None) -> TableMetadat
         CorruptTable: The bytes contradict the specification; `path` is the member, such as ``snapshots[3].summary``.
         Unsupported: A format version above 3, or a type of such a version.
     """
-    node = JsonObject(parse_json(_inflated(data, location), location=location), location=location)
+    return metadata_from_json(parse_json(_inflated(data, location), location=location), location=location)
+
+
+def metadata_from_json(document: object, *, location: str | None = None) -> TableMetadata:
+    """The table metadata of a parsed document, as REST catalogs answer with; errors as `decode_metadata`."""
+    node = JsonObject(document, location=location)
     version = node.int32("format-version")
     if version < 1:
         raise node.error("format-version", f"{version} is not a format version")
