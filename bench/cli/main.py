@@ -4,17 +4,50 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from bench.cli.context import Context
-from bench.cli.doctor import doctor
 from bench.cli.failures import run_guarded
 from bench.cli.places import Places
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class Entry(NamedTuple):
+    """Where a command is, and what it does in a line."""
+
+    module: str
+    name: str
+    help: str
+
+
+COMMANDS = {
+    "run": Entry("bench.cli.run", "run", "Measure an experiment or a table, and compare layouts and engines."),
+    "report": Entry("bench.cli.report", "report", "Write the HTML report of a run."),
+    "list": Entry("bench.cli.listing", "listing", "Show experiments, layouts, engines, measurements and runs."),
+    "gate": Entry("bench.cli.gate", "gate", "Compare exact work counters with the committed baseline."),
+    "doctor": Entry("bench.cli.doctor", "doctor", "Examine this machine: Java, Spark, packages, memory, disk, CPU."),
+}
+
+
+class Commands(click.Group):
+    """The commands, each imported when it is called: Spark, Numba and matplotlib take seconds that --help need not."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = COMMANDS.get(cmd_name)
+        return None if entry is None else getattr(import_module(entry.module), entry.name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="icebench", prog_name="icebench")
 @click.option(
     "--results",
@@ -29,9 +62,6 @@ from bench.cli.places import Places
 def app(context: click.Context, results: Path, debug: bool) -> None:  # noqa: FBT001 - click passes flags so
     """Measure what a layout, a configuration or an engine costs on an Apache Iceberg table."""
     context.obj = Context(places=Places(results), debug=debug)
-
-
-app.add_command(doctor)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -84,8 +84,8 @@ def _interval(axis: Axes, point: Point, y: float, index: int) -> None:
     colour = series_colour(index)
     if point.low is not None and point.high is not None:
         axis.plot([point.low, point.high], [y, y], color=colour, linewidth=2.2, solid_capstyle="butt", zorder=2)
-    axis.plot([point.value], [y], marker=marker(index), color=colour, markersize=5, markeredgecolor=SURFACE,
-              markeredgewidth=0.6, linestyle="none", zorder=3)  # fmt: skip
+    axis.plot([point.value], [y], marker=marker(index), color=colour, markersize=6, markeredgecolor=SURFACE,
+              markeredgewidth=0.4, linestyle="none", zorder=3)  # fmt: skip
 
 
 def _bars(chart: BarChart) -> Figure:
@@ -164,8 +164,8 @@ def _common_axis(axes: Sequence[Axes], label: str) -> None:
 
 def _series_key(index: int, name: str) -> Line2D:
     colour = series_colour(index)
-    return Line2D([], [], color=colour, marker=marker(index), markersize=5, linewidth=2.2, label=name,
-                  markeredgecolor=SURFACE, markeredgewidth=0.6)  # fmt: skip
+    return Line2D([], [], color=colour, marker=marker(index), markersize=6, linewidth=2.2, label=name,
+                  markeredgecolor=SURFACE, markeredgewidth=0.4)  # fmt: skip
 
 
 def _legend(figure: Figure, keys: Sequence[Line2D | Patch]) -> None:
