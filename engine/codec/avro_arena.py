@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from engine.codec import avro_kernels as kernels
 from engine.codec.avro_program import MAX_DEPTH, ColumnLayout, Program
 from engine.codec.columns import ByteArray, BytesColumn, FixedColumn, Int64Array, ListColumn
+from engine.codec.kernel_choice import compiled
 
 Column: TypeAlias = FixedColumn | BytesColumn | ListColumn
 
@@ -75,7 +76,7 @@ class Run:
         arguments = (self._integers(ends), self._integers(counts), self._control, self._memory.reshape(-1))
         if self._interpreted:
             return kernels.decode_blocks(buffer, *arguments)
-        return int(_compiled().decode_blocks(np.frombuffer(buffer, np.uint8), *arguments))
+        return int(compiled().decode_blocks(np.frombuffer(buffer, np.uint8), *arguments))
 
     @property
     def failed(self) -> tuple[int, int]:
@@ -123,18 +124,11 @@ class Run:
             pieces = [buffer[a : a + n] for a, n in zip(starts.tolist(), sizes, strict=True)]
             return np.frombuffer(b"".join(pieces), np.uint8)
         out = np.empty(int(offsets[-1]), np.uint8)
-        _compiled().gather(np.frombuffer(buffer, np.uint8), starts, offsets, out)
+        compiled().gather(np.frombuffer(buffer, np.uint8), starts, offsets, out)
         return out
 
 
 _NO_VALUES: Int64Array = np.zeros(0, np.int64)
-
-
-def _compiled() -> Any:  # noqa: ANN401 - a module
-    # Importing Numba takes longer than planning a small table, see docs/design/manifest-decoding.md.
-    from engine.codec import avro_compiled
-
-    return avro_compiled
 
 
 def _hash_table(keys: Sequence[int]) -> tuple[int, list[int]]:

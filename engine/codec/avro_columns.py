@@ -6,7 +6,6 @@ inflated bytes. Memory is bounded by a chunk and the result; chunks are independ
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -17,29 +16,17 @@ from engine.codec.avro_arena import Column, Part, Run, concatenate
 from engine.codec.avro_file import AvroBlock, AvroHeader, read_blocks
 from engine.codec.avro_program import ColumnLayout, Path, Program, Selection, compile_schema
 from engine.codec.block_codecs import BadBlockError, Buffer, Inflater
+from engine.codec.kernel_choice import interprets
 from engine.errors import CorruptTable
 
 _CHUNK_BYTES = 1 << 20
 """Compressed bytes of a chunk: large enough that the calls between Python and compiled code do not matter."""
-
-_INTERPRETED_BYTES = 4 << 20
-"""Inflated bytes that a process decodes as plain Python before it loads the compiled kernels: until then loading costs
-more, see docs/design/manifest-decoding.md."""
 
 
 class MapFunction(Protocol):
     """Runs independent calls, in order, like the built-in `map`; a thread pool's `map` runs several at once."""
 
     def __call__(self, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterable[Any]: ...
-
-
-_COMPILED = "engine.codec.avro_compiled"
-
-
-class _Budget:
-    """How many bytes this process has decoded without Numba: many small files are worth an import together."""
-
-    interpreted_bytes = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +97,6 @@ def _chunks(blocks: Sequence[AvroBlock]) -> list[Sequence[AvroBlock]]:
     return chunks
 
 
-def _interprets(size_bytes: int) -> bool:
-    """Whether to run the kernels as plain Python: the compiled ones are not loaded, and little was decoded so far."""
-    if _COMPILED in sys.modules or _Budget.interpreted_bytes + size_bytes > _INTERPRETED_BYTES:
-        return False
-    _Budget.interpreted_bytes += size_bytes
-    return True
-
-
 @dataclass(frozen=True, slots=True)
 class _ChunkTask:
     """Decodes one chunk; picklable, and safe to run on several threads."""
@@ -133,8 +112,7 @@ class _ChunkTask:
         counts = [block.count for block in blocks]
         ends = list(accumulate(map(len, bodies)))
         rows = [sum(counts), *(len(buffer) // size + 1 for size in self.program.table_smallest[1:])]
-        interprets = _interprets(len(buffer))
-        run = Run(self.program, self.keys, rows, interpreted=interprets)
+        run = Run(self.program, self.keys, rows, interpreted=interprets(len(buffer)))
         code = run.decode(buffer, ends, counts)
         if code < 0:
             block, entry = run.failed

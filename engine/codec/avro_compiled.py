@@ -13,6 +13,7 @@ import numba
 from numba.extending import overload, register_jitable
 
 from engine.codec import avro_kernels as kernels
+from engine.codec import avro_write_kernels as write_kernels
 
 _HELPERS: tuple[Callable[..., Any], ...] = (
     kernels.decode_object,
@@ -31,6 +32,11 @@ _HELPERS: tuple[Callable[..., Any], ...] = (
     kernels.find_key,
     kernels.put_slots,
     kernels.put_value,
+    write_kernels.write_long,
+    write_kernels.long_size,
+    write_kernels.write_blob,
+    write_kernels.write_list,
+    write_kernels.write_map,
 )
 
 for _helper in _HELPERS:
@@ -48,3 +54,4 @@ _OPTIONS: dict[str, Any] = {"nogil": True, "cache": True, "_nrt": False}
 
 decode_blocks = numba.njit(**_OPTIONS)(kernels.decode_blocks)
 gather = numba.njit(**_OPTIONS)(kernels.gather)
+write_rows = numba.njit(**_OPTIONS)(write_kernels.write_rows)

@@ -82,6 +82,10 @@ class ListColumn:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
+    def to_ranges(self) -> list[tuple[int, int] | None]:
+        """Where each list's elements begin and end, None where there is no list."""
+        return _masked(list(pairwise(self.offsets.tolist())), self.valid)
+
     def to_pylist(self) -> list[list[int] | None]:
         """Lists of int, None where there is no list."""
         values, ends = self.values.tolist(), self.offsets.tolist()

@@ -1,35 +1,39 @@
-"""Writes manifests (spec: "Manifests")."""
+"""Writes manifests (spec: "Manifests"): 64 KiB blocks of many entries, metric maps that a reader can step over.
+
+Entries are taken from an iterator a batch at a time, so memory is bounded by a batch and the compressed manifest.
+"""
 
 from __future__ import annotations
 
-import io
-import json
-import math
 import struct
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
-import fastavro
-
-from engine.codec.avro_schema import decimal_width, record_schema
-from engine.codec.manifest_schema import V1_BLOCK_SIZE, entry_type
+from engine.codec.avro_columns import MapFunction
+from engine.codec.avro_file import encode_container
+from engine.codec.avro_schema import record_schema
+from engine.codec.block_codecs import AVRO_NAMES, Buffer, Compression, compress_block
+from engine.codec.json_object import write_json
+from engine.codec.manifest_rows import encode_rows
+from engine.codec.manifest_schema import entry_type
+from engine.codec.partition_summaries import PartitionSummaries
 from engine.codec.partitioning_json import partition_fields_to_json
 from engine.codec.schema_json import encode_schema
 from engine.errors import Invalid
-from engine.spec.data_file import DataFile
+from engine.spec.data_file import FileContent
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile, PartitionFieldSummary
 from engine.spec.partitioning import PartitionSpec
 from engine.spec.schema import Schema
-from engine.spec.types import DecimalType, PrimitiveType
-from engine.spec.values import Value, encode_value, unscaled
+from engine.spec.transforms import UnknownTransform
 
-Compression: TypeAlias = Literal["gzip", "zstd", "snappy", "uncompressed"]
-"""Values of the table property ``write.avro.compression-codec``."""
+__all__ = ["DEFAULT_TARGET_SIZE_BYTES", "Compression", "EncodedManifest", "encode_manifest", "encode_manifests"]
 
-_CODECS: dict[Compression, str] = {
-    "gzip": "deflate", "zstd": "zstandard", "snappy": "snappy", "uncompressed": "null",
-}  # fmt: skip
+DEFAULT_TARGET_SIZE_BYTES = 8 * 1024 * 1024
+"""Default of the table property ``commit.manifest.target-size-bytes``."""
+
+_BLOCK_BYTES = 64 * 1024
+_BATCH_ENTRIES = 4096
+_BATCH_METRICS = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,14 +60,14 @@ class EncodedManifest:
         self, path: str, *, sequence_number: int, first_row_id: int | None = None, key_metadata: bytes | None = None
     ) -> ManifestFile:
         """The manifest-list entry once the manifest is at `path` and its snapshot has this sequence number."""
-        inherited = self.min_sequence_number is None
+        least = sequence_number if self.min_sequence_number is None else self.min_sequence_number
         return ManifestFile(
             manifest_path=path,
             manifest_length=len(self.data),
             partition_spec_id=self.spec_id,
             content=self.content,
             sequence_number=sequence_number,
-            min_sequence_number=sequence_number if inherited else min(self.min_sequence_number or 0, sequence_number),
+            min_sequence_number=min(least, sequence_number),
             added_snapshot_id=self.snapshot_id,
             added_files_count=self.added_files_count,
             existing_files_count=self.existing_files_count,
@@ -86,130 +90,195 @@ def encode_manifest(
     content: ManifestContent,
     snapshot_id: int,
     compression: Compression = "gzip",
+    map_blocks: MapFunction = map,
 ) -> EncodedManifest:
-    """A manifest of these entries, in their order.
+    """One manifest of these entries, in their order, whatever its size.
 
     Args:
-        entries: All of partition spec `spec` and of the kind that `content` says. In v1 every snapshot id is set.
+        entries: All of partition spec `spec` and of the kind that `content` says. In v1 every snapshot id is set; from
+            v2 on only added entries may have null sequence numbers.
         schema: The table schema; gives the partition types and goes into the header.
         spec: The partition spec of every entry.
         format_version: 1, 2 or 3.
         content: Data files or delete files; v1 has no delete manifests.
         snapshot_id: The snapshot that adds the manifest.
         compression: Of the Avro blocks.
+        map_blocks: Compresses blocks, in order; a thread pool's `map` makes use of several cores.
 
     Raises:
         Invalid: An entry cannot be written in this format version, or its partition does not fit the spec.
     """
-    types = [f.type for f in spec.partition_type(schema).fields]
-    rows = []
-    counts: dict[EntryStatus, list[int]] = {status: [0, 0] for status in EntryStatus}
-    sequence_numbers = []
-    partitions: list[tuple[Value | None, ...]] = []
+    layout = _Layout(schema, spec, format_version, content, snapshot_id, compression, map_blocks)
+    manifest = _Manifest(layout)
+    for batch in _batches(entries):
+        manifest.add(batch)
+    return manifest.finish()
+
+
+def encode_manifests(
+    entries: Iterable[ManifestEntry],
+    *,
+    schema: Schema,
+    spec: PartitionSpec,
+    format_version: int,
+    content: ManifestContent,
+    snapshot_id: int,
+    compression: Compression = "gzip",
+    map_blocks: MapFunction = map,
+    target_size_bytes: int = DEFAULT_TARGET_SIZE_BYTES,
+) -> Iterator[EncodedManifest]:
+    """Manifests of about the target size, made while the entries come in; none for no entries.
+
+    Arguments and errors as `encode_manifest`. A manifest is closed by the batch that takes it past the target.
+    """
+    layout = _Layout(schema, spec, format_version, content, snapshot_id, compression, map_blocks)
+    manifest: _Manifest | None = None
+    for batch in _batches(entries):
+        manifest = manifest or _Manifest(layout)
+        manifest.add(batch)
+        if manifest.size_bytes >= target_size_bytes:
+            yield manifest.finish()
+            manifest = None
+    if manifest is not None:
+        yield manifest.finish()
+
+
+def _batches(entries: Iterable[ManifestEntry]) -> Iterator[list[ManifestEntry]]:
+    """Batches small enough to bound memory however many columns have metrics."""
+    batch: list[ManifestEntry] = []
+    metrics = 0
     for entry in entries:
-        if len(entry.data_file.partition) != len(types):
-            raise Invalid(f"the partition of {entry.data_file.file_path} does not fit spec {spec.spec_id}")
-        counts[entry.status][0] += 1
-        counts[entry.status][1] += entry.data_file.record_count
-        if entry.status != EntryStatus.DELETED and entry.sequence_number is not None:
-            sequence_numbers.append(entry.sequence_number)
-        partitions.append(entry.data_file.partition)
-        rows.append(_row(entry, spec, types))
-    avro = record_schema(entry_type(spec.partition_type(schema), format_version), "manifest_entry")
-    metadata = {
-        "schema": encode_schema(schema).decode(),
-        "schema-id": str(schema.schema_id),
-        "partition-spec": json.dumps(partition_fields_to_json(spec)),
-        "partition-spec-id": str(spec.spec_id),
-        "format-version": str(format_version),
-    }
-    if format_version > 1:
-        metadata["content"] = "deletes" if content is ManifestContent.DELETES else "data"
-    out = io.BytesIO()
-    fastavro.writer(out, fastavro.parse_schema(avro), rows, codec=_CODECS[compression], metadata=metadata)
-    return EncodedManifest(
-        data=out.getvalue(),
-        spec_id=spec.spec_id,
-        content=content,
-        snapshot_id=snapshot_id,
-        added_files_count=counts[EntryStatus.ADDED][0],
-        existing_files_count=counts[EntryStatus.EXISTING][0],
-        deleted_files_count=counts[EntryStatus.DELETED][0],
-        added_rows_count=counts[EntryStatus.ADDED][1],
-        existing_rows_count=counts[EntryStatus.EXISTING][1],
-        deleted_rows_count=counts[EntryStatus.DELETED][1],
-        min_sequence_number=min(sequence_numbers, default=None),
-        partitions=tuple(
-            _summary(t, [p[i] for p in partitions]) for i, t in enumerate(types) if isinstance(t, PrimitiveType)
-        ),
-    )
+        batch.append(entry)
+        metrics += len(entry.data_file.value_counts) + len(entry.data_file.lower_bounds)
+        if len(batch) >= _BATCH_ENTRIES or metrics >= _BATCH_METRICS:
+            yield batch
+            batch, metrics = [], 0
+    if batch:
+        yield batch
 
 
-def _summary(type_: PrimitiveType, values: list[Value | None]) -> PartitionFieldSummary:
-    floating = type_.name in ("float", "double")
-    present = [v for v in values if v is not None and not (isinstance(v, float) and math.isnan(v))]
+@dataclass(frozen=True)
+class _Layout:
+    """What all entries of a manifest have in common."""
 
-    def key(value: Value) -> Any:  # noqa: ANN401
-        return (value, math.copysign(1, value)) if isinstance(value, float) else value
+    schema: Schema
+    spec: PartitionSpec
+    format_version: int
+    content: ManifestContent
+    snapshot_id: int
+    compression: Compression
+    map_blocks: MapFunction
 
-    return PartitionFieldSummary(
-        contains_null=None in values,
-        contains_nan=any(isinstance(v, float) and math.isnan(v) for v in values) if floating else False,
-        lower_bound=encode_value(type_, min(present, key=key)) if present else None,
-        upper_bound=encode_value(type_, max(present, key=key)) if present else None,
-    )
+    def __post_init__(self) -> None:
+        if self.format_version not in (1, 2, 3):
+            raise Invalid(f"format version {self.format_version} is not 1, 2 or 3")
+        if self.format_version == 1 and self.content is not ManifestContent.DATA:
+            raise Invalid("format version 1 has no delete manifests")
+        for f in self.spec.fields:
+            if isinstance(f.transform, UnknownTransform):
+                raise Invalid(f"the partition field {f.name!r} has the unknown transform {f.transform}")
 
+    def header(self) -> dict[str, str]:
+        """The key-value metadata."""
+        made = {
+            "schema": encode_schema(self.schema).decode("utf-8"),
+            "schema-id": str(self.schema.schema_id),
+            "partition-spec": write_json(partition_fields_to_json(self.spec)).decode("utf-8"),
+            "partition-spec-id": str(self.spec.spec_id),
+            "format-version": str(self.format_version),
+        }
+        if self.format_version > 1:
+            made["content"] = "deletes" if self.content is ManifestContent.DELETES else "data"
+        return made
 
-def _row(entry: ManifestEntry, spec: PartitionSpec, types: list[Any]) -> dict[str, Any]:
-    f: DataFile = entry.data_file
-
-    def pairs(values: Any) -> Any:  # noqa: ANN401
-        return [{"key": k, "value": v} for k, v in values.items()] if values else None
-
-    def wire(type_: Any, value: Any) -> Any:  # noqa: ANN401
-        if value is None:
-            return None
-        if isinstance(type_, DecimalType):
-            return unscaled(value, type_.scale).to_bytes(decimal_width(type_.precision), "big", signed=True)
-        if type_.name == "uuid":
-            return value.bytes
-        if type_.name == "float":
-            return struct.unpack("<f", struct.pack("<f", value))[0]
-        return value
-
-    names = [field["name"] for field in record_schema_names(spec)]
-    return {
-        "status": int(entry.status),
-        "snapshot_id": entry.snapshot_id,
-        "sequence_number": entry.sequence_number,
-        "file_sequence_number": entry.file_sequence_number,
-        "data_file": {
-            "content": int(f.content),
-            "file_path": f.file_path,
-            "file_format": f.file_format.upper(),
-            "partition": {n: wire(t, v) for n, t, v in zip(names, types, f.partition, strict=True)},
-            "record_count": f.record_count,
-            "file_size_in_bytes": f.file_size_in_bytes,
-            "block_size_in_bytes": V1_BLOCK_SIZE,
-            "column_sizes": pairs(f.column_sizes),
-            "value_counts": pairs(f.value_counts),
-            "null_value_counts": pairs(f.null_value_counts),
-            "nan_value_counts": pairs(f.nan_value_counts),
-            "lower_bounds": pairs(f.lower_bounds),
-            "upper_bounds": pairs(f.upper_bounds),
-            "key_metadata": f.key_metadata,
-            "split_offsets": None if f.split_offsets is None else list(f.split_offsets),
-            "equality_ids": None if f.equality_ids is None else list(f.equality_ids),
-            "sort_order_id": f.sort_order_id,
-            "first_row_id": f.first_row_id,
-            "referenced_data_file": f.referenced_data_file,
-            "content_offset": f.content_offset,
-            "content_size_in_bytes": f.content_size_in_bytes,
-        },
-    }
+    def check(self, entry: ManifestEntry) -> None:
+        """Raises Invalid for an entry that the format version forbids."""
+        file = entry.data_file
+        if len(file.partition) != len(self.spec.fields):
+            raise Invalid(f"the partition of {file.file_path} does not fit partition spec {self.spec.spec_id}")
+        if (file.content is FileContent.DATA) != (self.content is ManifestContent.DATA):
+            raise Invalid(f"{file.file_path} holds {file.content.name}, the manifest is one of {self.content.name}")
+        if self.format_version == 1:
+            if entry.snapshot_id is None:
+                raise Invalid(f"{file.file_path} has no snapshot id, which format version 1 requires")
+        elif entry.sequence_number is None and entry.status is not EntryStatus.ADDED:
+            raise Invalid(f"{file.file_path} is {entry.status.name} and has no sequence number")
+        if file.content_offset is not None and self.format_version < 3:
+            raise Invalid(f"{file.file_path} is a deletion vector, which needs format version 3")
 
 
-def record_schema_names(spec: PartitionSpec) -> list[dict[str, str]]:
-    from engine.codec.avro_schema import avro_name
+@dataclass
+class _Manifest:
+    """A manifest in the making."""
 
-    return [{"name": avro_name(f.name)} for f in spec.fields]
+    layout: _Layout
+    size_bytes: int = 0
+    _blocks: list[tuple[int, Buffer]] = field(default_factory=list)
+    _rest: bytes = b""
+    _rest_count: int = 0
+    _counts: dict[EntryStatus, list[int]] = field(default_factory=lambda: {status: [0, 0] for status in EntryStatus})
+    _min_sequence_number: int | None = None
+
+    def __post_init__(self) -> None:
+        partition = self.layout.spec.partition_type(self.layout.schema)
+        self._entry_type = entry_type(partition, self.layout.format_version)
+        self._summaries = PartitionSummaries(partition)
+
+    def add(self, batch: list[ManifestEntry]) -> None:
+        """Takes a batch of at least one entry; raises Invalid."""
+        for entry in batch:
+            self.layout.check(entry)
+            counts = self._counts[entry.status]
+            counts[0] += 1
+            counts[1] += entry.data_file.record_count
+            number = entry.sequence_number
+            if number is not None and entry.status is not EntryStatus.DELETED:
+                least = self._min_sequence_number
+                self._min_sequence_number = number if least is None else min(least, number)
+        try:
+            self._summaries.add([entry.data_file.partition for entry in batch])
+            data, ends = encode_rows(batch, self._entry_type)
+        except (ValueError, TypeError, OverflowError, struct.error) as error:
+            raise Invalid(f"an entry does not fit the manifest's schema: {error}") from error
+        self._cut(data, ends)
+
+    def _cut(self, data: bytes, ends: list[int]) -> None:
+        raw: list[tuple[int, bytes]] = []
+        begin = first = 0
+        for row, end in enumerate(ends):
+            if len(self._rest) + end - begin >= _BLOCK_BYTES:
+                raw.append((self._rest_count + row + 1 - first, self._rest + data[begin:end]))
+                self._rest, self._rest_count = b"", 0
+                begin, first = end, row + 1
+        self._rest += data[begin:]
+        self._rest_count += len(ends) - first
+        self._compress(raw)
+
+    def _compress(self, raw: list[tuple[int, bytes]]) -> None:
+        codec = AVRO_NAMES[self.layout.compression]
+        bodies = self.layout.map_blocks(lambda block: compress_block(codec, block[1]), raw)
+        for (count, _), body in zip(raw, bodies, strict=True):
+            self._blocks.append((count, body))
+            self.size_bytes += len(body)
+
+    def finish(self) -> EncodedManifest:
+        """The manifest; nothing may be added after."""
+        if self._rest_count:
+            self._compress([(self._rest_count, self._rest)])
+        layout = self.layout
+        schema = record_schema(self._entry_type, "manifest_entry")
+        existing, added, deleted = (self._counts[status] for status in EntryStatus)
+        return EncodedManifest(
+            data=encode_container(schema, layout.header(), AVRO_NAMES[layout.compression], self._blocks),
+            spec_id=layout.spec.spec_id,
+            content=layout.content,
+            snapshot_id=layout.snapshot_id,
+            added_files_count=added[0],
+            existing_files_count=existing[0],
+            deleted_files_count=deleted[0],
+            added_rows_count=added[1],
+            existing_rows_count=existing[1],
+            deleted_rows_count=deleted[1],
+            min_sequence_number=self._min_sequence_number,
+            partitions=self._summaries.finish(),
+        )
