@@ -1,7 +1,8 @@
-"""One column of a batch by field id."""
+"""One column of a batch by field id, and what is inside maps."""
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -35,3 +36,15 @@ def column_by_id(batch: pa.RecordBatch | pa.Table, schema: Schema, column_id: in
             raise Invalid(f"the rows have no column {schema.name_of[column_id]!r}")
         column = pc.struct_field(column, [at])
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def map_entries(array: pa.MapArray) -> tuple[pa.Array, pa.Array]:
+    """Keys and values of all entries that the maps of an array hold, in order; what null maps cover is left out."""
+    offsets = array.offsets.to_numpy()
+    if not array.null_count:
+        start, length = int(offsets[0]), int(offsets[-1] - offsets[0])
+        return array.keys.slice(start, length), array.items.slice(start, length)
+    lengths = np.where(array.is_valid().to_numpy(zero_copy_only=False), np.diff(offsets), 0)
+    before = np.cumsum(lengths) - lengths
+    entries = pa.array(np.repeat(offsets[:-1] - before, lengths) + np.arange(lengths.sum()))
+    return array.keys.take(entries), array.items.take(entries)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
+from engine.columnar.columns import map_entries
 from engine.columnar.metrics_modes import MetricsMode
 from engine.columnar.parquet import group_offset
 from engine.columnar.schemas import Leaf, child_fields, field_id_of, leaves
@@ -214,14 +215,11 @@ class NanCounter:
             if field_id is not None and len(array):
                 self.counts[field_id] += int(pc.sum(pc.is_nan(array)).as_py() or 0)
         elif _holds_floats(field_):
-            inner = array.flatten()
-            parts = inner if isinstance(inner, list) else _entries(array, inner)
+            parts = map_entries(array) if pat.is_map(field_.type) else array.flatten()
+            if isinstance(parts, pa.Array):
+                parts = (parts,)
             for child, values in zip(child_fields(field_.type), parts, strict=True):
                 self._visit(child, values)
-
-
-def _entries(array: pa.Array, flat: pa.Array) -> tuple[pa.Array, ...]:
-    return tuple(flat.flatten()) if pat.is_map(array.type) else (flat,)
 
 
 def _holds_floats(field_: pa.Field) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from engine.columnar.columns import map_entries
 from engine.columnar.projection import Projector
 from engine.columnar.scalars import repeated
 from engine.columnar.schemas import FIELD_ID_KEY, child_fields, is_list, to_arrow_schema, to_arrow_type
@@ -155,8 +155,7 @@ def _check_required(field: NestedField, array: pa.Array, parent_valid: pa.Array 
         case ListType(element) if _requires(element):
             _check_required(element, array.flatten(), None, f"{name}.element")
         case MapType(_, value) if _requires(value):
-            live = _live_entries(array)
-            _check_required(value, array.items if live is None else array.items.take(live), None, f"{name}.value")
+            _check_required(value, map_entries(array)[1], None, f"{name}.value")
 
 
 def _requires(field: NestedField) -> bool:
@@ -169,13 +168,3 @@ def _requires(field: NestedField) -> bool:
         case MapType(_, value):
             return field.required or _requires(value)
     return field.required
-
-
-def _live_entries(array: pa.MapArray) -> pa.Array | None:
-    """Indices of the entries that maps of this array hold; None for all."""
-    if array.offset == 0 and not array.null_count and len(array) and array.offsets[-1].as_py() == len(array.items):
-        return None
-    offsets = array.offsets.to_numpy()
-    lengths = np.where(array.is_valid().to_numpy(zero_copy_only=False), np.diff(offsets), 0)
-    starts = np.repeat(offsets[:-1] - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
-    return pa.array(starts + np.arange(lengths.sum()))
