@@ -105,6 +105,9 @@ def exact_cast(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
     try:
         if isinstance(target, pa.BaseExtensionType):
             return pa.ExtensionArray.from_storage(target, array.cast(target.storage_type))
+        if pat.is_decimal(target) and pat.is_integer(source):
+            # Arrow wants room for every integer first, whatever the values are.
+            array = array.cast(pa.decimal256(20 + target.scale, target.scale))
         return array.cast(target)
     except pa.ArrowInvalid as error:
         raise Invalid(f"column {name!r} does not fit {target}: {error}") from error
