@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from engine.commit.retry import Backoff, Waiting
+from engine.errors import Invalid
+
+
+class Clock:
+    """Time that passes only while somebody sleeps."""
+
+    def __init__(self, chance: float = 0.0) -> None:
+        self.now = 0.0
+        self.slept: list[float] = []
+        self.waiting = Waiting(sleep=self.sleep, monotonic=lambda: self.now, random=lambda: chance)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.slept.append(round(seconds, 6))
+
+
+def backoff(clock: Clock, *, retries: int = 4, max_wait_ms: int = 60_000, timeout_ms: int = 1_800_000) -> Backoff:
+    return Backoff(
+        retries=retries, min_wait_ms=100, max_wait_ms=max_wait_ms, total_timeout_ms=timeout_ms, waiting=clock.waiting
+    )
+
+
+def test_waits_double() -> None:
+    clock = Clock()
+    assert list(backoff(clock).attempts()) == [1, 2, 3, 4, 5]
+    assert clock.slept == [0.1, 0.2, 0.4, 0.8]
+
+
+def test_waits_have_a_ceiling() -> None:
+    clock = Clock()
+    list(backoff(clock, max_wait_ms=250).attempts())
+    assert clock.slept == [0.1, 0.2, 0.25, 0.25]
+
+
+def test_chance_takes_up_to_a_half() -> None:
+    clock = Clock(chance=0.999)
+    list(backoff(clock, retries=2).attempts())
+    assert clock.slept == [pytest.approx(0.05, abs=1e-3), pytest.approx(0.1, abs=1e-3)]
+
+
+def test_writers_differ_by_default() -> None:
+    assert Waiting().random() != Waiting().random()
+
+
+def test_no_retries_no_waits() -> None:
+    clock = Clock()
+    assert list(backoff(clock, retries=0).attempts()) == [1]
+    assert clock.slept == []
+
+
+def test_time_runs_out() -> None:
+    clock = Clock()
+    # 0.1 and 0.2 fit into half a second, 0.4 more would not.
+    assert list(backoff(clock, timeout_ms=500).attempts()) == [1, 2, 3]
+
+
+def test_work_between_attempts_counts() -> None:
+    clock = Clock()
+
+    def slow(attempts: Iterator[int]) -> list[int]:
+        made = []
+        for attempt in attempts:
+            made.append(attempt)
+            clock.now += 1
+        return made
+
+    assert slow(backoff(clock, timeout_ms=2_500).attempts()) == [1, 2, 3]
+
+
+def test_table_properties() -> None:
+    waiting = Waiting()
+    commits = waiting.for_commits({})
+    assert (commits.retries, commits.min_wait_ms, commits.max_wait_ms) == (4, 100, 60_000)
+    assert commits.total_timeout_ms == 30 * 60 * 1000
+    checks = waiting.for_status_checks({"commit.status-check.num-retries": "7"})
+    assert (checks.retries, checks.min_wait_ms) == (7, 1_000)
+    with pytest.raises(Invalid, match=r"commit\.retry\.num-retries"):
+        waiting.for_commits({"commit.retry.num-retries": "often"})

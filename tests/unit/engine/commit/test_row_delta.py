@@ -1,0 +1,273 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from engine.commit.changes.append import Append
+from engine.commit.changes.row_delta import RowDelta, Validation
+from engine.commit.conflicts import DELETE_FILE_PATH_ID
+from engine.commit.manifests import AddedManifests, load_manifests, write_manifests
+from engine.commit.snapshots import Staged, branch_head, stage_snapshot
+from engine.commit.staging import Staging
+from engine.errors import Invalid, ValidationFailed
+from engine.spec.data_file import DataFile, FileContent
+from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
+from engine.spec.metadata import TableMetadata
+from engine.spec.snapshots import Operation, SnapshotRef
+from engine.spec.updates import RemoveSnapshots, SetSnapshotRef
+from tests.unit.engine.commit.tables import BY_DAY, World, data_file, deletes_of, metadata, world
+
+A, B = data_file("a"), data_file("b")
+HEAD = 101
+
+
+def table_with(*files: DataFile, base: TableMetadata | None = None) -> World:
+    w = world(base)
+    w.transaction().commit([Append(list(files))])
+    return w
+
+
+def delete_from(*files: DataFile, name: str = "d", **options: object) -> RowDelta:
+    validation = Validation(starting_snapshot_id=HEAD, referenced=files, **options)  # type: ignore[arg-type]
+    return RowDelta(delete_files=[deletes_of(*files, name=name)], validation=validation)
+
+
+class Rewrite:
+    """Removes files and adds others, as a compaction or an overwrite does."""
+
+    def __init__(self, removed: list[DataFile], added: list[DataFile], operation: Operation) -> None:
+        self.removed = removed
+        self.operation = operation
+        self.added = AddedManifests(added, ManifestContent.DATA)
+
+    def stage(self, base: TableMetadata, staging: Staging) -> Staged:
+        snapshot_id = staging.new_snapshot_id()
+        entries = [
+            ManifestEntry(
+                status=EntryStatus.DELETED,
+                snapshot_id=snapshot_id,
+                sequence_number=1,
+                file_sequence_number=1,
+                data_file=file,
+            )
+            for file in self.removed
+        ]
+        gone = write_manifests(
+            entries, base=base, content=ManifestContent.DATA, snapshot_id=snapshot_id, staging=staging
+        )
+        return stage_snapshot(
+            base,
+            staging,
+            branch="main",
+            snapshot_id=snapshot_id,
+            operation=self.operation,
+            written=[*gone, *self.added.written(base, snapshot_id, staging)],
+            kept=[],
+            summary={},
+        )
+
+
+def commit_after(w: World, *changes: object, then: RowDelta) -> None:
+    """Other commits come in between the preparation of `then` and its commit."""
+    for change in changes:
+        w.transaction().commit([change])  # type: ignore[list-item]
+    w.transaction().commit([then])
+
+
+def test_position_deletes_are_added() -> None:
+    w = table_with(A, B)
+    w.transaction().commit([delete_from(A)])
+    snapshot = w.metadata.current_snapshot
+    assert snapshot is not None
+    assert snapshot.operation == "delete"
+    expected = {
+        "added-delete-files": "1",
+        "added-position-delete-files": "1",
+        "added-position-deletes": "1",
+        "added-files-size": "50",
+        "total-data-files": "2",
+        "total-records": "20",
+        "total-files-size": "250",
+        "total-delete-files": "1",
+        "total-position-deletes": "1",
+        "total-equality-deletes": "0",
+        "changed-partition-count": "1",
+    }
+    assert snapshot.summary == expected
+    manifests = load_manifests(snapshot, w.store)
+    assert [(m.content, m.sequence_number) for m in manifests] == [
+        (ManifestContent.DELETES, 2),
+        (ManifestContent.DATA, 1),
+    ]
+
+
+def test_data_and_deletes_together_are_an_overwrite() -> None:
+    w = table_with(A)
+    change = RowDelta(
+        data_files=[B],
+        delete_files=[deletes_of(A)],
+        validation=Validation(starting_snapshot_id=HEAD, referenced=[A]),
+    )
+    w.transaction().commit([change])
+    assert w.files() == {"a": 1, "b": 2, "deletes": 2}
+    w.transaction().commit([RowDelta(data_files=[data_file("c")])])
+    assert [s.operation for s in w.metadata.snapshots] == ["append", "overwrite", "append"]
+
+
+def test_version_1_has_no_deletes_and_version_2_no_vectors() -> None:
+    w = table_with(A, base=metadata(1))
+    with pytest.raises(Invalid, match="upgrade it to format version 2"):
+        w.transaction().commit([delete_from(A)])
+    w = table_with(A)
+    vector = replace(deletes_of(A), file_format="puffin", content_offset=4, content_size_in_bytes=40)
+    change = RowDelta(delete_files=[vector], validation=Validation(starting_snapshot_id=HEAD, referenced=[A]))
+    with pytest.raises(Invalid, match="format version 3"):
+        w.transaction().commit([change])
+
+
+def test_position_deletes_must_say_what_they_point_into() -> None:
+    with pytest.raises(Invalid, match="must say which"):
+        RowDelta(delete_files=[deletes_of(A)])
+    RowDelta(delete_files=[equality(A)])
+
+
+def equality(like: DataFile, name: str = "eq") -> DataFile:
+    made = deletes_of(like, name=name)
+    return replace(made, content=FileContent.EQUALITY_DELETES, referenced_data_file=None, equality_ids=(1,))
+
+
+@pytest.mark.parametrize("operation", ["overwrite", "replace", "delete"])
+def test_a_removed_data_file_is_a_failure(operation: Operation) -> None:
+    w = table_with(A, B)
+    before = set(w.stored())
+    rewrite = Rewrite([A], [data_file("a2")], operation)
+    with pytest.raises(ValidationFailed, match=r"a\.parquet was removed by snapshot 102"):
+        commit_after(w, rewrite, then=delete_from(A))
+    assert w.metadata.current_snapshot_id == 102
+    assert not [name for name in w.stored() - before if "000000000003" in name]
+
+
+def test_another_removed_data_file_is_none() -> None:
+    w = table_with(A, B)
+    commit_after(w, Rewrite([B], [data_file("b2")], "overwrite"), then=delete_from(A))
+    assert w.metadata.snapshots[-1].operation == "delete"
+
+
+def test_a_conflict_found_only_at_the_second_attempt() -> None:
+    w = table_with(A, B)
+    w.committer.before = [lambda: w.transaction().commit([Rewrite([A], [], "delete")])]
+    with pytest.raises(ValidationFailed, match="was removed"):
+        w.transaction().commit([delete_from(A)])
+    assert "d" not in w.files()
+
+
+def may_match(*names: str) -> Callable[[DataFile], bool]:
+    return lambda file: any(name in file.file_path for name in names)
+
+
+class TestSerializableIsolation:
+    def test_rows_that_were_meant_too_fail_it(self) -> None:
+        w = table_with(A)
+        with pytest.raises(ValidationFailed, match=r"snapshot 102 added .*/new\.parquet"):
+            commit_after(w, Append([data_file("new")]), then=delete_from(A, may_match=may_match("new")))
+
+    def test_other_rows_do_not(self) -> None:
+        w = table_with(A)
+        commit_after(w, Append([data_file("new")]), then=delete_from(A, may_match=may_match("other")))
+        assert w.files() == {"a": 1, "new": 2, "d": 3}
+
+    def test_nor_does_a_compaction_of_other_files(self) -> None:
+        w = table_with(A, B)
+        compaction = Rewrite([B], [data_file("b2")], "replace")
+        commit_after(w, compaction, then=delete_from(A, may_match=lambda _: True))
+
+    def test_snapshot_isolation_lets_them_stay(self) -> None:
+        w = table_with(A)
+        commit_after(w, Append([data_file("new")]), then=delete_from(A))
+        assert w.files() == {"a": 1, "new": 2, "d": 3}
+
+
+class TestOtherDeletes:
+    def test_two_deletions_agree(self) -> None:
+        w = table_with(A)
+        commit_after(w, delete_from(A, name="theirs"), then=delete_from(A, name="ours"))
+        assert w.files() == {"a": 1, "theirs": 2, "ours": 3}
+
+    def test_an_update_and_a_deletion_of_a_row_do_not(self) -> None:
+        w = table_with(A)
+        ours = delete_from(A, name="ours", refuse_deletes=True)
+        with pytest.raises(ValidationFailed, match=r"snapshot 102 added .*/theirs\.parquet"):
+            commit_after(w, delete_from(A, name="theirs"), then=ours)
+
+    def test_deletes_of_another_file_do(self) -> None:
+        w = table_with(A, B)
+        commit_after(w, delete_from(B, name="theirs"), then=delete_from(A, name="ours", refuse_deletes=True))
+
+    def test_a_file_is_also_named_by_its_bounds(self) -> None:
+        w = table_with(A, B)
+
+        def bounded(file: DataFile) -> RowDelta:
+            path = file.file_path.encode()
+            bounds = {DELETE_FILE_PATH_ID: path}
+            made = replace(
+                deletes_of(file, name="theirs"), referenced_data_file=None, lower_bounds=bounds, upper_bounds=bounds
+            )
+            validation = Validation(starting_snapshot_id=HEAD, referenced=[file])
+            return RowDelta(delete_files=[made], validation=validation)
+
+        commit_after(w, bounded(B), then=delete_from(A, name="ours", refuse_deletes=True))
+        w = table_with(A, B)
+        with pytest.raises(ValidationFailed):
+            commit_after(w, bounded(A), then=delete_from(A, name="ours", refuse_deletes=True))
+
+    @pytest.mark.parametrize(("day", "fails"), [("mon", True), ("tue", False)])
+    def test_deletes_of_unnamed_files_count_by_partition(self, day: str, *, fails: bool) -> None:
+        a, b = data_file("a", day="mon"), data_file("b", day=day)
+        w = table_with(a, b, base=metadata(spec=BY_DAY))
+        theirs = RowDelta(delete_files=[equality(b, "theirs")])
+        ours = delete_from(a, name="ours", refuse_deletes=True)
+        if fails:
+            with pytest.raises(ValidationFailed):
+                commit_after(w, theirs, then=ours)
+        else:
+            commit_after(w, theirs, then=ours)
+
+    def test_an_unpartitioned_equality_delete_is_global(self) -> None:
+        w = table_with(A)
+        theirs = RowDelta(delete_files=[equality(A, "theirs")])
+        with pytest.raises(ValidationFailed, match="theirs"):
+            commit_after(w, theirs, then=delete_from(A, name="ours", refuse_deletes=True))
+
+
+class TestHistory:
+    def test_a_rolled_back_branch_fails(self) -> None:
+        w = table_with(A)
+        w.transaction().commit([Append([B])])
+        change = RowDelta(delete_files=[deletes_of(B)], validation=Validation(starting_snapshot_id=102, referenced=[B]))
+        w.committer.apply([], [SetSnapshotRef("main", SnapshotRef(snapshot_id=101, type="branch"))])
+        with pytest.raises(ValidationFailed, match=r"snapshot 102.*no longer in the branch"):
+            w.transaction().commit([change])
+
+    def test_an_expired_history_fails(self) -> None:
+        w = table_with(A)
+        for name in ("b", "c", "d"):
+            w.transaction().commit([Append([data_file(name)])])
+        w.committer.apply([], [RemoveSnapshots(frozenset({102}))])
+        with pytest.raises(ValidationFailed, match="102 was expired"):
+            w.transaction().commit([delete_from(A)])
+
+    def test_an_empty_start_sees_everything(self) -> None:
+        w = table_with(A)
+        change = RowDelta(
+            data_files=[B],
+            validation=Validation(starting_snapshot_id=None, may_match=may_match("a.parquet")),
+        )
+        with pytest.raises(ValidationFailed, match=r"a\.parquet"):
+            w.transaction().commit([change])
+
+    def test_nothing_happened(self) -> None:
+        w = table_with(A)
+        assert branch_head(w.metadata, "main") == w.metadata.current_snapshot
+        w.transaction().commit([delete_from(A, may_match=lambda _: True, refuse_deletes=True)])

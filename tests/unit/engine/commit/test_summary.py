@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from engine.commit.summary import summarize
+from engine.spec.data_file import DataFile, FileContent
+from engine.spec.snapshots import Snapshot
+from tests.unit.engine.commit.tables import data_file, deletes_of
+
+A = data_file("a", rows=10)
+POSITIONS = deletes_of(A, rows=3)
+EQUALITY = replace(POSITIONS, content=FileContent.EQUALITY_DELETES, equality_ids=(1,), record_count=4)
+VECTOR = replace(POSITIONS, file_format="puffin", content_offset=4, content_size_in_bytes=7, file_size_in_bytes=900)
+
+
+def snapshot(**summary: str) -> Snapshot:
+    named = {name.replace("_", "-"): value for name, value in summary.items()}
+    return Snapshot(snapshot_id=1, timestamp_ms=1, manifest_list="x", operation="append", summary=named)
+
+
+@pytest.mark.parametrize(
+    ("file", "counts"),
+    [
+        (A, {"added-data-files": "1", "added-records": "10", "added-files-size": "100"}),
+        (
+            POSITIONS,
+            {
+                "added-delete-files": "1",
+                "added-position-delete-files": "1",
+                "added-position-deletes": "3",
+                "added-files-size": "50",
+            },
+        ),
+        (
+            EQUALITY,
+            {
+                "added-delete-files": "1",
+                "added-equality-delete-files": "1",
+                "added-equality-deletes": "4",
+                "added-files-size": "50",
+            },
+        ),
+        (
+            VECTOR,
+            {"added-delete-files": "1", "added-dvs": "1", "added-position-deletes": "3", "added-files-size": "7"},
+        ),
+    ],
+)
+def test_each_kind_of_file(file: DataFile, counts: dict[str, str]) -> None:
+    added = summarize(added=[file], parent=snapshot())
+    assert added == {**counts, "changed-partition-count": "1"}
+    removed = summarize(added=[], removed=[file], parent=snapshot())
+    expected = {name.replace("added-", "removed-"): n for name, n in counts.items()}
+    if file is A:
+        expected = {"deleted-data-files": "1", "deleted-records": "10", "removed-files-size": "100"}
+    assert removed == {**expected, "changed-partition-count": "1"}
+
+
+def test_totals_go_on_from_the_parent() -> None:
+    parent = snapshot(total_records="100", total_data_files="7", total_position_deletes="5", total_delete_files="2")
+    made = summarize(added=[A, POSITIONS], removed=[replace(A, record_count=30)], parent=parent)
+    assert made["total-records"] == "80"
+    assert made["total-data-files"] == "7"
+    assert made["total-position-deletes"] == "8"
+    assert made["total-delete-files"] == "3"
+    # What the parent did not say stays unsaid.
+    assert "total-equality-deletes" not in made
+    assert "total-files-size" not in made
+
+
+@pytest.mark.parametrize("text", ["", "-3", "many", "1.5", "5"])
+def test_a_total_that_cannot_be_is_left_out(text: str) -> None:
+    made = summarize(added=[], removed=[A], parent=snapshot(total_records=text))
+    assert "total-records" not in made
+
+
+def test_a_first_snapshot_counts_from_zero() -> None:
+    made = summarize(added=[A], parent=None)
+    assert made["total-records"] == "10"
+    assert made["total-equality-deletes"] == "0"
+
+
+def test_partitions_are_counted_with_their_spec() -> None:
+    files = [
+        data_file("a", day="mon"),
+        data_file("b", day="mon"),
+        data_file("c", day="tue"),
+        replace(data_file("d", day="mon"), spec_id=1),
+    ]
+    assert summarize(added=files, parent=None)["changed-partition-count"] == "3"
+
+
+def test_the_callers_entries_do_not_win() -> None:
+    made = summarize(added=[A], parent=None, properties={"batch": "7", "added-records": "999"})
+    assert made["batch"] == "7"
+    assert made["added-records"] == "10"

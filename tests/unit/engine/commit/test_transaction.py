@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from engine.commit.changes.append import Append
+from engine.commit.committer import Conflicted, Outcome, TableState, Unknown
+from engine.commit.snapshots import Staged
+from engine.commit.staging import Staging
+from engine.commit.transaction import stage_all
+from engine.errors import CommitConflict, CommitStateUnknown, Invalid, NotFound, StorageFailed, ValidationFailed
+from engine.runtime.counters import COMMIT_ATTEMPTS
+from engine.spec.metadata import TableMetadata
+from engine.spec.requirements import AssertTableUuid, TableRequirement
+from engine.spec.updates import SetProperties, TableUpdate, UpgradeFormatVersion
+from tests.unit.engine.commit.tables import World, data_file, lost, metadata, world
+
+Requirements = Sequence[TableRequirement]
+Updates = Sequence[TableUpdate]
+
+
+def append(w: World, name: str) -> TableState:
+    return w.transaction().commit([Append([data_file(name)])])
+
+
+class TestConflicts:
+    def test_the_change_is_staged_again_on_the_new_base(self) -> None:
+        w = world()
+        w.committer.before = [lambda: append(w, "theirs")]
+        append(w, "ours")
+        assert w.files() == {"theirs": 1, "ours": 2}
+        assert [s.snapshot_id for s in w.metadata.snapshots] == [102, 101]
+        assert w.metadata.snapshots[1].parent_snapshot_id == 102
+        assert w.metadata.snapshots[1].summary["total-records"] == "20"
+        assert w.slept == [0.1]
+
+    def test_manifests_are_written_once_and_stale_lists_removed(self) -> None:
+        w = world()
+        w.committer.before = [lambda: append(w, "theirs")]
+        transaction = w.transaction()
+        ours = w.last
+        transaction.commit([Append([data_file("ours")])])
+        assert ours is not None
+        assert ours.counters[COMMIT_ATTEMPTS] == 2
+        written = [name.rpartition("/")[2] for name in ours.written]
+        assert len([name for name in written if "-m" in name]) == 1
+        assert len([name for name in written if name.startswith("snap-")]) == 2
+        referenced = {(s.manifest_list or "").rpartition("/")[2] for s in w.metadata.snapshots}
+        assert {name for name in w.stored() if name.startswith("snap-")} == referenced
+
+    def test_giving_up_leaves_no_file(self) -> None:
+        w = world(metadata(properties={"commit.retry.num-retries": "2"}))
+        w.committer.answers = [lambda _: Conflicted("busy")] * 3
+        w.committer.handle = lambda *_: Conflicted("busy")
+        with pytest.raises(CommitConflict, match=r"db\.t: gave up after 3 attempts: busy"):
+            append(w, "ours")
+        assert w.stored() == set()
+        assert w.slept == [0.1, 0.2]
+
+    def test_no_retries(self) -> None:
+        w = world(metadata(properties={"commit.retry.num-retries": "0"}))
+        w.committer.before = [lambda: append(w, "theirs")]
+        with pytest.raises(CommitConflict, match="after 1 attempts"):
+            append(w, "ours")
+        assert w.files() == {"theirs": 1}
+
+    def test_a_conflict_that_our_own_first_request_caused_is_success(self) -> None:
+        # The transport sent the request twice; the answer to the second came back.
+        w = world()
+        w.committer.answers = [lambda _: Conflicted("409: branch main has changed")]
+        append(w, "ours")
+        assert w.files() == {"ours": 1}
+        assert [s.snapshot_id for s in w.metadata.snapshots] == [101]
+
+    def test_also_when_it_was_the_last_attempt(self) -> None:
+        w = world(metadata(properties={"commit.retry.num-retries": "0"}))
+        w.committer.answers = [lambda _: Conflicted("409")]
+        append(w, "ours")
+        assert w.files() == {"ours": 1}
+
+    def test_an_upgrade_in_between_writes_the_manifests_again(self) -> None:
+        w = world(metadata(1))
+        w.committer.before = [
+            lambda: w.committer.apply([], [UpgradeFormatVersion(2)]),
+        ]
+        w.committer.answers = [lambda _: Conflicted("table changed")]
+        apply = w.committer.apply
+        refused: list[int] = []
+
+        def refuse_once(requirements: Requirements, updates: Updates) -> Outcome:
+            if len(updates) > 1 and not refused:
+                refused.append(1)
+                return Conflicted("table changed")
+            return apply(requirements, updates)
+
+        w.committer.handle = refuse_once
+        append(w, "ours")
+        # A manifest of version 1 would have sequence number 0 for ever.
+        assert w.files() == {"ours": 1}
+
+    def test_a_dropped_table_is_not_found_and_leaves_nothing(self) -> None:
+        w = world()
+        w.committer.answers = [lambda _: Conflicted("gone")]
+        w.committer.handle = lambda *_: Conflicted("gone")
+        w.committer.loads = [None, NotFound("no table db.t")]
+        with pytest.raises(NotFound):
+            append(w, "ours")
+        assert w.stored() == set()
+
+
+class TestLostAnswers:
+    def test_a_lost_success_is_found(self) -> None:
+        w = world()
+        w.committer.answers = [lost]
+        append(w, "ours")
+        assert w.files() == {"ours": 1}
+        assert len(w.metadata.snapshots) == 1
+        assert w.slept == []
+
+    def test_also_behind_somebody_elses_commit(self) -> None:
+        w = world()
+
+        def then_theirs(outcome: Outcome) -> Outcome:
+            append(w, "theirs")
+            return lost(outcome)
+
+        w.committer.answers = [then_theirs]
+        state = append(w, "ours")
+        assert w.files() == {"ours": 1, "theirs": 2}
+        assert state == w.committer.state
+
+    def test_a_lost_failure_is_tried_again(self) -> None:
+        w = world()
+        real = w.committer.apply
+        calls: list[int] = []
+
+        def never_arrives(requirements: Requirements, updates: Updates) -> Outcome:
+            calls.append(1)
+            if len(calls) == 1:
+                return Unknown(cause=StorageFailed("refused"))
+            return real(requirements, updates)
+
+        w.committer.handle = never_arrives
+        append(w, "ours")
+        assert w.files() == {"ours": 1}
+        assert w.slept == [0.1]
+
+    def test_a_late_arrival_of_the_first_attempt_makes_one_snapshot(self) -> None:
+        w = world()
+        real = w.committer.apply
+        held: list[tuple[Requirements, Updates]] = []
+
+        def delayed(requirements: Requirements, updates: Updates) -> Outcome:
+            if not held:
+                held.append((requirements, updates))
+                return Unknown(cause=StorageFailed("timeout"))
+            # The first request reaches the catalog just before the second.
+            real(*held[0])
+            return real(requirements, updates)
+
+        w.committer.handle = delayed
+        append(w, "ours")
+        assert w.files() == {"ours": 1}
+        assert [s.snapshot_id for s in w.metadata.snapshots] == [101]
+        # The winner's manifest list is the first attempt's, and is still there.
+        assert (w.metadata.snapshots[0].manifest_list or "").rpartition("/")[2] in w.stored()
+
+    def test_the_catalog_is_asked_again_until_it_answers(self) -> None:
+        w = world()
+        w.committer.answers = [lost]
+        w.committer.loads = [None, StorageFailed("down"), StorageFailed("down"), None]
+        append(w, "ours")
+        assert w.files() == {"ours": 1}
+        assert w.slept == [1.0, 2.0]
+
+    def test_when_nobody_can_say_no_file_is_deleted(self) -> None:
+        w = world()
+        w.committer.answers = [lost]
+        w.committer.loads = [None, *[StorageFailed("down")] * 4]
+        with pytest.raises(CommitStateUnknown, match="connection reset") as raised:
+            append(w, "ours")
+        assert "\n" not in str(raised.value)
+        assert "down" in str(raised.value)
+        # It had happened after all, and the table is whole.
+        assert w.files() == {"ours": 1}
+
+    def test_giving_up_with_an_open_question_keeps_files(self) -> None:
+        w = world(metadata(properties={"commit.retry.num-retries": "1"}))
+        w.committer.handle = lambda *_: Unknown(cause=StorageFailed("timeout"))
+        with pytest.raises(CommitStateUnknown):
+            append(w, "ours")
+        assert len(w.stored()) == 3
+
+    def test_a_dead_attempt_is_no_open_question(self) -> None:
+        # The compare-and-swap of the lost attempt compares with v0, where the table never comes back to.
+        w = world(metadata(properties={"commit.retry.num-retries": "1"}))
+        real = w.committer.apply
+
+        def lose_then_refuse(requirements: Requirements, updates: Updates) -> Outcome:
+            if w.committer.state.metadata_location == "v0":
+                real([], [SetProperties({"by": "them"})])
+                return Unknown(cause=StorageFailed("timeout"), metadata_location="lost", base_location="v0")
+            return Conflicted("busy")
+
+        w.committer.handle = lose_then_refuse
+        with pytest.raises(CommitConflict, match="busy"):
+            append(w, "ours")
+        assert w.stored() == set()
+
+    def test_a_change_without_snapshot_is_found_by_its_metadata_file(self) -> None:
+        w = world()
+        calls: list[int] = []
+        real = w.committer.apply
+
+        def lose(requirements: Requirements, updates: Updates) -> Outcome:
+            calls.append(1)
+            real(requirements, updates)
+            real([], [SetProperties({"n": str(len(calls))})])
+            return Unknown(cause=StorageFailed("timeout"), metadata_location="v1")
+
+        w.committer.handle = lose
+        w.transaction().commit([Properties({"owner": "ann"})])
+        assert len(calls) == 1
+        assert w.metadata.properties == {"owner": "ann", "n": "1"}
+
+
+class Properties:
+    """A change that adds no snapshot."""
+
+    def __init__(self, updates: dict[str, str]) -> None:
+        self.updates = updates
+
+    def stage(self, base: TableMetadata, staging: Staging) -> Staged:
+        return Staged(requirements=(AssertTableUuid(base.table_uuid),), updates=(SetProperties(self.updates),))
+
+
+class Wrong:
+    """A change that never fits."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def stage(self, base: TableMetadata, staging: Staging) -> Staged:
+        raise self.error
+
+
+class TestSeveralChanges:
+    def test_they_become_visible_together(self) -> None:
+        w = world()
+        w.transaction().commit([Append([data_file("a")]), Properties({"owner": "ann"}), Append([data_file("b")])])
+        assert w.committer.versions == 1
+        assert w.files() == {"a": 1, "b": 2}
+        assert w.metadata.properties == {"owner": "ann"}
+        first, second = w.metadata.snapshots
+        assert second.parent_snapshot_id == first.snapshot_id
+        # Only the last was ever current.
+        assert [entry.snapshot_id for entry in w.metadata.snapshot_log] == [second.snapshot_id]
+
+    def test_all_are_staged_again_after_a_conflict(self) -> None:
+        w = world()
+        w.committer.before = [lambda: append(w, "theirs")]
+        w.transaction().commit([Append([data_file("a")]), Append([data_file("b")])])
+        assert w.files() == {"theirs": 1, "a": 2, "b": 3}
+
+    def test_requirements_are_those_of_the_base(self) -> None:
+        w = world()
+        staged = stage_all([Append([data_file("a")]), Append([data_file("b")])], w.metadata, w.staging())
+        assert len(staged.requirements) == 2
+        for requirement in staged.requirements:
+            requirement.check(w.metadata)
+
+    @pytest.mark.parametrize("error", [Invalid("no"), ValidationFailed("no"), StorageFailed("no")])
+    def test_one_that_fails_takes_the_others_files_along(self, error: Exception) -> None:
+        w = world()
+        with pytest.raises(type(error)):
+            w.transaction().commit([Append([data_file("a")]), Wrong(error)])
+        assert w.committer.versions == 0
+        assert w.stored() == set()
+        assert w.slept == []
