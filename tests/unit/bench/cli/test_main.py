@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.cli.main import COMMANDS, app, main
+from bench.measure.run_file import RunWriter
+from tests.unit.bench.report.sample_run import ENVIRONMENT, FAILED, sample_run
+
+
+def exit_code(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main([str(a) for a in arguments])
+    return int(caught.value.code or 0)
+
+
+def write_run(results: Path, *, failed: bool = False) -> Path:
+    run = sample_run()
+    path = results / "runs" / f"{run.run_id}.jsonl"
+    with RunWriter(path, run_id=run.run_id, environment=ENVIRONMENT) as writer:
+        for record in run.records:
+            writer.add(record)
+        if failed:
+            writer.add(FAILED)
+        writer.close(failed=failed)
+    return path
+
+
+def test_help_lists_every_command_without_importing_what_is_heavy() -> None:
+    program = (
+        "import sys; from bench.cli.main import app\n"
+        "try: app(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'pyspark', 'numba', 'matplotlib', 'pyarrow', 'scipy'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert lines[-1] == "[]"
+    for name, entry in COMMANDS.items():
+        assert any(line.split() == [name, *entry.help.split()] for line in lines)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_where_the_table_says(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(name, "--help") == 0
+    assert f"Usage: icebench {name}" in capsys.readouterr().out
+
+
+def test_the_version_is_the_distributions(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("--version") == 0
+    assert capsys.readouterr().out.startswith("icebench, version ")
+
+
+def test_an_unknown_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("nope") == 2
+    assert "No such command 'nope'" in capsys.readouterr().err
+
+
+def test_report_writes_the_page_of_the_latest_run_and_says_where(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = write_run(tmp_path)
+    assert exit_code("--results", tmp_path, "report", "--print") == 0
+    page = tmp_path / "reports" / f"{run.stem}.html"
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    out = capsys.readouterr().out
+    assert out.rstrip().endswith(str(page))
+    assert "Cold planning is fastest with icebench" in out
+
+
+def test_report_takes_a_run_by_path_or_id_and_a_name_for_the_page(tmp_path: Path) -> None:
+    run = write_run(tmp_path)
+    for number, given in enumerate((run, run.stem, run.name)):
+        page = tmp_path / f"{number}.html"
+        assert exit_code("--results", tmp_path, "report", given, "-o", page) == 0
+        assert page.is_file()
+
+
+def test_what_cannot_be_reported_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("--results", tmp_path, "report") == 2
+    assert capsys.readouterr().err.endswith("runs: no run yet: 'icebench run' makes one\n")
+    run = write_run(tmp_path)
+    assert exit_code("--results", tmp_path, "report", "other") == 2
+    assert capsys.readouterr().err == "icebench: other: no such run; 'icebench list' shows the runs there are\n"
+    assert exit_code("--results", tmp_path, "report", "-o", tmp_path) == 2
+    assert "is a directory" in capsys.readouterr().err
+    run.write_bytes(run.read_bytes()[:-5])
+    assert exit_code("--results", tmp_path, "report") == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"icebench: {run}:")
+    assert err.count("\n") == 1
+
+
+def test_a_page_that_cannot_be_written_is_one_line_with_advice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_run(tmp_path)
+    (tmp_path / "reports").touch()
+    assert exit_code("--results", tmp_path, "report") == 2
+    err = capsys.readouterr().err
+    assert err.startswith("icebench: ")
+    assert err.count("\n") == 1
+
+
+def test_list_shows_runs_and_their_state(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("--results", tmp_path, "list") == 0
+    out = capsys.readouterr().out
+    assert "none yet" in out
+    for word in ("quick", "unpartitioned", "pyiceberg", "pruning"):
+        assert word in out
+    run = write_run(tmp_path, failed=True)
+    (tmp_path / "runs" / "damaged.jsonl").write_text("{", encoding="utf-8")
+    assert exit_code("--results", tmp_path, "list") == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert f"{run.stem} quick: {len(sample_run().records)} records, 1 failed" in lines
+    assert any(line.startswith("damaged damaged: ") for line in lines)
+
+
+def test_the_group_is_a_click_application() -> None:
+    assert app.name == "app"
