@@ -101,6 +101,11 @@ def _inflate_snappy(block: Buffer, _: int) -> Buffer:
 
 
 def _inflate_zstandard(block: Buffer, _: int) -> Buffer:
+    return inflate_zstandard(block)
+
+
+def inflate_zstandard(block: Buffer) -> bytes:
+    """One zstandard frame, inflated; raises BadBlockError."""
     limit = inflated_limit(len(block))
     try:
         size = zstandard.frame_content_size(block)
@@ -108,7 +113,7 @@ def _inflate_zstandard(block: Buffer, _: int) -> Buffer:
             raise BadBlockError("the zstandard block claims to be too large")
         # A context per call: contexts are not safe to share, and making one costs a microsecond.
         with zstandard.ZstdDecompressor().stream_reader(block) as reader:
-            made = reader.read(limit + 1 if size < 0 else size + 1)
+            made: bytes = reader.read(limit + 1 if size < 0 else size + 1)
     except zstandard.ZstdError as error:
         raise BadBlockError(f"not valid zstandard: {error}") from error
     if len(made) > limit or (size >= 0 and len(made) != size):

@@ -29,7 +29,7 @@ def interprets(size_bytes: int) -> bool:
 
 def compiled() -> Any:  # noqa: ANN401 - the module
     """The compiled kernels; loads them the first time."""
-    # Importing Numba takes about a second on a busy machine: too long for who only plans a small table.
+    # local import: importing Numba takes longer than planning a small table
     from engine.codec import avro_compiled
 
     return avro_compiled
