@@ -1,0 +1,134 @@
+"""Changes of a table's schema, partition spec, sort order, properties and format version: metadata only.
+
+Each is made anew on the base of every attempt, so two writers that add different columns both succeed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from engine.commit.snapshots import Staged
+from engine.commit.staging import Staging
+from engine.spec.metadata import TableMetadata
+from engine.spec.partition_evolution import PartitionSpecUpdate
+from engine.spec.requirements import (
+    AssertCurrentSchemaId,
+    AssertDefaultSortOrderId,
+    AssertDefaultSpecId,
+    AssertLastAssignedFieldId,
+    AssertLastAssignedPartitionId,
+    AssertTableUuid,
+)
+from engine.spec.schema_evolution import SchemaUpdate
+from engine.spec.sorting import SortOrder
+from engine.spec.updates import (
+    AddPartitionSpec,
+    AddSchema,
+    AddSortOrder,
+    RemoveProperties,
+    SetCurrentSchema,
+    SetDefaultSortOrder,
+    SetDefaultSpec,
+    SetProperties,
+    UpgradeFormatVersion,
+)
+
+
+@dataclass(frozen=True)
+class UpdateSchema:
+    """Changes the current schema.
+
+    Args:
+        edit: Makes its changes on the update that it is given; called once for every attempt.
+    """
+
+    edit: Callable[[SchemaUpdate], object]
+
+    def stage(self, base: TableMetadata, staging: Staging) -> Staged:
+        update = SchemaUpdate(base.schema, base.last_column_id, base.format_version)
+        self.edit(update)
+        schema, last_column_id = update.apply()
+        if (schema, last_column_id) == (base.schema, base.last_column_id):
+            return Staged(requirements=(AssertTableUuid(base.table_uuid),))
+        # A partition or sort source that is gone would leave the default spec or order without meaning.
+        base.spec.check(schema)
+        base.sort_order.check(schema)
+        return Staged(
+            requirements=(
+                AssertTableUuid(base.table_uuid),
+                AssertLastAssignedFieldId(base.last_column_id),
+                AssertCurrentSchemaId(base.current_schema_id),
+                AssertDefaultSpecId(base.default_spec_id),
+                AssertDefaultSortOrderId(base.default_sort_order_id),
+            ),
+            updates=(AddSchema(schema, last_column_id), SetCurrentSchema()),
+        )
+
+
+@dataclass(frozen=True)
+class UpdateSpec:
+    """Changes the default partition spec; files keep the spec they were written with.
+
+    Args:
+        edit: Makes its changes on the update that it is given; called once for every attempt.
+    """
+
+    edit: Callable[[PartitionSpecUpdate], object]
+
+    def stage(self, base: TableMetadata, staging: Staging) -> Staged:
+        update = PartitionSpecUpdate(
+            base.schema, base.spec, base.partition_specs, base.last_partition_id, base.format_version
+        )
+        self.edit(update)
+        spec, _ = update.apply()
+        return Staged(
+            requirements=(
+                AssertTableUuid(base.table_uuid),
+                AssertLastAssignedPartitionId(base.last_partition_id),
+                AssertDefaultSpecId(base.default_spec_id),
+                AssertCurrentSchemaId(base.current_schema_id),
+            ),
+            updates=(AddPartitionSpec(spec), SetDefaultSpec()),
+        )
+
+
+@dataclass(frozen=True)
+class ReplaceSortOrder:
+    """Makes `order` the table's sort order; its id is assigned by the table."""
+
+    order: SortOrder
+
+    def stage(self, base: TableMetadata, staging: Staging) -> Staged:
+        self.order.check(base.schema)
+        return Staged(
+            requirements=(
+                AssertTableUuid(base.table_uuid),
+                AssertDefaultSortOrderId(base.default_sort_order_id),
+                AssertCurrentSchemaId(base.current_schema_id),
+            ),
+            updates=(AddSortOrder(self.order), SetDefaultSortOrder()),
+        )
+
+
+@dataclass(frozen=True)
+class UpdateProperties:
+    """Sets and removes table properties. The last writer of a property wins, as in Iceberg Java."""
+
+    changed: Mapping[str, str] = field(default_factory=dict)
+    removed: frozenset[str] = frozenset()
+
+    def stage(self, base: TableMetadata, staging: Staging) -> Staged:
+        updates = (SetProperties(self.changed), RemoveProperties(self.removed))
+        return Staged(requirements=(AssertTableUuid(base.table_uuid),), updates=updates)
+
+
+@dataclass(frozen=True)
+class UpgradeFormat:
+    """Moves the table to a later format version; there is no way back."""
+
+    format_version: int
+
+    def stage(self, base: TableMetadata, staging: Staging) -> Staged:
+        update = UpgradeFormatVersion(self.format_version)
+        return Staged(requirements=(AssertTableUuid(base.table_uuid),), updates=(update,))

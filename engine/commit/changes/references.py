@@ -1,0 +1,162 @@
+"""Changes of what is current: branches, tags, rollback, fast-forward (spec: "Snapshot References")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from engine.commit.snapshots import Staged
+from engine.commit.staging import Staging
+from engine.errors import AlreadyExists, Invalid, NotFound
+from engine.spec.metadata import TableMetadata
+from engine.spec.requirements import AssertRefSnapshotId, AssertTableUuid
+from engine.spec.snapshots import MAIN, SnapshotRef
+from engine.spec.updates import RemoveSnapshotRef, SetSnapshotRef
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateRef:
+    """Makes a branch or tag.
+
+    Args:
+        name: Its name.
+        type: Branch or tag.
+        snapshot_id: Where it points; None: at main's head.
+        min_snapshots_to_keep: For expiry, branches only; as the two ages, None means the table's default.
+        max_snapshot_age_ms: For expiry of the branch's snapshots, branches only.
+        max_ref_age_ms: For expiry of the reference itself.
+        overwrite: Point an existing reference of the same type elsewhere instead of refusing.
+    """
+
+    name: str
+    type: Literal["branch", "tag"]
+    snapshot_id: int | None = None
+    min_snapshots_to_keep: int | None = None
+    max_snapshot_age_ms: int | None = None
+    max_ref_age_ms: int | None = None
+    overwrite: bool = False
+
+    def __post_init__(self) -> None:
+        for limit in (self.min_snapshots_to_keep, self.max_snapshot_age_ms, self.max_ref_age_ms):
+            if limit is not None and limit <= 0:
+                raise Invalid(f"retention of {self.name!r} must be positive, not {limit}")
+        if self.type == "tag" and (self.min_snapshots_to_keep or self.max_snapshot_age_ms):
+            raise Invalid(f"{self.name!r} is a tag: only branches keep a number of snapshots or limit their age")
+
+    def stage(self, base: TableMetadata, staging: Staging) -> Staged:
+        old = base.refs.get(self.name)
+        if old is not None and not self.overwrite:
+            raise AlreadyExists(f"{old.type} {self.name!r} exists already")
+        snapshot_id = base.current_snapshot_id if self.snapshot_id is None else self.snapshot_id
+        if snapshot_id is None:
+            raise Invalid(f"cannot make {self.type} {self.name!r}: the table has no snapshot yet")
+        base.snapshot(snapshot_id)
+        ref = SnapshotRef(
+            snapshot_id=snapshot_id,
+            type=self.type,
+            min_snapshots_to_keep=self.min_snapshots_to_keep,
+            max_snapshot_age_ms=self.max_snapshot_age_ms,
+            max_ref_age_ms=self.max_ref_age_ms,
+        )
+        return _moved(base, self.name, ref)
+
+
+@dataclass(frozen=True)
+class RemoveRef:
+    """Removes a branch or tag; its snapshots stay until they expire."""
+
+    name: str
+
+    def stage(self, base: TableMetadata, staging: Staging) -> Staged:
+        if self.name == MAIN:
+            raise Invalid(f"branch {MAIN!r} cannot be removed")
+        old = base.ref(self.name)
+        return Staged(
+            requirements=(AssertTableUuid(base.table_uuid), AssertRefSnapshotId(self.name, old.snapshot_id)),
+            updates=(RemoveSnapshotRef(self.name),),
+        )
+
+
+@dataclass(frozen=True)
+class FastForward:
+    """Moves a branch to where `to` points, which must be built on the branch's head.
+
+    A branch that does not exist yet is made.
+    """
+
+    branch: str
+    to: str
+
+    def stage(self, base: TableMetadata, staging: Staging) -> Staged:
+        target = base.ref(self.to).snapshot_id
+        old = base.refs.get(self.branch)
+        if old is not None and old.type != "branch":
+            raise Invalid(f"{self.branch!r} is a tag and cannot be fast-forwarded")
+        if old is not None and old.snapshot_id not in ancestors(base, target):
+            raise Invalid(f"cannot fast-forward {self.branch!r} to {self.to!r}: it is not an ancestor of it")
+        return _moved(base, self.branch, _pointing(old, target))
+
+
+@dataclass(frozen=True)
+class Rollback:
+    """Makes a former state of a branch current again.
+
+    Exactly one of the two says which: an ancestor's id, or the last ancestor made before a time.
+    """
+
+    snapshot_id: int | None = None
+    before_ms: int | None = None
+    branch: str = MAIN
+
+    def __post_init__(self) -> None:
+        if (self.snapshot_id is None) == (self.before_ms is None):
+            raise Invalid("a rollback is to a snapshot id or to a time, one of them")
+
+    def stage(self, base: TableMetadata, staging: Staging) -> Staged:
+        old = base.ref(self.branch)
+        line = list(ancestors(base, old.snapshot_id))
+        if self.before_ms is not None:
+            past = [i for i in line if base.snapshot(i).timestamp_ms < self.before_ms]
+            if not past:
+                raise NotFound(f"branch {self.branch!r} has no snapshot from before {self.before_ms} ms")
+            target = past[0]
+        else:
+            assert self.snapshot_id is not None
+            target = base.snapshot(self.snapshot_id).snapshot_id
+            if target not in line:
+                raise Invalid(f"cannot roll back to snapshot {target}: {self.branch!r} was never there")
+        return _moved(base, self.branch, _pointing(old, target))
+
+
+@dataclass(frozen=True)
+class SetCurrentSnapshot:
+    """Makes any snapshot the head of main, an ancestor or not."""
+
+    snapshot_id: int
+
+    def stage(self, base: TableMetadata, staging: Staging) -> Staged:
+        target = base.snapshot(self.snapshot_id).snapshot_id
+        return _moved(base, MAIN, _pointing(base.refs.get(MAIN), target))
+
+
+def ancestors(base: TableMetadata, snapshot_id: int | None) -> Iterator[int]:
+    """A snapshot and those it was built on, newest first, as far as the metadata goes back."""
+    while snapshot_id is not None and snapshot_id in base.snapshot_by_id:
+        yield snapshot_id
+        snapshot_id = base.snapshot_by_id[snapshot_id].parent_snapshot_id
+
+
+def _pointing(old: SnapshotRef | None, snapshot_id: int) -> SnapshotRef:
+    return replace(old, snapshot_id=snapshot_id) if old else SnapshotRef(snapshot_id=snapshot_id, type="branch")
+
+
+def _moved(base: TableMetadata, name: str, ref: SnapshotRef) -> Staged:
+    old = base.refs.get(name)
+    return Staged(
+        requirements=(
+            AssertTableUuid(base.table_uuid),
+            AssertRefSnapshotId(name, None if old is None else old.snapshot_id),
+        ),
+        updates=(SetSnapshotRef(name, ref),),
+    )

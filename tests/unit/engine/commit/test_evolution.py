@@ -1,0 +1,121 @@
+"""Metadata-only changes: schema, spec, sort order, properties, format version."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.commit.changes.append import Append
+from engine.commit.changes.evolution import (
+    ReplaceSortOrder,
+    UpdateProperties,
+    UpdateSchema,
+    UpdateSpec,
+    UpgradeFormat,
+)
+from engine.commit.committer import Unknown
+from engine.errors import CommitStateUnknown, Invalid, StorageFailed
+from engine.spec.sorting import SortField, SortOrder
+from engine.spec.transforms import Bucket, Identity
+from engine.spec.types import LONG, STRING
+from tests.unit.engine.commit.tables import BY_DAY, data_file, lost, metadata, world
+
+
+def commit(w, *changes):
+    return w.transaction().commit(list(changes)).metadata
+
+
+def test_two_writers_add_different_columns():
+    w = world()
+    w.committer.before = [lambda: commit(w, UpdateSchema(lambda s: s.add_column("theirs", LONG)))]
+    found = commit(w, UpdateSchema(lambda s: s.add_column("ours", STRING)))
+    assert [f.name for f in found.schema.fields] == ["id", "day", "theirs", "ours"]
+    assert found.schema.id_of == {"id": 1, "day": 2, "theirs": 3, "ours": 4}
+    assert found.last_column_id == 4
+
+
+def test_two_writers_add_the_same_column():
+    w = world()
+    w.committer.before = [lambda: commit(w, UpdateSchema(lambda s: s.add_column("x", LONG)))]
+    with pytest.raises(Invalid, match="exists"):
+        commit(w, UpdateSchema(lambda s: s.add_column("x", LONG)))
+
+
+def test_a_lost_answer_does_not_add_a_column_twice():
+    w = world()
+    w.committer.answers = [lambda _: Unknown(cause=StorageFailed("reset"), metadata_location="v1")]
+    found = commit(w, UpdateSchema(lambda s: s.add_column("x", LONG)))
+    assert [f.name for f in found.schema.fields] == ["id", "day", "x"]
+    assert w.committer.versions == 1
+
+
+def test_without_a_trace_of_the_attempt_nobody_claims_to_know():
+    w = world()
+    w.committer.answers = [lost]
+    with pytest.raises(CommitStateUnknown, match="look for the change"):
+        commit(w, UpdateSchema(lambda s: s.add_column("x", LONG)))
+
+
+def test_nothing_to_change_commits_nothing():
+    w = world()
+    assert commit(w, UpdateSchema(lambda s: s)) is w.metadata
+    assert len(w.metadata.schemas) == 1
+
+
+def test_the_default_spec_keeps_its_source():
+    w = world(metadata(spec=BY_DAY))
+    with pytest.raises(Invalid, match="field id 2"):
+        commit(w, UpdateSchema(lambda s: s.drop_column("day")))
+    found = commit(w, UpdateSpec(lambda s: s.drop_field("day")), UpdateSchema(lambda s: s.drop_column("day")))
+    assert found.spec.is_unpartitioned
+    assert [f.name for f in found.schema.fields] == ["id"]
+
+
+def test_specs_evolve_and_come_back():
+    w = world(metadata(spec=BY_DAY))
+    found = commit(w, UpdateSpec(lambda s: s.drop_field("day").add_field("id", Bucket(8))))
+    assert [f.name for f in found.spec.fields] == ["id_bucket"]
+    assert (found.default_spec_id, found.last_partition_id) == (1, 1001)
+    back = commit(w, UpdateSpec(lambda s: s.drop_field("id_bucket").add_field("day", Identity())))
+    assert (back.default_spec_id, len(back.partition_specs)) == (0, 2)
+
+
+def test_sort_orders_get_ids_and_are_used_again():
+    w = world()
+    order = SortOrder((SortField(source_ids=(1,), transform=Identity()),))
+    assert commit(w, ReplaceSortOrder(order)).default_sort_order_id == 1
+    assert commit(w, ReplaceSortOrder(SortOrder())).default_sort_order_id == 0
+    assert commit(w, ReplaceSortOrder(order)).default_sort_order_id == 1
+    with pytest.raises(Invalid, match="field id 9"):
+        commit(w, ReplaceSortOrder(SortOrder((SortField(source_ids=(9,), transform=Identity()),))))
+
+
+def test_properties_are_set_and_removed():
+    w = world(metadata(properties={"a": "1", "b": "2"}))
+    assert commit(w, UpdateProperties({"c": "3", "a": "0"}, frozenset({"b"}))).properties == {"a": "0", "c": "3"}
+
+
+def test_upgrades_go_forward_with_rows_numbered_from_the_next_commit():
+    w = world(metadata(1))
+    commit(w, Append([data_file("one", rows=10)]))
+    assert commit(w, UpgradeFormat(2)).last_sequence_number == 0
+    commit(w, Append([data_file("two", rows=5)]))
+    found = commit(w, UpgradeFormat(3))
+    assert (found.format_version, found.next_row_id, found.last_sequence_number) == (3, 0, 1)
+    found = commit(w, Append([data_file("three", rows=7)]))
+    assert found.next_row_id == 22
+    with pytest.raises(Invalid, match="downgrade"):
+        commit(w, UpgradeFormat(2))
+    assert w.files() == {"one": 0, "two": 1, "three": 2}
+
+
+def test_several_changes_in_one_commit():
+    w = world()
+    found = commit(
+        w,
+        UpdateSchema(lambda s: s.add_column("n", LONG)),
+        UpdateSpec(lambda s: s.add_field("n", Bucket(2))),
+        UpdateProperties({"owner": "me"}),
+    )
+    assert w.committer.versions == 1
+    assert found.spec.fields[0].source_id == 3
+    assert found.properties["owner"] == "me"
