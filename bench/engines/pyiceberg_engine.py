@@ -7,6 +7,7 @@ from importlib.metadata import version
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.expressions.parser import parse
+from pyiceberg.expressions.visitors import bind
 from pyiceberg.manifest import clear_manifest_cache
 from pyiceberg.table import FileScanTask, StaticTable
 
@@ -29,7 +30,12 @@ class PyIceberg:
         return StaticTable.from_metadata(metadata_location)
 
     def compile(self, handle: StaticTable, filter: str | None) -> BooleanExpression:
-        return AlwaysTrue() if filter is None else parse(filter)
+        if filter is None:
+            return AlwaysTrue()
+        expression = parse(filter)
+        # Binding is what finds a literal that does not fit its column; the scan binds again.
+        bind(handle.schema(), expression, case_sensitive=True)
+        return expression
 
     def plan(self, handle: StaticTable, filter: BooleanExpression) -> Plan:
         tasks: list[FileScanTask] = list(handle.scan(row_filter=filter).plan_files())

@@ -12,6 +12,10 @@ from bench.measure.recorder import CaseId, Recorder
 R = TypeVar("R")
 
 
+class FilterRefused(Exception):
+    """An engine's parser does not take a filter."""
+
+
 @dataclass(frozen=True)
 class Opened:
     """A table in an engine's hands: its handle, and a filter in the engine's own form."""
@@ -23,9 +27,19 @@ class Opened:
 
     @classmethod
     def of(cls, engine: AnyEngine, location: str, filter: str | None) -> Opened:
-        """Open the table and parse the filter."""
+        """Open the table and parse the filter.
+
+        Raises:
+            FilterRefused: The engine's own parser does not take the filter.
+            Exception: Whatever opening the table raises.
+        """
         handle = engine.open(location)
-        return cls(engine, location, handle, engine.compile(handle, filter))
+        try:
+            return cls(engine, location, handle, engine.compile(handle, filter))
+        except Exception as error:
+            if filter is None:
+                raise
+            raise FilterRefused(f"{engine.name} does not take the filter: {error}") from error
 
     def afresh(self) -> Opened:
         """The same table and filter with a new handle, which has nothing cached."""
@@ -35,11 +49,23 @@ class Opened:
 def try_each(
     engines: Mapping[str, AnyEngine], attempt: Callable[[AnyEngine], R], recorder: Recorder, case: CaseId
 ) -> dict[str, R]:
-    """What `attempt` gives for every engine, without those for which it raised; their errors are recorded."""
+    """What `attempt` gives for every engine, without those for which it raised; their errors are recorded.
+
+    A filter that some engines refuse is one of their limits, and a case that they skip. A filter that all refuse is a
+    failure.
+    """
     results: dict[str, R] = {}
+    refused: dict[str, FilterRefused] = {}
     for name, engine in engines.items():
         try:
             results[name] = attempt(engine)
+        except FilterRefused as error:
+            refused[name] = error
         except Exception as error:  # noqa: BLE001 - an engine may raise anything; the run reports it and goes on
             recorder.fail(case.of(name), error)
+    for name, refusal in refused.items():
+        if len(refused) == len(engines):
+            recorder.fail(case.of(name), refusal)
+        else:
+            recorder.skip(case.of(name), " ".join(str(refusal).split()))
     return results

@@ -83,7 +83,7 @@ class RunWriter:
         self._file.close()
 
     def _write(self, kind: str, values: Mapping[str, Any]) -> None:
-        line = json.dumps({"kind": kind, **values}, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+        line = json.dumps({"line": kind, **values}, separators=(",", ":"), allow_nan=False).encode() + b"\n"
         self._file.write(line)
         self._file.flush()
 
@@ -108,7 +108,7 @@ def read_run(path: Path) -> Run:
         run.take(value, f"{path}:{number}")
     return Run(
         run_id=environment["run_id"],
-        environment={k: v for k, v in environment.items() if k not in ("kind", "format", "run_id")},
+        environment={k: v for k, v in environment.items() if k not in ("line", "format", "run_id")},
         records=tuple(run.records),
         skipped=tuple(run.skipped),
         failures=tuple(run.failures),
@@ -128,7 +128,7 @@ class _Reading:
     def take(self, value: dict[str, Any], location: str) -> None:
         if self.complete:
             raise CorruptRecords("a line after the end of the run", location=location)
-        match value.pop("kind", None):
+        match value.pop("line", None):
             case "record":
                 self.records.append(self._record(value, location))
             case "skipped":
@@ -140,7 +140,7 @@ class _Reading:
             case "environment":
                 raise CorruptRecords("a second environment: runs are mixed in one file", location=location)
             case other:
-                raise CorruptRecords(f"unknown kind of line {other!r}", location=location)
+                raise CorruptRecords(f"unknown line {other!r}", location=location)
 
     def _record(self, value: dict[str, Any], location: str) -> Record:
         try:
@@ -168,7 +168,7 @@ def _object(line: bytes, location: str) -> dict[str, Any]:
 
 
 def _environment(value: dict[str, Any], location: str) -> dict[str, Any]:
-    if value.get("kind") != "environment":
+    if value.get("line") != "environment":
         raise CorruptRecords("a run starts with its environment", location=location)
     if value.get("format") != FORMAT:
         raise CorruptRecords(f"format {value.get('format')}; this program reads format {FORMAT}", location=location)

@@ -8,6 +8,7 @@ changed.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import uuid
@@ -66,7 +67,9 @@ def relocated(table: TableJson, folder: Path, prefixes: Mapping[str, str]) -> st
         The metadata file's location.
 
     Raises:
-        DatasetFailed: A file is not where the prefixes put it, or a position-delete file is not Parquet.
+        DatasetFailed: A file is not where the prefixes put it, a position-delete file is not Parquet, or the footer of
+        a
+            Puffin file is compressed.
     """
     move = _mover(prefixes)
     snapshot = _snapshot(table)
@@ -143,7 +146,9 @@ def _relocate_file(file: Mapping[str, Any], folder: Path, move: Move) -> dict[st
     moved = {**file, "file_path": move(file["file_path"])}
     if file.get("referenced_data_file"):
         moved["referenced_data_file"] = move(file["referenced_data_file"])
-    if file.get("content", DATA) != POSITION_DELETES or file["file_format"].lower() == "puffin":
+    if file["file_format"].lower() == "puffin":
+        return {**moved, **_relocate_vectors(moved["file_path"], folder, move)}
+    if file.get("content", DATA) != POSITION_DELETES:
         return moved
     for bounds in ("lower_bounds", "upper_bounds"):
         moved[bounds] = [
@@ -154,7 +159,7 @@ def _relocate_file(file: Mapping[str, Any], folder: Path, move: Move) -> dict[st
 
 
 def _relocate_positions(location: str, kind: str, folder: Path, move: Move) -> dict[str, Any]:
-    """Position deletes name their data files inside, so the file itself has to be written again."""
+    """Position deletes name their data files in a column, so the file itself has to be written again."""
     if kind.lower() != "parquet":
         raise DatasetFailed(f"{location}: only position deletes in Parquet can be relocated, not in {kind}")
     system, inner = filesystem(location)
@@ -164,6 +169,26 @@ def _relocate_positions(location: str, kind: str, folder: Path, move: Move) -> d
     paths = pa.array([move(path) for path in rows.column(index).to_pylist()], rows.schema.field(index).type)
     target = folder / f"{uuid.uuid4()}-deletes.parquet"
     pq.write_table(rows.set_column(index, rows.schema.field(index), paths), target)
+    return {"file_path": str(target), "file_size_in_bytes": target.stat().st_size}
+
+
+def _relocate_vectors(location: str, folder: Path, move: Move) -> dict[str, Any]:
+    """Deletion vectors name their data files in the footer of their Puffin file; the blobs stay where they are in it."""
+    # Several entries share a file: its copy has a name that they all find.
+    target = folder / f"{hashlib.sha256(location.encode()).hexdigest()[:32]}.puffin"
+    if not target.exists():
+        data = read_bytes(location)
+        size = int.from_bytes(data[-12:-8], "little")
+        start = len(data) - 12 - size
+        if data[-8] & 1:
+            raise DatasetFailed(f"{location}: a Puffin file with a compressed footer cannot be relocated")
+        footer = json.loads(data[start:-12])
+        for blob in footer["blobs"]:
+            properties = blob.get("properties", {})
+            if "referenced-data-file" in properties:
+                properties["referenced-data-file"] = move(properties["referenced-data-file"])
+        payload = json.dumps(footer, separators=(",", ":")).encode()
+        target.write_bytes(data[:start] + payload + len(payload).to_bytes(4, "little") + data[-8:])
     return {"file_path": str(target), "file_size_in_bytes": target.stat().st_size}
 
 
