@@ -14,7 +14,7 @@ from tests.tidy.style import calls, file_names, machine_words, sizes, unknown_co
         ("x = 1\n" * (MAX_FILE_LINES + 1), ["file-lines"]),
         ("def f():\n" + "    x = 1\n" * (MAX_FUNCTION_LINES - 1), []),
         ("class A:\n    def f(self):\n" + "        x = 1\n" * MAX_FUNCTION_LINES, ["function-lines"]),
-        ("#" * MAX_LINE_LENGTH, []),
+        ("#" * MAX_LINE_LENGTH + "  # type: ignore[x]  # noqa: A001", []),
         ("#" * (MAX_LINE_LENGTH + 1), ["line-length"]),
     ],
 )
@@ -94,7 +94,7 @@ def test_file_names() -> None:
         ("a=/home/jo/x b=/Users/jo", 2),
         ("https://files.pythonhosted.org/packages/x.whl", 1),
         ("https://repo1.maven.org/maven2", 1),
-        ("the s3://bucket/work/table, ~/root/x and /workload/", 0),
+        ("/home/ann/x, the s3://bucket/work/table, ~/root/x and /workload/", 0),
         ("https://pypi.org/project/deflate", 0),
     ],
 )
