@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from engine.errors import AlreadyExists, EngineError, FileNotFound
 from engine.runtime.counters import Counters
 from engine.storage.arrow import ArrowStore
 from engine.storage.counting import CountingStore
+from engine.storage.faulty import FaultyStore
 from engine.storage.local import LocalStore
 from engine.storage.memory import MemoryStore
 from engine.storage.store import Store
@@ -29,12 +30,17 @@ _KINDS: dict[str, Callable[[Path], Place]] = {
     "local-hadoop-uri": lambda root: (LocalStore(), f"file:{root}"),
     "memory": lambda root: (MemoryStore(), "memory://test"),
     "arrow": lambda root: (ArrowStore(fs.SubTreeFileSystem(str(root), fs.LocalFileSystem()), ["s3://"]), "s3://bucket"),
+    "faulty": lambda root: (FaultyStore(LocalStore()), str(root)),
     "counting": lambda root: (CountingStore(LocalStore(), Counters()), str(root)),
 }
 
 
+_ATOMIC = [kind for kind in _KINDS if kind != "arrow"]
+"""All but those that look before they write, and say so."""
+
+
 @pytest.fixture(params=list(_KINDS))
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return _KINDS[request.param](tmp_path)
 
 
@@ -165,10 +171,14 @@ def test_abort_after_close_keeps_the_file(place: Place) -> None:
     assert store.read(f"{root}/file") == b"x"
 
 
+def test_stores_say_whether_they_create_atomically(place: Place) -> None:
+    store, _ = place
+    assert store.creates_atomically is not isinstance(store, ArrowStore)
+
+
+@pytest.mark.parametrize("place", _ATOMIC, indirect=True)
 def test_a_second_writer_does_not_replace_the_first(place: Place) -> None:
     store, root = place
-    if not store.creates_atomically:
-        pytest.skip("looks before it writes, and says so")
     first, second = store.open_output(f"{root}/file"), store.open_output(f"{root}/file")
     first.write(b"first")
     second.write(b"second")
@@ -179,10 +189,9 @@ def test_a_second_writer_does_not_replace_the_first(place: Place) -> None:
     assert [f.location for f in store.list(root)] == [f"{root}/file"]
 
 
+@pytest.mark.parametrize("place", _ATOMIC, indirect=True)
 def test_of_many_writers_one_wins(place: Place) -> None:
     store, root = place
-    if not store.creates_atomically:
-        pytest.skip("looks before it writes, and says so")
 
     def attempt(n: int) -> int | None:
         try:
