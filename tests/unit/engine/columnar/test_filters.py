@@ -1,3 +1,6 @@
+from functools import cmp_to_key
+from itertools import pairwise
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -20,7 +23,7 @@ from engine.expressions.bound import (
     BoundStartsWith,
     Column,
 )
-from engine.expressions.evaluate import evaluate
+from engine.expressions.evaluate import evaluate, is_nan, ordering
 from engine.expressions.parse import parse
 from engine.spec.schema import Schema
 from engine.spec.types import INT, STRING, NestedField, PrimitiveType, StructType
@@ -47,8 +50,10 @@ def leaves(draw: st.DrawFn, field_id: int, type_: PrimitiveType, pool: list[Valu
         case "compare":
             return BoundCompare(column, draw(st.sampled_from(OPERATORS)), draw(literals))
         case "in":
-            members = tuple({repr(v): v for v in draw(st.lists(literals, min_size=2, max_size=4))}.values())
-            return BoundIn(column, members, negated)
+            members = draw(st.lists(literals.filter(lambda v: not is_nan(v)), min_size=2, max_size=4))
+            ordered = sorted(members, key=cmp_to_key(ordering))
+            others = tuple(b for a, b in pairwise(ordered) if ordering(a, b) != 0)
+            return BoundIn(column, (ordered[0], *others), negated)
     prefix = draw(literals)
     assert isinstance(prefix, (str, bytes))
     return BoundStartsWith(column, prefix[: draw(st.integers(0, 3))], negated)

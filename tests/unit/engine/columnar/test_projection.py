@@ -1,0 +1,176 @@
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from engine.columnar.projection import MissingValues, Projector, leaf_indices
+from engine.columnar.schemas import leaves, to_arrow_field, to_arrow_schema
+from engine.errors import CorruptTable
+from engine.spec.schema import Schema
+from engine.spec.types import (
+    BINARY,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NS,
+    TIMESTAMPTZ,
+    UUID,
+    DecimalType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+    Type,
+    list_type,
+    map_type,
+)
+
+
+def field(field_id: int, name: str, type_: Type, *, required: bool = False, default: object = None) -> NestedField:
+    return NestedField(field_id=field_id, name=name, type=type_, required=required, initial_default=default)
+
+
+FILE = Schema(
+    (
+        field(1, "a", INT),
+        field(2, "s", StructType((field(3, "x", INT), field(4, "y", STRING), field(5, "z", list_type(6, FLOAT))))),
+        field(7, "l", list_type(8, StructType((field(9, "p", INT), field(10, "q", INT))))),
+        field(11, "m", map_type(12, STRING, 13, StructType((field(14, "v", INT), field(15, "w", DATE))))),
+        field(16, "b", STRING),
+    )
+)
+ROWS = [
+    {
+        "a": 1,
+        "s": {"x": 10, "y": "why", "z": [0.5, None]},
+        "l": [{"p": 1, "q": 2}, None],
+        "m": [("k", {"v": 1, "w": None})],
+        "b": "b",
+    },
+    {"a": None, "s": None, "l": None, "m": None, "b": None},
+    {"a": 3, "s": {"x": None, "y": None, "z": []}, "l": [], "m": [], "b": ""},
+]
+
+
+def file_table() -> pa.Table:
+    return pa.Table.from_pylist(ROWS, schema=to_arrow_schema(FILE))
+
+
+def projected(table: pa.Table, wanted: Schema, **constants: object) -> list[dict[str, object]]:
+    missing = MissingValues(constants={int(i.removeprefix("c")): v for i, v in constants.items()})  # type: ignore[misc]
+    made = Projector(missing=missing).table(table, wanted)
+    assert made.schema.equals(to_arrow_schema(wanted), check_metadata=True)
+    made.validate(full=True)
+    return made.to_pylist()
+
+
+EVOLVED = Schema(
+    (
+        field(16, "a", STRING),
+        field(11, "map", map_type(12, STRING, 13, StructType((field(20, "new", INT), field(14, "v", LONG))))),
+        field(2, "st", StructType((field(5, "list", list_type(6, DOUBLE)), field(21, "d", STRING, default="def")))),
+        field(7, "l", list_type(8, StructType((field(10, "p", LONG),)))),
+        field(1, "b", LONG),
+        field(22, "added", LONG, default=7),
+    )
+)
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_everything_is_found_by_id_at_every_depth(start: int) -> None:
+    expected = [
+        {
+            "a": "b",
+            "map": [("k", {"new": None, "v": 1})],
+            "st": {"list": [0.5, None], "d": "def"},
+            "l": [{"p": 2}, None],
+            "b": 1,
+            "added": 7,
+        },
+        {"a": None, "map": None, "st": None, "l": None, "b": None, "added": 7},
+        {"a": "", "map": [], "st": {"list": [], "d": "def"}, "l": [], "b": 3, "added": 7},
+    ]
+    assert projected(file_table().slice(start), EVOLVED) == expected[start:]
+
+
+def test_decodes_only_the_leaves_that_are_wanted() -> None:
+    schema = to_arrow_schema(FILE)
+    paths = {leaf.index: leaf.path for leaf in leaves(schema)}
+    assert [paths[i] for i in leaf_indices(schema, EVOLVED)] == [
+        "a",
+        "s.z.element",
+        "l.element.q",
+        "m.key",
+        "m.value.v",
+        "b",
+    ]
+    assert leaf_indices(schema, Schema(())) == ()
+    # Of a struct of which only fields that the file lacks are wanted, one leaf tells where the struct is null.
+    only_new = Schema((field(2, "s", StructType((field(30, "new", INT),))),))
+    assert [paths[i] for i in leaf_indices(schema, only_new)] == ["s.x"]
+
+
+def test_a_partition_value_comes_before_a_default_but_not_before_the_file() -> None:
+    wanted = Schema((field(1, "a", INT), field(22, "added", LONG, default=7), field(23, "gone", STRING)))
+    assert projected(file_table(), wanted, c1=5, c22=8, c23=None) == [
+        {"a": a, "added": 8, "gone": None} for a in (1, None, 3)
+    ]
+
+
+def test_a_required_column_without_a_value_is_an_error() -> None:
+    with pytest.raises(CorruptTable, match=r"'s\.more' is missing"):
+        projected(file_table(), Schema((field(2, "s", StructType((field(24, "more", INT, required=True),))),)))
+
+
+@pytest.mark.parametrize(
+    ("stored", "type_", "expected"),
+    [
+        (pa.array([1, None], pa.int32()), LONG, [1, None]),
+        (pa.array([1], pa.int8()), INT, [1]),
+        (pa.array([0.1], pa.float32()), DOUBLE, [0.10000000149011612]),
+        (pa.array([Decimal("1.25")], pa.decimal128(5, 2)), DecimalType(38, 2), [Decimal("1.25")]),
+        (pa.array([Decimal("1.25")], pa.decimal64(9, 2)), DecimalType(9, 2), [Decimal("1.25")]),
+        (pa.array([19000], pa.int32()).view(pa.date32()), TIMESTAMP, [19000 * 86_400_000_000]),
+        (pa.array([19000], pa.int32()).view(pa.date32()), TIMESTAMP_NS, [19000 * 86_400_000_000_000]),
+        (pa.array([5], pa.timestamp("ms")), TIMESTAMP, [5000]),
+        (pa.array([5], pa.timestamp("us")), TIMESTAMPTZ, [5]),
+        (pa.array([5], pa.timestamp("us", "UTC")), TIMESTAMP, [5]),
+        (pa.array([b"text"]), STRING, ["text"]),
+        (pa.array(["text"], pa.large_string()), BINARY, [b"text"]),
+        (pa.array(["t", "t"]).dictionary_encode(), STRING, ["t", "t"]),
+        (pa.nulls(2), STRING, [None, None]),
+        (pa.array([b"\x01" * 16], pa.binary(16)), UUID, [b"\x01" * 16]),
+    ],
+)
+def test_promotes_and_normalizes(stored: pa.Array, type_: PrimitiveType, expected: list[object]) -> None:
+    source = to_arrow_field(field(1, "c", type_)).with_type(stored.type)
+    made = Projector(missing=MissingValues()).array(stored, source, field(1, "c", type_), "c")
+    assert made.type == to_arrow_field(field(1, "c", type_)).type
+    if isinstance(made.type, pa.BaseExtensionType):
+        made = made.storage
+    if pa.types.is_timestamp(made.type):
+        made = made.cast(pa.int64())
+    assert made.to_pylist() == expected
+
+
+@pytest.mark.parametrize(
+    ("stored", "type_"),
+    [
+        (pa.array([1]), INT),
+        (pa.array([1.5]), FLOAT),
+        (pa.array([Decimal("1.25")], pa.decimal128(9, 2)), DecimalType(5, 2)),
+        (pa.array([Decimal("1.25")], pa.decimal128(5, 2)), DecimalType(9, 3)),
+        (pa.array(["1"]), INT),
+        (pa.array([1], pa.timestamp("ns")), TIMESTAMP),
+        (pa.array([b"\xff"]), STRING),
+        (pa.array([[1]]), INT),
+        (pa.array([{"a": 1}]), INT),
+    ],
+)
+def test_refuses_what_no_evolution_leads_to(stored: pa.Array, type_: PrimitiveType) -> None:
+    source = to_arrow_field(field(1, "c", type_)).with_type(stored.type)
+    with pytest.raises(CorruptTable, match="'c'"):
+        Projector(missing=MissingValues()).array(stored, source, field(1, "c", type_), "c")

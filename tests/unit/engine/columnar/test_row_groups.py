@@ -1,0 +1,93 @@
+"""Row groups that statistics exclude hold no matching row; those that they can exclude are excluded."""
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.columnar.filters import row_mask
+from engine.columnar.parquet import ParquetSource
+from engine.columnar.parquet_writer import ParquetFileWriter, ParquetOptions
+from engine.columnar.projection import MissingValues, Projector, leaf_indices
+from engine.columnar.row_groups import RowGroupStatistics, matching_row_groups
+from engine.columnar.scalars import to_arrow_array
+from engine.columnar.schemas import to_arrow_schema
+from engine.expressions.binding import bind
+from engine.expressions.bound import BoundPredicate
+from engine.expressions.parse import parse
+from engine.spec.schema import Schema
+from engine.spec.types import DOUBLE, FLOAT, INT, LONG, STRING, DecimalType, NestedField, PrimitiveType
+from engine.spec.values import Value
+from engine.storage.memory import MemoryStore
+from tests.unit.engine.columnar.test_filters import leaves
+from tests.unit.engine.columnar.value_strategies import PRIMITIVES, values
+
+PATH = "memory://b/f.parquet"
+PROMOTED: dict[PrimitiveType, PrimitiveType] = {
+    INT: LONG,
+    FLOAT: DOUBLE,
+    DecimalType(7, 2): DecimalType(38, 2),
+    DecimalType(1, 0): DecimalType(12, 0),
+}
+
+
+def store_with(schema: Schema, groups: list[list[list[Value | None]]]) -> MemoryStore:
+    store = MemoryStore()
+    arrow = to_arrow_schema(schema)
+    writer = ParquetFileWriter(store.open_output(PATH), arrow, schema, modes={}, options=ParquetOptions())
+    for group in groups:
+        arrays = [to_arrow_array(schema.primitive(i + 1), column) for i, column in enumerate(group)]
+        writer.add(pa.RecordBatch.from_arrays(arrays, schema=arrow))
+        writer.flush()
+    writer.close()
+    return store
+
+
+def masks(store: MemoryStore, schema: Schema, bound: BoundPredicate) -> tuple[list[bool], tuple[int, ...]]:
+    """Per row group whether a row matches, and the row groups that statistics keep."""
+    with ParquetSource(store, PATH) as source:
+        kept = matching_row_groups(RowGroupStatistics(source.footer, source.schema, schema, lambda _: None), bound)
+        found = []
+        for group in source.row_groups:
+            table = source.read(group.index, leaf_indices(source.schema, schema))
+            rows = Projector(missing=MissingValues()).table(table, schema)
+            found.append(any(row_mask(rows, bound, schema).to_pylist()))
+    return found, kept
+
+
+@given(data=st.data(), type_=st.sampled_from(PRIMITIVES))
+def test_no_matching_row_group_is_excluded(data: st.DataObject, type_: PrimitiveType) -> None:
+    written = Schema((NestedField(field_id=1, name="c1", type=type_),))
+    column = st.lists(st.none() | values(type_, nan=True), min_size=1, max_size=4)
+    groups = data.draw(st.lists(column, min_size=1, max_size=3))
+    store = store_with(written, [[group] for group in groups])
+    now = PROMOTED.get(type_, type_) if data.draw(st.booleans()) else type_
+    schema = Schema((NestedField(field_id=1, name="c1", type=now),))
+    bound = data.draw(leaves(1, now, [v for group in groups for v in group if v is not None]))
+    matching, kept = masks(store, schema, bound)
+    assert all(i in kept for i, matches in enumerate(matching) if matches)
+
+
+def test_excludes_by_bounds_nulls_and_missing_columns() -> None:
+    schema = Schema(
+        (
+            NestedField(field_id=1, name="k", type=LONG),
+            NestedField(field_id=2, name="t", type=STRING),
+        )
+    )
+    store = store_with(schema, [[[1, 2], ["a", "b"]], [[3, 4], [None, None]], [[None, None], ["c", "d"]]])
+    wider = Schema((*schema.fields, NestedField(field_id=3, name="added", type=LONG)))
+
+    def kept(text: str, constant: Value | None = None) -> tuple[int, ...]:
+        with ParquetSource(store, PATH) as source:
+            statistics = RowGroupStatistics(source.footer, source.schema, wider, lambda _: constant)
+            return matching_row_groups(statistics, bind(parse(text), wider))
+
+    assert kept("k > 2") == (1,)
+    assert kept("k is null") == (2,)
+    assert kept("t is not null and k < 10") == (0,)
+    assert kept("t >= 'c'") == (2,)
+    assert kept("k in (2, 9)") == (0,)
+    assert kept("added = 5") == ()
+    assert kept("added = 5", 5) == (0, 1, 2)
+    assert kept("added is null", 5) == ()
+    assert kept("added is null") == (0, 1, 2)
