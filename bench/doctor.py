@@ -113,8 +113,8 @@ def _host_name(machine: Machine) -> Iterator[Check]:
     if machine.environment("SPARK_LOCAL_IP") or machine.resolves(name):
         yield Check(Status.OK, "Host name", name)
     else:
-        advice = "Spark looks it up at start: 'export SPARK_LOCAL_IP=127.0.0.1', or add it to /etc/hosts"
-        yield Check(Status.FAIL, "Host name", f"{name} does not resolve", advice)
+        advice = "Spark may look it up at start: 'export SPARK_LOCAL_IP=127.0.0.1', or add it to /etc/hosts"
+        yield Check(Status.WARN, "Host name", f"{name} does not resolve", advice)
 
 
 def _cores(machine: Machine) -> Iterator[Check]:
