@@ -37,7 +37,7 @@ BENCH_ARROWS: dict[str, tuple[str, ...]] = {
     "cases": ("gate", "workloads"),
     "report": ("gate", "measure"),
     "cli": ("report", "experiment", "doctor", "cases"),
-    "suites": ("experiment", "cases"),
+    "suites": ("measure",),
     "asv_run": ("errors",),
 }
 """A room imports what its arrows reach, however many steps away."""
