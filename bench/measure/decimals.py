@@ -5,7 +5,7 @@ from __future__ import annotations
 from bench.engines.engine import Ability
 from bench.experiment import Repetitions
 from bench.measure.recorder import CaseId, Evidence
-from bench.measure.scans import check_agreement, checked_scans, time_scans
+from bench.measure.scans import agreeing, checked_scans, time_scans
 from bench.measure.subject import Bench, Subject
 
 NAME = "decimals"
@@ -26,12 +26,12 @@ def measure_decimals(bench: Bench, subject: Subject, often: Repetitions) -> None
     bench.progress(NAME, f"{subject.layout}: checking rows", 0, 2)
     engines = bench.able(Ability.SCAN, subject, NAME)
     opened, checksums = checked_scans(bench, engines, subject.metadata_location, columns, case)
-    check_agreement(bench.recorder, case, checksums)
+    agreed = agreeing(bench.recorder, case, checksums)
     if any(checksum.rows == 0 for checksum in checksums.values()):
         bench.recorder.skip(case, "the table has no rows")
         return
     bench.progress(NAME, f"{subject.layout}: scanning {len(columns)} columns", 1, 2)
-    timings = time_scans(bench, opened, columns, often)
+    timings = time_scans(bench, {name: table for name, table in opened.items() if name in agreed}, columns, often)
     bench.recorder.fail_each(case, timings.errors)
     for engine, seconds in timings.seconds.items():
         rows = checksums[engine].rows

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from bench.engines.checksum import Checksum
 from bench.engines.engine import Ability
+from bench.errors import Disagreement
 from bench.experiment import Repetitions
 from bench.measure.opened import Opened
 from bench.measure.recorder import CaseId, Evidence, Recorder
-from bench.measure.scans import check_agreement, check_rows, checked_scans, time_scans
+from bench.measure.scans import agreeing, checked_scans, time_scans
 from bench.measure.subject import Bench, Subject
 
 NAME = "deletes"
@@ -36,9 +37,8 @@ def measure_deletes(bench: Bench, subject: Subject, often: Repetitions) -> None:
         bench.progress(NAME, f"{subject.layout}: {variant}, checking rows", done, len(variants) + 1)
         case = CaseId(layout=subject.layout, measurement=NAME, case=variant)
         opened, checksums[variant] = checked_scans(bench, engines, location, subject.delete_columns, case)
-        check_agreement(bench.recorder, case, checksums[variant])
-        _check_counts(bench, subject, case, checksums)
-        scans |= {(engine, variant): table for engine, table in opened.items() if engine in checksums[NONE]}
+        good = agreeing(bench.recorder, case, checksums[variant]) & _counting(bench.recorder, case, subject, checksums)
+        scans |= {(engine, variant): opened[engine] for engine in opened if engine in good}
     bench.progress(NAME, f"{subject.layout}: scanning", len(variants), len(variants) + 1)
     named = {f"{engine} {variant}": (engine, variant) for engine, variant in scans}
     timings = time_scans(bench, {name: scans[key] for name, key in named.items()}, subject.delete_columns, often)
@@ -51,16 +51,21 @@ def measure_deletes(bench: Bench, subject: Subject, often: Repetitions) -> None:
         _record(bench.recorder, case, seconds, checksums, columns=subject.delete_columns)
 
 
-def _check_counts(
-    bench: Bench, subject: Subject, case: CaseId, checksums: Mapping[str, Mapping[str, Checksum]]
-) -> None:
-    """Each engine's rows with deletes are its rows without, less the deleted ones."""
-    if case.case not in subject.deleted_rows:
-        return
+def _counting(
+    recorder: Recorder, case: CaseId, subject: Subject, checksums: Mapping[str, Mapping[str, Checksum]]
+) -> set[str]:
+    """The engines whose rows with deletes are as many as their rows without, less the deleted ones."""
+    without, deleted = checksums[NONE], subject.deleted_rows.get(case.case, 0)
+    right = set()
     for engine, checksum in checksums[case.case].items():
-        if engine in checksums[NONE]:
-            left = checksums[NONE][engine].rows - subject.deleted_rows[case.case]
-            check_rows(bench.recorder, case, {engine: checksum}, left, "that the deletes leave")
+        if engine not in without:
+            continue
+        if case.case in subject.deleted_rows and checksum.rows != without[engine].rows - deleted:
+            message = f"delivers {checksum.rows} of {without[engine].rows} rows, of which {deleted} are deleted"
+            recorder.fail(case.of(engine), Disagreement(message))
+        else:
+            right.add(engine)
+    return right
 
 
 def _record(

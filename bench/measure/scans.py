@@ -30,34 +30,31 @@ def checked_scans(
     return {name: opened[name] for name in checksums}, checksums
 
 
-def check_agreement(recorder: Recorder, case: CaseId, checksums: Mapping[str, Checksum]) -> None:
-    """Record a failure for every engine whose rows differ from those that most engines deliver.
+def agreeing(recorder: Recorder, case: CaseId, checksums: Mapping[str, Checksum]) -> set[str]:
+    """The engines whose rows are those that most engines deliver; the others are recorded as failures.
 
-    Where no answer has more votes than another nobody can say who is wrong, and every engine is named.
+    Where no answer has more votes than another nobody can say who is wrong: every engine is a failure and none is
+    given.
     """
     votes = Counter(checksum.text for checksum in checksums.values()).most_common()
     if len(votes) < 2:
-        return
+        return set(checksums)
     if votes[0][1] == votes[1][1]:
         answers = "; ".join(f"{name}: {checksum.rows} rows" for name, checksum in sorted(checksums.items()))
         first, *others = checksums.values()
         how = next(filter(None, (first.difference(other) for other in others)))
         for engine in checksums:
             recorder.fail(case.of(engine), Disagreement(f"engines deliver different rows ({how}; {answers})"))
-        return
+        return set()
     right = next(checksum for checksum in checksums.values() if checksum.text == votes[0][0])
+    agreed = set()
     for engine, checksum in checksums.items():
         if difference := checksum.difference(right):
             message = f"delivers other rows than {votes[0][1]} engines do: {difference}"
             recorder.fail(case.of(engine), Disagreement(message))
-
-
-def check_rows(recorder: Recorder, case: CaseId, checksums: Mapping[str, Checksum], rows: int, why: str) -> None:
-    """Record a failure for every engine that does not deliver exactly `rows` rows; `why` says how they are known."""
-    for engine, checksum in checksums.items():
-        if checksum.rows != rows:
-            message = f"delivers {checksum.rows} rows, not the {rows} {why}"
-            recorder.fail(case.of(engine), Disagreement(message))
+        else:
+            agreed.add(engine)
+    return agreed
 
 
 def time_scans(bench: Bench, scans: Mapping[str, Opened], columns: Sequence[str], often: Repetitions) -> Timings:

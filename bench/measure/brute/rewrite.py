@@ -173,7 +173,7 @@ def _relocate_positions(location: str, kind: str, folder: Path, move: Move) -> d
 
 
 def _relocate_vectors(location: str, folder: Path, move: Move) -> dict[str, Any]:
-    """Deletion vectors name their data files in the footer of their Puffin file; the blobs stay where they are in it."""
+    """Deletion vectors name their data files in the footer of their Puffin file; its blobs stay where they are."""
     # Several entries share a file: its copy has a name that they all find.
     target = folder / f"{hashlib.sha256(location.encode()).hexdigest()[:32]}.puffin"
     if not target.exists():
