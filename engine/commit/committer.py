@@ -31,9 +31,16 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Conflicted:
-    """Another commit came first. The change is not visible and never will be: it has to be staged again."""
+    """Another commit came first. The change is not visible and never will be: it has to be staged again.
+
+    Args:
+        reason: What was in the way.
+        is_certain: False where the request may have reached the catalog twice (a transport that sends again, a proxy),
+            so that it may be our own first request that stood in the way of the second.
+    """
 
     reason: str
+    is_certain: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,14 +9,13 @@ Nothing is visible before the catalog's one atomic step, and everything after it
   it did not happen, it is tried again *with the same snapshot id*: should the lost attempt arrive late after all, only
   one of the two can win the compare-and-swap, and the other finds the snapshot there. No file is deleted meanwhile.
 
-A conflict too is looked into before the next attempt: a transport that sends a request twice may answer the second with
-a conflict that the first, successful one caused.
+A conflict that is not certain is looked into in the same way: a transport that sends a request twice may bring back, as
+the answer to the second, a conflict that the first, successful one caused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from engine.commit.changes.change import Change
@@ -72,22 +71,20 @@ class Transaction:
                 outcome = self._attempt(changes, state)
                 if isinstance(outcome, Committed):
                     return self._done(outcome.state)
-                if isinstance(outcome, Conflicted):
+                if isinstance(outcome, Unknown):
+                    self._lost.append(outcome)
+                    reason = f"the catalog's answer was lost: {outcome.cause}"
+                else:
                     reason = outcome.reason
-                    continue
-                self._lost.append(outcome)
-                found = self._settle(state)
+                    if outcome.is_certain:
+                        continue
+                found = self._settle(state, reason)
                 if found is not None:
                     return self._done(found)
-                reason = f"the catalog's answer was lost: {outcome.cause}"
         except CommitStateUnknown:
             raise
         except EngineError as error:
             raise self._given_up(error, state) from error
-        with suppress(EngineError):
-            state = self.committer.load_state(self.identifier)
-            if self._happened(state):
-                return self._done(state)
         conflict = CommitConflict(f"{self._name}: gave up after {attempt} attempts: {reason}")
         raise self._given_up(conflict, state)
 
@@ -104,7 +101,7 @@ class Transaction:
         except CommitConflict as conflict:
             return Conflicted(str(conflict))
 
-    def _settle(self, before: TableState) -> TableState | None:
+    def _settle(self, before: TableState, reason: str) -> TableState | None:
         """The table, if the change is in it; None if it is not. Raises CommitStateUnknown if nobody can say."""
         last: EngineError | None = None
         for _ in self.waiting.for_status_checks(before.metadata.properties).attempts():
@@ -114,7 +111,7 @@ class Transaction:
                 last = error
                 continue
             return state if self._happened(state) else None
-        raise self._unknown(last) from last
+        raise self._unknown(reason, last) from last
 
     def _happened(self, state: TableState) -> bool:
         added = frozenset[int]().union(*(staged.snapshot_ids for staged in self._attempts))
@@ -136,14 +133,15 @@ class Transaction:
         for lost in self._lost:
             # A compare-and-swap that compares with a former state can never succeed any more.
             if lost.base_location is None or lost.base_location == state.metadata_location:
-                return self._unknown(error)
+                return self._unknown(f"the catalog's answer was lost: {lost.cause}", error)
         self.staging.discard()
         return error
 
-    def _unknown(self, error: EngineError | None) -> CommitStateUnknown:
+    def _unknown(self, reason: str, error: EngineError | None) -> CommitStateUnknown:
+        then = f"; then {error}" if error else ""
         return CommitStateUnknown(
-            f"{self._name}: the catalog's answer to a commit was lost ({self._lost[-1].cause}), and what came of it "
-            f"could not be found out{f' ({error})' if error else ''}; look for the change before making it again"
+            f"{self._name}: whether a commit happened could not be found out: {reason}{then}; no file was deleted, "
+            "look for the change before making it again"
         )
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -68,15 +69,33 @@ class TestConflicts:
     def test_a_conflict_that_our_own_first_request_caused_is_success(self) -> None:
         # The transport sent the request twice; the answer to the second came back.
         w = world()
-        w.committer.answers = [lambda _: Conflicted("409: branch main has changed")]
+        w.committer.answers = [lambda _: Conflicted("409: branch main has changed", is_certain=False)]
         append(w, "ours")
         assert w.files() == {"ours": 1}
         assert [s.snapshot_id for s in w.metadata.snapshots] == [101]
 
     def test_also_when_it_was_the_last_attempt(self) -> None:
         w = world(metadata(properties={"commit.retry.num-retries": "0"}))
-        w.committer.answers = [lambda _: Conflicted("409")]
+        w.committer.answers = [lambda _: Conflicted("409", is_certain=False)]
         append(w, "ours")
+        assert w.files() == {"ours": 1}
+
+    def test_an_uncertain_conflict_of_somebody_elses_commit_is_one(self) -> None:
+        w = world()
+        w.committer.before = [lambda: append(w, "theirs")]
+        w.committer.answers = [
+            lambda outcome: outcome,
+            lambda outcome: replace(outcome, is_certain=False) if isinstance(outcome, Conflicted) else outcome,
+        ]
+        append(w, "ours")
+        assert w.files() == {"theirs": 1, "ours": 2}
+
+    def test_nor_is_it_guessed_when_the_catalog_cannot_be_asked(self) -> None:
+        w = world()
+        w.committer.answers = [lambda _: Conflicted("409", is_certain=False)]
+        w.committer.loads = [None, *[StorageFailed("down")] * 4]
+        with pytest.raises(CommitStateUnknown, match="409"):
+            append(w, "ours")
         assert w.files() == {"ours": 1}
 
     def test_an_upgrade_in_between_writes_the_manifests_again(self) -> None:

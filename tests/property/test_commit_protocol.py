@@ -1,0 +1,138 @@
+"""Commits through a network that loses, delays and doubles requests: nothing acknowledged is lost or doubled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.commit.changes.append import Append
+from engine.commit.committer import Committed, Conflicted, Outcome, Unknown
+from engine.commit.manifests import load_manifests
+from engine.errors import CommitConflict, CommitStateUnknown, StorageFailed
+from engine.spec.requirements import TableRequirement
+from engine.spec.updates import SetProperties, TableUpdate
+from tests.unit.engine.commit.tables import World, data_file, metadata, world
+
+Requirements = Sequence[TableRequirement]
+Updates = Sequence[TableUpdate]
+
+
+class Event(Enum):
+    """What becomes of one request."""
+
+    FINE = "applied and answered"
+    LOST_ANSWER = "applied, the answer is lost"
+    LOST_REQUEST = "never arrives"
+    DELAYED = "arrives after the client gave up waiting, before the next request"
+    DOUBLED = "sent twice by the transport, the second answer comes back"
+    THEIRS_FIRST = "somebody else's append comes first"
+    THEIRS_AFTER = "applied, somebody else's append follows, the answer is lost"
+    PROPERTY_FIRST = "somebody else's property change comes first"
+
+
+@dataclass
+class Network:
+    """Between the client and the catalog; follows a script of events, then all is fine."""
+
+    world: World
+    events: list[Event]
+    knows_base: bool
+    delayed: list[Callable[[], Outcome]] = field(default_factory=list)
+    theirs: int = 0
+
+    def handle(self, requirements: Requirements, updates: Updates) -> Outcome:
+        for late in self.delayed:
+            late()
+        self.delayed.clear()
+        event = self.events.pop(0) if self.events else Event.FINE
+        committer = self.world.committer
+        base = committer.state.metadata_location if self.knows_base else None
+        lost = Unknown(cause=StorageFailed(event.value), base_location=base)
+        match event:
+            case Event.LOST_REQUEST:
+                return lost
+            case Event.DELAYED:
+                # A catalog that compares the metadata location refuses a request whose base has passed.
+                self.delayed.append(
+                    lambda: (
+                        Conflicted("late")
+                        if base not in {None, committer.state.metadata_location}
+                        else committer.apply(requirements, updates)
+                    )
+                )
+                return lost
+            case Event.THEIRS_FIRST:
+                self.append_theirs()
+            case Event.PROPERTY_FIRST:
+                committer.apply([], [SetProperties({"n": str(self.theirs)})])
+        outcome = committer.apply(requirements, updates)
+        if event is Event.DOUBLED:
+            again = committer.apply(requirements, updates)
+            return replace(again, is_certain=False) if isinstance(again, Conflicted) else again
+        if event is Event.THEIRS_AFTER:
+            self.append_theirs()
+        return lost if event in {Event.LOST_ANSWER, Event.THEIRS_AFTER} else outcome
+
+    def append_theirs(self) -> None:
+        committer = self.world.committer
+        ours = committer.handle, committer.loads
+        committer.handle, committer.loads = None, []
+        self.world.transaction().commit([Append([data_file(f"theirs-{self.theirs}")])])
+        committer.handle, committer.loads = ours
+        self.theirs += 1
+
+
+def referenced(w: World) -> set[str]:
+    found = set()
+    for snapshot in w.metadata.snapshots:
+        found.add(snapshot.manifest_list or "")
+        found |= {manifest.manifest_path for manifest in load_manifests(snapshot, w.store)}
+    return found
+
+
+@settings(max_examples=300)
+@given(
+    events=st.lists(st.sampled_from(Event), max_size=12),
+    outages=st.lists(st.booleans(), max_size=10),
+    knows_base=st.booleans(),
+    retries=st.integers(0, 4),
+)
+def test_nothing_acknowledged_is_lost_or_doubled(
+    events: list[Event], outages: list[bool], *, knows_base: bool, retries: int
+) -> None:
+    w = world(metadata(properties={"commit.retry.num-retries": str(retries), "commit.status-check.num-retries": "1"}))
+    network = Network(w, list(events), knows_base)
+    w.committer.handle = network.handle
+    must_be_there, must_not, may_be_there = [], [], []
+    for n in range(4):
+        name = f"ours-{n}"
+        w.committer.loads = [None, *(StorageFailed("down") if out else None for out in outages[n::4])]
+        try:
+            state = w.transaction().commit([Append([data_file(name)])])
+        except CommitStateUnknown:
+            may_be_there.append(name)
+        except (CommitConflict, StorageFailed):
+            must_not.append(name)
+        else:
+            must_be_there.append(name)
+            assert isinstance(Committed(state), Committed)
+            assert state.metadata.snapshot_by_id.keys() <= w.metadata.snapshot_by_id.keys()
+    w.committer.loads = []
+    for late in network.delayed:
+        late()
+    files = w.files()  # asserts that no file is there twice
+    assert set(must_be_there) <= files.keys()
+    assert not set(must_not) & files.keys()
+    theirs = {f"theirs-{n}" for n in range(network.theirs)}
+    assert set(files) - set(must_be_there) - set(may_be_there) == theirs
+    # What the table needs is stored, also where the client did not know how its commit ended.
+    assert referenced(w) <= {info.location for info in w.store.list("memory://wh")}
+    numbers = [snapshot.sequence_number for snapshot in w.metadata.snapshots]
+    assert numbers == sorted(set(numbers))
+    if not may_be_there and not network.delayed:
+        stored = {info.location for info in w.store.list("memory://wh")}
+        assert stored == referenced(w)
