@@ -86,16 +86,19 @@ def values(type_: PrimitiveType) -> st.SearchStrategy[Value]:
         small = st.integers(max(-30, least), 30)
         return st.one_of(small, small, st.sampled_from([least, least + 1, greatest - 1, greatest]))
     if name in ("float", "double"):
-        few: st.SearchStrategy[Value] = st.sampled_from([0.0, -0.0, math.nan, math.inf, -math.inf, 0.5, -2.0])
+        few: st.SearchStrategy[Any] = st.sampled_from([0.0, -0.0, math.nan, math.inf, -math.inf, 0.5, -2.0])
         if name == "float":
-            return st.one_of(few, st.floats(-4, 4, width=32), st.floats(width=32))
-        return st.one_of(few, st.floats(-4, 4), st.floats())
-    return {
+            few |= st.floats(-4, 4, width=32) | st.floats(width=32)
+            return few
+        few |= st.floats(-4, 4) | st.floats()
+        return few
+    others: dict[str, st.SearchStrategy[Any]] = {
         "boolean": st.booleans(),
         "string": _TEXT,
         "binary": _BYTES,
         "uuid": st.one_of(st.integers(0, 9), st.integers(2**127, 2**127 + 9)).map(lambda n: uuid.UUID(int=n)),
-    }[name]
+    }
+    return others[name]
 
 
 def literals(type_: PrimitiveType) -> st.SearchStrategy[LiteralValue]:

@@ -1,0 +1,291 @@
+"""Which delete files apply to which data files (spec: "Scan Planning", "Delete Formats").
+
+Everything is arrays: the scope of a delete file becomes a number (a data file, a partition, or the whole table),
+deletes are sorted by scope and sequence number, and each data file finds its deletes as a stretch of that order by two
+binary searches. The rules, with data sequence numbers:
+
+===========================  ====================  ===================================================
+deletion vector              its data file         at most one; replaces position-delete files
+position deletes of a file   its data file         data file's number <= delete's
+other position deletes       spec and partition    data file's number <= delete's
+equality deletes             spec and partition    data file's number <  delete's
+the same, of an              every data file       data file's number <  delete's
+unpartitioned spec
+===========================  ====================  ===================================================
+
+A position-delete file is of one data file if it says so (`referenced_data_file`), or if the bounds of its ``file_path``
+column are one path. Equality deletes are left out where bounds and counts show that none of their keys can be in the
+data file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from engine.codec.columns import BoolArray, Int64Array
+from engine.errors import CorruptTable
+from engine.plan.grouping import binary_array, bytes_column, codes_of, mask_of_array, partition_codes
+from engine.plan.key_ranges import KeyRanges
+from engine.plan.manifests import LiveEntries
+from engine.plan.places import parts, path_hashes, same_place
+from engine.spec.data_file import FileContent
+from engine.spec.metadata import TableMetadata
+
+DELETE_FILE_PATH_ID = 2147483546
+"""Column id of ``file_path`` in position-delete files (spec: "Reserved Field IDs")."""
+_PAIRS_AT_ONCE = 1 << 22
+"""So many pairs of data file and equality-delete file are looked at together, which bounds memory."""
+
+Pairs = tuple[Int64Array, Int64Array]
+"""Data files and delete files by number, side by side."""
+
+
+@dataclass(frozen=True)
+class DeletesOfFiles:
+    """The deletes of data file i are those numbered ``indices[offsets[i]:offsets[i + 1]]``, ascending."""
+
+    offsets: Int64Array
+    indices: Int64Array
+
+
+def match_deletes(
+    data: Sequence[LiveEntries], deletes: Sequence[LiveEntries], metadata: TableMetadata
+) -> DeletesOfFiles:
+    """The deletes of each data file; files are numbered through all entries of `data`, and of `deletes`.
+
+    Raises:
+        CorruptTable: Two live deletion vectors for one data file; a vector without its fields, or older than its data
+            file; a delete file of a data file in another partition; a path that is a data file's but for its authority.
+    """
+    count = sum(len(each) for each in data)
+    if not count or not any(len(each) for each in deletes):
+        return DeletesOfFiles(np.zeros(count + 1, np.int64), np.zeros(0, np.int64))
+    index = _DeleteIndex(data, deletes, metadata)
+    vectors = index.vectors()
+    has_vector = np.zeros(count, np.bool_)
+    has_vector[vectors[0]] = True
+    positions = _joined([index.positions_of_file(), index.positions_of_partition()])
+    kept = ~has_vector[positions[0]]
+    pairs = _joined([vectors, (positions[0][kept], positions[1][kept]), index.equality()])
+    offsets = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(pairs[0], minlength=count), out=offsets[1:])
+    return DeletesOfFiles(offsets, pairs[1][np.lexsort((pairs[1], pairs[0]))])
+
+
+def _joined(pairs: Sequence[Pairs]) -> Pairs:
+    return np.concatenate([p[0] for p in pairs]), np.concatenate([p[1] for p in pairs])
+
+
+class _DeleteIndex:
+    def __init__(self, data: Sequence[LiveEntries], deletes: Sequence[LiveEntries], metadata: TableMetadata) -> None:
+        self._data = data
+        self._deletes = deletes
+        self._metadata = metadata
+        self._data_seq = np.concatenate([each.sequence_number for each in data])
+        self._seq = np.concatenate([each.sequence_number for each in deletes])
+        content = np.concatenate([each.columns.content.values[each.rows] for each in deletes])
+        formats = _column(deletes, "file_format").to_pylist()
+        self._is_equality = content == FileContent.EQUALITY_DELETES
+        self._is_vector = ~self._is_equality & np.array([f.lower() == b"puffin" for f in formats], np.bool_)
+        self._targets = _targets(deletes)
+        self._has_target = ~self._is_equality & mask_of_array(self._targets)
+
+    @cached_property
+    def _partitions(self) -> tuple[Int64Array, Int64Array]:
+        """Codes of the partitions of data files and of delete files."""
+        codes = partition_codes([*self._data, *self._deletes], self._metadata)
+        return codes[: len(self._data_seq)], codes[len(self._data_seq) :]
+
+    @cached_property
+    def _paths(self) -> pa.Array:
+        return _column(self._data, "file_path")
+
+    @cached_property
+    def _path_codes(self) -> tuple[Int64Array, Int64Array]:
+        """Codes of the paths of data files and of the data files that deletes are for."""
+        codes = codes_of(pa.concat_arrays([self._paths, self._targets]))
+        own, targets = codes[: len(self._data_seq)], codes[len(self._data_seq) :].copy()
+        self._find_other_spellings(own, targets)
+        return own, targets
+
+    def _find_other_spellings(self, own: Int64Array, targets: Int64Array) -> None:
+        """Give a target that is no data file's path, but means the place of one, the code of that data file."""
+        unknown = np.flatnonzero(self._has_target & ~np.isin(targets, own))
+        if not len(unknown):
+            return
+        hashes, target_hashes = _place_hashes(self._paths), _place_hashes(self._targets)
+        chosen: list[int] = unknown[np.isin(target_hashes[unknown], hashes)].tolist()
+        for delete in chosen:
+            meant = _text(self._targets, delete)
+            candidates = np.flatnonzero(hashes == target_hashes[delete])
+            spellings = {i: _text(self._paths, i) for i in candidates.tolist()}
+            found = [i for i, path in spellings.items() if same_place(path, meant)]
+            near = [path for path in spellings.values() if parts(path)[2] == parts(meant)[2]]
+            if found:
+                targets[delete] = own[found[0]]
+            elif near:
+                raise CorruptTable(
+                    f"it deletes rows of {meant}, which the table knows as {near[0]}: are they the same file?",
+                    location=self._name(delete),
+                )
+
+    def vectors(self) -> Pairs:
+        """Each deletion vector with its data file, where that is planned."""
+        chosen = np.flatnonzero(self._is_vector)
+        self._check_vectors(chosen)
+        found = self._of_file(chosen, np.full(len(self._data_seq), np.iinfo(np.int64).min))
+        older = self._seq[found[1]] < self._data_seq[found[0]]
+        if older.any():
+            at = found[1][int(np.argmax(older))]
+            reason = f"the deletion vector of {_text(self._targets, at)} has a lower sequence number than the file"
+            raise CorruptTable(reason, location=self._name(at))
+        return found
+
+    def _check_vectors(self, chosen: Int64Array) -> None:
+        place = _is_given(self._deletes, "content_offset") & _is_given(self._deletes, "content_size_in_bytes")
+        said = mask_of_array(_column(self._deletes, "referenced_data_file"))
+        incomplete = ~(said & place)[chosen]
+        if incomplete.any():
+            reason = "a deletion vector without referenced_data_file, content_offset or content_size_in_bytes"
+            raise CorruptTable(reason, location=self._name(chosen[int(np.argmax(incomplete))]))
+        if not len(chosen):
+            return
+        codes = self._path_codes[1][chosen]
+        _, first, counts = np.unique(codes, return_index=True, return_counts=True)
+        if (counts > 1).any():
+            twice = chosen[first[int(np.argmax(counts > 1))]]
+            raise CorruptTable(f"more than one deletion vector for {_text(self._targets, twice)}")
+
+    def positions_of_file(self) -> Pairs:
+        """Position-delete files of one data file."""
+        return self._of_file(np.flatnonzero(self._has_target & ~self._is_vector), self._data_seq)
+
+    def positions_of_partition(self) -> Pairs:
+        """Position-delete files of any data file of their partition."""
+        chosen = np.flatnonzero(~self._is_equality & ~self._has_target)
+        return self._of_partition(chosen, self._data_seq)
+
+    def equality(self) -> Pairs:
+        """Equality-delete files, of their partition or of every file."""
+        specs = [self._metadata.spec_by_id[each.manifest.partition_spec_id] for each in self._deletes]
+        lengths = [len(each) for each in self._deletes]
+        is_global = self._is_equality & np.repeat([spec.is_unpartitioned for spec in specs], lengths)
+        found = [
+            self._of_partition(np.flatnonzero(self._is_equality & ~is_global), self._data_seq + 1),
+            self._of_everything(np.flatnonzero(is_global)),
+        ]
+        return _joined(found)
+
+    def _of_file(self, chosen: Int64Array, least_seq: Int64Array) -> Pairs:
+        if not len(chosen):
+            return _NO_PAIRS
+        own, targets = self._path_codes
+        pairs = _joined(list(_matches(own, least_seq, targets[chosen], self._seq[chosen])))
+        found = pairs[0], chosen[pairs[1]]
+        of_data, of_deletes = self._partitions
+        other = of_data[found[0]] != of_deletes[found[1]]
+        if other.any():
+            at = int(np.argmax(other))
+            raise CorruptTable(
+                f"it deletes rows of {_text(self._paths, found[0][at])}, which is in another partition",
+                location=self._name(found[1][at]),
+            )
+        return found
+
+    def _of_partition(self, chosen: Int64Array, least_seq: Int64Array) -> Pairs:
+        if not len(chosen):
+            return _NO_PAIRS
+        of_data, of_deletes = self._partitions
+        return self._narrowed(chosen, _matches(of_data, least_seq, of_deletes[chosen], self._seq[chosen]))
+
+    def _of_everything(self, chosen: Int64Array) -> Pairs:
+        if not len(chosen):
+            return _NO_PAIRS
+        scope = np.zeros(len(self._data_seq), np.int64)
+        found = _matches(scope, self._data_seq + 1, np.zeros(len(chosen), np.int64), self._seq[chosen])
+        return self._narrowed(chosen, found)
+
+    def _narrowed(self, chosen: Int64Array, matches: Iterator[Pairs]) -> Pairs:
+        kept = []
+        for files, places in matches:
+            pairs = files, chosen[places]
+            kept.append(self._key_ranges.narrow(*pairs) if self._is_equality[chosen[0]] else pairs)
+        return _joined(kept)
+
+    @cached_property
+    def _key_ranges(self) -> KeyRanges:
+        return KeyRanges(self._data, self._deletes, self._metadata)
+
+    def _name(self, delete: int) -> str:
+        return _text(_column(self._deletes, "file_path"), delete)
+
+
+_NO_PAIRS: Pairs = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+def _matches(
+    scope: Int64Array, least_seq: Int64Array, delete_scope: Int64Array, delete_seq: Int64Array
+) -> Iterator[Pairs]:
+    """All pairs of equal scope in which the delete's number is at least `least_seq`, some data files at a time."""
+    numbers = np.unique(delete_seq)
+    width = len(numbers) + 1
+    keys = delete_scope * width + np.searchsorted(numbers, delete_seq)
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    first = np.searchsorted(keys, scope * width + np.searchsorted(numbers, least_seq))
+    counts = np.maximum(np.searchsorted(keys, (scope + 1) * width) - first, 0)
+    before = np.concatenate(([0], np.cumsum(counts)))
+    start = 0
+    while start < len(scope):
+        end = max(start + 1, int(np.searchsorted(before, before[start] + _PAIRS_AT_ONCE, side="right")) - 1)
+        own = counts[start:end]
+        files = np.repeat(np.arange(start, end), own)
+        within = np.arange(len(files)) - np.repeat(before[start:end] - before[start], own)
+        yield files, order[np.repeat(first[start:end], own) + within]
+        start = end
+
+
+def _column(entries: Sequence[LiveEntries], name: str) -> pa.Array:
+    return pa.concat_arrays([binary_array(getattr(each.columns, name), each.rows) for each in entries])
+
+
+def _text(array: pa.Array, row: int) -> str:
+    return str(array[int(row)].as_py(), "utf-8", "replace")
+
+
+def _place_hashes(paths: pa.Array) -> NDArray[np.uint64]:
+    column = bytes_column(paths)
+    found: NDArray[np.uint64] = path_hashes(column.offsets, column.data)
+    return found
+
+
+def _is_given(entries: Sequence[LiveEntries], name: str) -> BoolArray:
+    """Whether each entry has a value of a number column."""
+    valid = [(getattr(each.columns, name).valid, each.rows) for each in entries]
+    return np.concatenate([np.ones(len(rows), np.bool_) if mask is None else mask[rows] for mask, rows in valid])
+
+
+def _targets(deletes: Sequence[LiveEntries]) -> pa.Array:
+    """The data file that each delete file is for; null if it is not for one alone."""
+    said = _column(deletes, "referenced_data_file")
+    lower, upper = _path_bound(deletes, "lower_bounds"), _path_bound(deletes, "upper_bounds")
+    codes = codes_of(pa.concat_arrays([lower, upper]))
+    one_path = (codes[: len(lower)] == codes[len(lower) :]) & mask_of_array(lower)
+    is_said = mask_of_array(said)
+    places = np.arange(len(said)) + np.where(is_said, 0, len(said))
+    return pa.concat_arrays([said, lower]).take(pa.array(places, mask=~(is_said | one_path)))
+
+
+def _path_bound(deletes: Sequence[LiveEntries], side: str) -> pa.Array:
+    found = []
+    for each in deletes:
+        column = getattr(each.columns, side).get(DELETE_FILE_PATH_ID)
+        nothing = pa.nulls(len(each), pa.large_binary())
+        found.append(nothing if column is None else binary_array(column, each.rows))
+    return pa.concat_arrays(found)

@@ -1,0 +1,150 @@
+"""`plan.files`: the data files of a plan as an Arrow table, and the delete files that its rows refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from engine.codec.columns import Int64Array, ManifestColumns
+from engine.columnar.schemas import to_arrow_type
+from engine.errors import Unsupported
+from engine.expressions.bound import BOUND_TRUE, BoundPredicate
+from engine.plan.arrow_columns import lists, numbers, partition_values, strings
+from engine.plan.filtering import Filtered
+from engine.plan.manifests import LiveEntries
+from engine.spec.types import PrimitiveType, StructType
+
+_MOST_REFERENCES = (1 << 31) - 1
+
+DELETE_FILE = pa.struct(
+    [
+        pa.field("content", pa.int8(), nullable=False),
+        pa.field("file_path", pa.string(), nullable=False),
+        pa.field("file_format", pa.string(), nullable=False),
+        pa.field("record_count", pa.int64(), nullable=False),
+        pa.field("file_size_in_bytes", pa.int64(), nullable=False),
+        pa.field("sequence_number", pa.int64(), nullable=False),
+        pa.field("equality_ids", pa.list_(pa.int32())),
+        pa.field("referenced_data_file", pa.string()),
+        pa.field("content_offset", pa.int64()),
+        pa.field("content_size_in_bytes", pa.int64()),
+    ]
+)
+"""A delete file as `plan.files` refers to it; a deletion vector has format ``puffin``, an offset and a size."""
+
+
+def files_schema(partition: StructType) -> pa.Schema:
+    """The columns of `plan.files`; `partition` is the common partition type of the table's specs."""
+    return pa.schema(
+        [
+            pa.field("file_path", pa.string(), nullable=False),
+            pa.field("file_format", pa.string(), nullable=False),
+            pa.field("record_count", pa.int64(), nullable=False),
+            pa.field("file_size_in_bytes", pa.int64(), nullable=False),
+            pa.field("spec_id", pa.int32(), nullable=False),
+            pa.field("partition", _partition_type(partition), nullable=False),
+            pa.field("data_sequence_number", pa.int64(), nullable=False),
+            pa.field("file_sequence_number", pa.int64(), nullable=False),
+            pa.field("first_row_id", pa.int64()),
+            pa.field("split_offsets", pa.list_(pa.int64())),
+            pa.field("sort_order_id", pa.int32()),
+            pa.field("residual", pa.string()),
+            pa.field("deletes", pa.list_(DELETE_FILE), nullable=False),
+        ]
+    )
+
+
+def _partition_type(partition: StructType) -> pa.DataType:
+    return pa.struct([pa.field(f.name, to_arrow_type(f.type)) for f in partition.fields])
+
+
+def files_table(filtered: Sequence[Filtered], partition: StructType) -> pa.Table:
+    """All columns but `deletes`, one row a data file, in the order of `filtered`."""
+    schema = files_schema(partition)
+    without_deletes = pa.schema(list(schema)[: schema.get_field_index("deletes")])
+    return pa.Table.from_batches([_batch(each, partition, without_deletes) for each in filtered], without_deletes)
+
+
+def with_deletes(files: pa.Table, delete_files: pa.StructArray, offsets: Int64Array, indices: Int64Array) -> pa.Table:
+    """`files` with the column `deletes`: row i has ``delete_files[indices[offsets[i]:offsets[i + 1]]]``.
+
+    Raises:
+        Unsupported: More references than a list column holds.
+    """
+    if len(indices) > _MOST_REFERENCES:
+        raise Unsupported(f"a plan of {len(indices)} references to delete files; rewrite the deletes of this table")
+    values = delete_files.take(pa.array(indices))
+    field = pa.field("deletes", pa.list_(DELETE_FILE), nullable=False)
+    buffers = [None, pa.py_buffer(offsets.astype(np.int32))]
+    return files.append_column(field, pa.Array.from_buffers(field.type, files.num_rows, buffers, children=[values]))
+
+
+def delete_file_structs(entries: Sequence[LiveEntries]) -> pa.StructArray:
+    """The delete files of these entries, in order."""
+    parts = [_delete_files(each) for each in entries]
+    return pa.concat_arrays(parts) if parts else pa.array([], DELETE_FILE)
+
+
+def _batch(filtered: Filtered, partition: StructType, schema: pa.Schema) -> pa.RecordBatch:
+    entries = filtered.entries
+    columns, rows = entries.columns, _selection(entries)
+    found = {
+        "file_path": strings(columns.file_path, rows, pa.string()),
+        "file_format": _formats(columns, rows),
+        "record_count": numbers(columns.record_count, rows, pa.int64()),
+        "file_size_in_bytes": numbers(columns.file_size_in_bytes, rows, pa.int64()),
+        "spec_id": pa.array(np.full(len(entries), entries.manifest.partition_spec_id, np.int32)),
+        "partition": _partitions(entries, partition),
+        "data_sequence_number": pa.array(entries.sequence_number),
+        "file_sequence_number": pa.array(entries.file_sequence_number),
+        "first_row_id": numbers(entries.first_row_id, None, pa.int64()),
+        "split_offsets": lists(columns.split_offsets, rows, pa.list_(pa.int64())),
+        "sort_order_id": numbers(columns.sort_order_id, rows, pa.int32()),
+        "residual": _residuals(filtered.residual, filtered.residuals),
+    }
+    return pa.RecordBatch.from_arrays([found[name] for name in schema.names], schema=schema)
+
+
+def _delete_files(entries: LiveEntries) -> pa.StructArray:
+    columns, rows = entries.columns, _selection(entries)
+    found = {
+        "content": numbers(columns.content, rows, pa.int8()),
+        "file_path": strings(columns.file_path, rows, pa.string()),
+        "file_format": _formats(columns, rows),
+        "record_count": numbers(columns.record_count, rows, pa.int64()),
+        "file_size_in_bytes": numbers(columns.file_size_in_bytes, rows, pa.int64()),
+        "sequence_number": pa.array(entries.sequence_number),
+        "equality_ids": lists(columns.equality_ids, rows, pa.list_(pa.int32())),
+        "referenced_data_file": strings(columns.referenced_data_file, rows, pa.string()),
+        "content_offset": numbers(columns.content_offset, rows, pa.int64()),
+        "content_size_in_bytes": numbers(columns.content_size_in_bytes, rows, pa.int64()),
+    }
+    return pa.StructArray.from_arrays([found[field.name] for field in DELETE_FILE], fields=list(DELETE_FILE))
+
+
+def _selection(entries: LiveEntries) -> Int64Array | None:
+    """None where all entries of the manifest are meant, so that nothing is copied."""
+    return None if len(entries) == entries.columns.count else entries.rows
+
+
+def _formats(columns: ManifestColumns, rows: Int64Array | None) -> pa.Array:
+    """File formats in lower case: manifests have them as their writers spell them."""
+    encoded = strings(columns.file_format, rows, pa.string()).dictionary_encode()
+    lowered = pa.array([each.lower() for each in encoded.dictionary.to_pylist()], pa.string())
+    return lowered.take(encoded.indices)
+
+
+def _partitions(entries: LiveEntries, partition: StructType) -> pa.Array:
+    children = []
+    for field in partition.fields:
+        assert isinstance(field.type, PrimitiveType)
+        column = entries.columns.partition.get(field.field_id)
+        children.append(partition_values(field.type, column, entries.rows))
+    return pa.Array.from_buffers(_partition_type(partition), len(entries), [None], children=children)
+
+
+def _residuals(codes: Int64Array, residuals: Sequence[BoundPredicate]) -> pa.Array:
+    texts = pa.array([None if each == BOUND_TRUE else str(each) for each in residuals], pa.string())
+    return texts.take(pa.array(codes))

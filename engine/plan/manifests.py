@@ -1,0 +1,184 @@
+"""From a snapshot to its manifests, and from a manifest to its live entries (spec: "Manifest Lists", "Manifests")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.codec.columns import BoolArray, FixedColumn, Int64Array, ManifestColumns
+from engine.codec.manifest import decode_columns, decode_header
+from engine.codec.manifest_list import decode_manifest_list
+from engine.errors import CorruptTable, FileNotFound, Unsupported
+from engine.expressions.bounds import Evaluator
+from engine.expressions.segments import TRUE
+from engine.plan.cache import ManifestCache, Metrics
+from engine.plan.pruning import SummaryStatistics
+from engine.runtime.runner import Runner
+from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
+from engine.spec.metadata import TableMetadata
+from engine.spec.partitioning import PartitionSpec
+from engine.spec.schema import Schema
+from engine.spec.snapshots import Snapshot
+from engine.storage.store import Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManifestSource:
+    """Where manifests come from: storage, perhaps through a cache, with threads for large ones.
+
+    `needed_by` names table and snapshot, for the error of a missing file.
+    """
+
+    store: Store
+    runner: Runner
+    cache: ManifestCache | None = None
+    needed_by: str | None = None
+
+    def manifests_of(self, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
+        """The manifests of a snapshot, in the order of its list. Those of a v1 snapshot that lists them inside the
+        table metadata have no counts and no summaries.
+
+        Raises:
+            FileNotFound: Naming what needed the file.
+            CorruptTable: The list contradicts the specification.
+        """
+        if snapshot.manifest_list is not None:
+            data = self._read(snapshot.manifest_list)
+            return decode_manifest_list(data, location=snapshot.manifest_list)
+        return tuple(self._inline(path, snapshot) for path in snapshot.manifests)
+
+    def columns(self, manifest: ManifestFile, metrics: Metrics) -> ManifestColumns:
+        """The decoded entries of a manifest with at least these metrics; errors as `manifests_of`."""
+        if manifest.key_metadata is not None:
+            raise Unsupported(f"the encrypted manifest {manifest.manifest_path}")
+        if self.cache is None:
+            return self._decode(manifest, metrics)
+        key = (manifest.manifest_path, manifest.manifest_length)
+        return self.cache.get(key, metrics, lambda wanted: self._decode(manifest, wanted))
+
+    def _decode(self, manifest: ManifestFile, metrics: Metrics) -> ManifestColumns:
+        path = manifest.manifest_path
+        return decode_columns(self._read(path), location=path, metrics=metrics, map_chunks=self.runner.map)
+
+    def _read(self, location: str) -> bytes:
+        try:
+            return self.store.read(location)
+        except FileNotFound as error:
+            raise FileNotFound(location, self.needed_by) from error
+
+    def _inline(self, path: str, snapshot: Snapshot) -> ManifestFile:
+        header = decode_header(self._read(path), location=path)
+        return ManifestFile(
+            manifest_path=path,
+            manifest_length=self.store.size(path),
+            partition_spec_id=header.spec.spec_id,
+            content=header.content,
+            added_snapshot_id=snapshot.snapshot_id,
+        )
+
+
+def spec_of(manifest: ManifestFile, metadata: TableMetadata) -> PartitionSpec:
+    """The partition spec of a manifest; raises CorruptTable if the table does not have it."""
+    spec = metadata.spec_by_id.get(manifest.partition_spec_id)
+    if spec is None:
+        reason = f"has partition spec {manifest.partition_spec_id}, which is not in the table metadata"
+        raise CorruptTable(reason, location=manifest.manifest_path)
+    return spec
+
+
+def may_hold_files(
+    manifests: Sequence[ManifestFile], metadata: TableMetadata, schema: Schema, evaluator: Evaluator
+) -> list[ManifestFile]:
+    """The manifests with live entries that the filter may be true for, by counts and partition summaries."""
+    live = [m for m in manifests if m.added_files_count != 0 or m.existing_files_count != 0]
+    by_spec: dict[int, list[ManifestFile]] = {}
+    for manifest in live:
+        by_spec.setdefault(manifest.partition_spec_id, []).append(manifest)
+    kept: set[str] = set()
+    for group in by_spec.values():
+        source = SummaryStatistics(group, spec_of(group[0], metadata), schema)
+        outcomes = evaluator.outcomes(source)
+        kept.update(m.manifest_path for m, outcome in zip(group, outcomes.tolist(), strict=True) if outcome & TRUE)
+    return [m for m in live if m.manifest_path in kept]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveEntries:
+    """Live entries of one manifest, all or some, after inheritance.
+
+    `rows` are their places in `columns`, ascending; the arrays have a value for each of them. `first_row_id` is null
+    where the table has no row lineage.
+    """
+
+    manifest: ManifestFile
+    columns: ManifestColumns
+    rows: Int64Array
+    snapshot_id: Int64Array
+    sequence_number: Int64Array
+    file_sequence_number: Int64Array
+    first_row_id: FixedColumn
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, chosen: Int64Array) -> LiveEntries:
+        """Only the entries at these places among `rows`."""
+        valid = self.first_row_id.valid
+        return LiveEntries(
+            manifest=self.manifest,
+            columns=self.columns,
+            rows=self.rows[chosen],
+            snapshot_id=self.snapshot_id[chosen],
+            sequence_number=self.sequence_number[chosen],
+            file_sequence_number=self.file_sequence_number[chosen],
+            first_row_id=FixedColumn(self.first_row_id.values[chosen], None if valid is None else valid[chosen]),
+        )
+
+
+def live_entries(manifest: ManifestFile, columns: ManifestColumns) -> LiveEntries:
+    """The entries that are part of the table, with ids, sequence numbers and first row ids inherited.
+
+    Raises:
+        CorruptTable: A data file among deletes or the reverse, or an existing entry without a sequence number.
+    """
+    status = columns.status.values
+    rows = np.flatnonzero(status != EntryStatus.DELETED)
+    is_data = columns.content.values[rows] == 0
+    if not np.all(is_data == (manifest.content == ManifestContent.DATA)):
+        raise CorruptTable(f"a manifest of {manifest.content.name} with other files", location=manifest.manifest_path)
+    added = status == EntryStatus.ADDED
+    return LiveEntries(
+        manifest=manifest,
+        columns=columns,
+        rows=rows,
+        snapshot_id=_filled(columns.snapshot_id, manifest.added_snapshot_id)[rows],
+        sequence_number=_sequence_numbers(columns.sequence_number, manifest, added, rows),
+        file_sequence_number=_sequence_numbers(columns.file_sequence_number, manifest, added, rows),
+        first_row_id=_first_row_ids(columns, manifest, rows),
+    )
+
+
+def _filled(column: FixedColumn, otherwise: int) -> Int64Array:
+    values = column.values.astype(np.int64, copy=False)
+    return values if column.valid is None else np.where(column.valid, values, otherwise)
+
+
+def _sequence_numbers(column: FixedColumn, manifest: ManifestFile, added: BoolArray, rows: Int64Array) -> Int64Array:
+    """Null means the manifest's own number, for added entries only; in v1 all numbers are 0."""
+    if column.valid is not None and manifest.sequence_number > 0 and not np.all(column.valid[rows] | added[rows]):
+        raise CorruptTable("an existing entry has no sequence number", location=manifest.manifest_path)
+    return _filled(column, manifest.sequence_number)[rows]
+
+
+def _first_row_ids(columns: ManifestColumns, manifest: ManifestFile, rows: Int64Array) -> FixedColumn:
+    """Null ids continue from the manifest's, each by the rows of those before it (spec: "First Row ID Inheritance")."""
+    own = columns.first_row_id
+    values = own.values[rows].astype(np.int64)
+    valid = np.ones(len(rows), np.bool_) if own.valid is None else own.valid[rows]
+    if manifest.first_row_id is None or manifest.content != ManifestContent.DATA:
+        return FixedColumn(values, np.zeros(len(rows), np.bool_))
+    counts = np.where(valid, 0, columns.record_count.values[rows])
+    inherited = manifest.first_row_id + np.cumsum(counts) - counts
+    return FixedColumn(np.where(valid, values, inherited))

@@ -1,0 +1,220 @@
+"""Statistics of manifests and of their entries, as sources for the evaluator of `engine.expressions.bounds`.
+
+`SummaryStatistics` has a row per manifest of one partition spec, from its manifest list. `PartitionStatistics` and
+`MetricStatistics` have a row per entry of one manifest, from its partition tuples and its column metrics. All speak of
+source columns: partition values go through `engine.expressions.partitions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from engine.codec.columns import BoolArray, BytesColumn, FixedColumn, Int64Array, ManifestColumns, PartitionColumn
+from engine.expressions.bounds import ColumnBounds, Evidence, Flags, Presence
+from engine.expressions.partitions import source_evidence
+from engine.expressions.vectors import (
+    BytesVector,
+    NumberVector,
+    Vector,
+    from_big_endian,
+    from_serialized,
+    pack,
+    representation,
+)
+from engine.spec.manifest import ManifestFile, PartitionFieldSummary
+from engine.spec.partitioning import PartitionField, PartitionSpec
+from engine.spec.schema import Schema
+from engine.spec.transforms import Identity
+from engine.spec.types import DecimalType, PrimitiveType
+
+
+def fields_of_source(spec: PartitionSpec, field_id: int) -> list[tuple[int, PartitionField]]:
+    """The partition fields made of this one column, with their places in the spec."""
+    return [(i, f) for i, f in enumerate(spec.fields) if f.source_ids == (field_id,)]
+
+
+def told_by_partition(spec: PartitionSpec) -> frozenset[int]:
+    """The columns of which the partition tuple tells the very value, so that metrics can add nothing."""
+    return frozenset(f.source_id for f in spec.fields if isinstance(f.transform, Identity) and len(f.source_ids) == 1)
+
+
+def _source_type(schema: Schema, field_id: int) -> PrimitiveType | None:
+    field = schema.by_id.get(field_id)
+    return field.type if field is not None and isinstance(field.type, PrimitiveType) else None
+
+
+class SummaryStatistics:
+    """Partition summaries of manifests that were written with one spec (spec: "Manifest Lists", `field_summary`)."""
+
+    def __init__(self, manifests: Sequence[ManifestFile], spec: PartitionSpec, schema: Schema) -> None:
+        self._manifests = manifests
+        self._spec = spec
+        self._schema = schema
+
+    @property
+    def count(self) -> int:
+        """The number of manifests."""
+        return len(self._manifests)
+
+    def evidence(self, field_id: int) -> Sequence[Evidence]:
+        """What the summaries of the fields that are made of this column say."""
+        source = _source_type(self._schema, field_id)
+        if source is None:
+            return ()
+        found = []
+        for index, field in fields_of_source(self._spec, field_id):
+            if field.transform.accepts(source):
+                bounds = self._bounds(index, field.transform.result_type(source))
+                found.append(source_evidence(field.transform, source, bounds))
+        return [each for each in found if each is not None]
+
+    def _bounds(self, index: int, type_: PrimitiveType) -> ColumnBounds:
+        summaries = [self._summary(manifest, index) for manifest in self._manifests]
+        null = [s is None or s.contains_null for s in summaries]
+        nan = [s is None or s.contains_nan is not False for s in summaries]
+        value = [s is None or _may_have_values(s) for s in summaries]
+        return ColumnBounds(
+            count=len(summaries),
+            lower=_serialized(type_, [None if s is None else s.lower_bound for s in summaries]),
+            upper=_serialized(type_, [None if s is None else s.upper_bound for s in summaries]),
+            presence=Presence(np.array(null, np.bool_), np.array(nan, np.bool_), np.array(value, np.bool_)),
+        )
+
+    def _summary(self, manifest: ManifestFile, index: int) -> PartitionFieldSummary | None:
+        """None where the writer left summaries out, or not one for each field."""
+        if manifest.partitions is None or len(manifest.partitions) != len(self._spec.fields):
+            return None
+        return manifest.partitions[index]
+
+
+def _may_have_values(summary: PartitionFieldSummary) -> bool:
+    """Bounds are absent exactly if all values are null or NaN, of which one must then be there."""
+    bounded = summary.lower_bound is not None or summary.upper_bound is not None
+    return bounded or not (summary.contains_null or summary.contains_nan)
+
+
+def _serialized(type_: PrimitiveType, values: Sequence[bytes | None]) -> Vector | None:
+    offsets, data = pack([b"" if v is None else v for v in values])
+    return from_serialized(type_, offsets, data, np.array([v is not None for v in values], np.bool_))
+
+
+class PartitionStatistics:
+    """Partition tuples of a manifest's entries."""
+
+    def __init__(self, columns: ManifestColumns, spec: PartitionSpec, schema: Schema) -> None:
+        self._columns = columns
+        self._spec = spec
+        self._schema = schema
+
+    @property
+    def count(self) -> int:
+        """The number of entries."""
+        return self._columns.count
+
+    def evidence(self, field_id: int) -> Sequence[Evidence]:
+        """What the values of the fields that are made of this column say."""
+        source = _source_type(self._schema, field_id)
+        if source is None:
+            return ()
+        found = []
+        for _, field in fields_of_source(self._spec, field_id):
+            values = self._columns.partition.get(field.field_id)
+            if values is None or not field.transform.accepts(source):
+                continue
+            bounds = _of_values(field.transform.result_type(source), values, self.count)
+            found.append(None if bounds is None else source_evidence(field.transform, source, bounds))
+        return [each for each in found if each is not None]
+
+
+def _of_values(type_: PrimitiveType, column: PartitionColumn, count: int) -> ColumnBounds | None:
+    """Partition values as bounds that are equal; None if the column is not of the type's representation."""
+    valid = column.valid
+    present: Flags = True if valid is None else valid
+    null: Flags = False if valid is None else ~valid
+    held = representation(type_)
+    vector: Vector
+    if isinstance(column, BytesColumn):
+        if isinstance(type_, DecimalType):
+            vector = from_big_endian(type_, column.offsets, column.data, valid)
+        elif held == "bytes":
+            vector = BytesVector(column.offsets, column.data, valid)
+        else:
+            return None
+        return ColumnBounds(count, vector, vector, Presence(null=null, nan=False, value=present))
+    if held == "float":
+        numbers = column.values.astype(np.float64, copy=False)
+        nan = np.isnan(numbers) & present
+        vector = NumberVector(numbers, present & ~nan)
+        return ColumnBounds(count, vector, vector, Presence(null=null, nan=nan, value=present & ~nan))
+    if held != "whole" or isinstance(type_, DecimalType):
+        return None
+    vector = NumberVector(column.values.astype(np.int64, copy=False), valid)
+    return ColumnBounds(count, vector, vector, Presence(null=null, nan=False, value=present))
+
+
+class MetricStatistics:
+    """Column metrics of a manifest's entries (spec: "Field-level Metrics and Statistics").
+
+    A column that is missing in a file's maps is not known there: it may have been added later, or written without
+    metrics.
+    """
+
+    def __init__(self, columns: ManifestColumns, schema: Schema) -> None:
+        self._columns = columns
+        self._schema = schema
+
+    @property
+    def count(self) -> int:
+        """The number of entries."""
+        return self._columns.count
+
+    def evidence(self, field_id: int) -> Sequence[Evidence]:
+        """What bounds and counts say of a column."""
+        bounds = self.bounds(field_id)
+        return () if bounds is None else (bounds,)
+
+    def bounds(self, field_id: int) -> ColumnBounds | None:
+        """Bounds and presence of a column; None for a nested one."""
+        type_ = _source_type(self._schema, field_id)
+        return None if type_ is None else metric_bounds(self._columns, field_id, type_)
+
+
+def metric_bounds(columns: ManifestColumns, field_id: int, type_: PrimitiveType) -> ColumnBounds:
+    """Bounds and presence of a column of this type in each entry's file."""
+    return ColumnBounds(
+        count=columns.count,
+        lower=_bound(type_, columns.lower_bounds.get(field_id)),
+        upper=_bound(type_, columns.upper_bounds.get(field_id)),
+        presence=_presence(columns, field_id, floating=type_.name in ("float", "double")),
+    )
+
+
+def _bound(type_: PrimitiveType, column: BytesColumn | None) -> Vector | None:
+    return None if column is None else from_serialized(type_, column.offsets, column.data, column.valid)
+
+
+def _presence(columns: ManifestColumns, field_id: int, *, floating: bool) -> Presence:
+    nulls, null_known = _counts(columns.null_value_counts.get(field_id), columns.count)
+    nans, nan_known = _counts(columns.nan_value_counts.get(field_id), columns.count)
+    totals, total_known = _counts(columns.value_counts.get(field_id), columns.count)
+    records = columns.record_count.values
+    totals = np.where(total_known, totals, records)
+    total_known = total_known | (records >= 0)  # some v1 writers stored -1 for "not counted"
+    only_nulls = null_known & total_known & (nulls >= totals)
+    only_empty = null_known & total_known & (nulls + nans >= totals) & (nan_known if floating else True)
+    return Presence(
+        null=~(null_known & (nulls == 0)),
+        nan=~(nan_known & (nans == 0)) & ~only_nulls,
+        value=~(only_nulls | only_empty),
+    )
+
+
+def _counts(column: FixedColumn | None, count: int) -> tuple[Int64Array, BoolArray]:
+    """Counts and whether they are known; a negative count is not."""
+    if column is None:
+        return np.zeros(count, np.int64), np.zeros(count, np.bool_)
+    known = column.values >= 0
+    known = known if column.valid is None else known & column.valid
+    return np.where(known, column.values, 0), known

@@ -1,0 +1,234 @@
+"""Scans: from a table's metadata and a filter to the files that a reader needs (spec: "Scan Planning")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from engine.codec.columns import Int64Array
+from engine.expressions.binding import bind
+from engine.expressions.bound import BOUND_TRUE, BoundPredicate
+from engine.expressions.parse import parse
+from engine.expressions.predicate import TRUE, Predicate
+from engine.plan.cache import ManifestCache
+from engine.plan.files_table import delete_file_structs, files_table, with_deletes
+from engine.plan.manifests import ManifestSource
+from engine.plan.planner import PlannedEntries, Planner
+from engine.plan.snapshots import AsOf, Selected, select
+from engine.plan.tasks import DEFAULT_SPLIT_BYTES, ScanTask, combined_tasks
+from engine.runtime.counters import Counters
+from engine.runtime.local import LocalRunner
+from engine.runtime.runner import Runner
+from engine.spec.metadata import TableMetadata
+from engine.spec.partitioning import common_partition_type
+from engine.spec.schema import Schema
+from engine.spec.snapshots import Snapshot
+from engine.storage.store import Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanPlan:
+    """What a scan reads.
+
+    Attributes:
+        files: A row per data file; columns as `engine.plan.files_table.files_schema`. `residual` is the filter that is
+            left for the file's rows as text, null if every row matches. `deletes` are what must be applied.
+        counters: Exact counts of the planning work.
+        snapshot: The snapshot; None for an empty table.
+        schema: The schema that filter and residuals are bound to.
+        projection: The columns to return.
+        predicate: The bound filter.
+        metadata: The table.
+    """
+
+    files: pa.Table
+    counters: dict[str, int]
+    snapshot: Snapshot | None
+    schema: Schema
+    projection: Schema
+    predicate: BoundPredicate
+    metadata: TableMetadata
+    residuals: tuple[BoundPredicate, ...] = (BOUND_TRUE,)
+    residual_codes: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def residual_predicate(self, row: int) -> BoundPredicate:
+        """What is left of the filter for the rows of the file at this row of `files`."""
+        return self.residuals[int(self.residual_codes[row])]
+
+    def tasks(self, split_bytes: int = DEFAULT_SPLIT_BYTES) -> list[ScanTask]:
+        """The files in splits, packed into tasks of about `split_bytes`; see `engine.plan.tasks`."""
+        return combined_tasks(self.files, split_bytes=split_bytes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableScan:
+    """A scan to be planned: a table, one of its snapshots, a filter and columns. Immutable; `filtered`, `selecting`
+    give another. Make one with `table_scan`.
+
+    Args:
+        metadata: The table.
+        store: Its storage.
+        selected: Snapshot and schema.
+        predicate: The filter; `TRUE` for none.
+        columns: Full names of the columns to return; None for all.
+        case_sensitive: Whether names in filter and columns are.
+        runner: Runs work on manifests in parallel.
+        cache: Keeps decoded manifests from one plan to the next.
+        table_name: For messages.
+    """
+
+    metadata: TableMetadata
+    store: Store
+    selected: Selected
+    predicate: Predicate = TRUE
+    columns: tuple[str, ...] | None = None
+    case_sensitive: bool = True
+    runner: Runner = field(default_factory=LocalRunner)
+    cache: ManifestCache | None = None
+    table_name: str | None = None
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The snapshot that is read; None for a table without one."""
+        return self.selected.snapshot
+
+    @property
+    def schema(self) -> Schema:
+        """The full schema that the snapshot is read with."""
+        return self.selected.schema
+
+    def filtered(self, filter: str | Predicate) -> TableScan:
+        """This scan with one more condition."""
+        return replace(self, predicate=self.predicate & as_predicate(filter))
+
+    def selecting(self, *columns: str) -> TableScan:
+        """This scan with these columns."""
+        return replace(self, columns=columns)
+
+    @cached_property
+    def bound(self) -> BoundPredicate:
+        """The filter over `schema`; raises Invalid for unknown columns and literals of another kind."""
+        return bind(self.predicate, self.schema, case_sensitive=self.case_sensitive)
+
+    @cached_property
+    def projection(self) -> Schema:
+        """The columns to return, in the schema's order; raises Invalid for an unknown name."""
+        if self.columns is None:
+            return self.schema
+        find = self.schema.find
+        return self.schema.select([find(name, case_sensitive=self.case_sensitive).field_id for name in self.columns])
+
+    def plan(self) -> ScanPlan:
+        """The files to read, in the order of the manifest list and of its manifests.
+
+        Raises:
+            Invalid: The filter or the columns do not fit the schema.
+            FileNotFound: A file of the metadata tree is missing.
+            CorruptTable: The metadata contradicts the specification.
+        """
+        _ = self.projection  # a wrong column is told before any file is read
+        counters = Counters()
+        planned = self.planner(counters).plan(self.snapshot)
+        return self.assembled(planned, counters)
+
+    def planner(self, counters: Counters) -> Planner:
+        """A planner for this scan's filter."""
+        at = "" if self.snapshot is None else f", snapshot {self.snapshot.snapshot_id}"
+        return Planner(
+            metadata=self.metadata,
+            schema=self.schema,
+            bound=self.bound,
+            source=ManifestSource(
+                store=self.store,
+                runner=self.runner,
+                cache=self.cache,
+                needed_by=f"table {self.table_name or self.metadata.location}{at}",
+            ),
+            counters=counters,
+        )
+
+    def assembled(self, planned: PlannedEntries, counters: Counters) -> ScanPlan:
+        """The plan of these entries."""
+        partition = common_partition_type(self.metadata.partition_specs, self.schema)
+        files = files_table(planned.data, partition)
+        deletes = delete_file_structs(planned.deletes)
+        residuals, codes = _numbered_residuals(planned)
+        return ScanPlan(
+            files=with_deletes(files, deletes, planned.matches.offsets, planned.matches.indices),
+            counters=counters.as_dict(),
+            snapshot=self.snapshot,
+            schema=self.schema,
+            projection=self.projection,
+            predicate=self.bound,
+            metadata=self.metadata,
+            residuals=residuals,
+            residual_codes=codes,
+        )
+
+
+def _numbered_residuals(planned: PlannedEntries) -> tuple[tuple[BoundPredicate, ...], Int64Array]:
+    """The distinct residuals of all manifests, and for each file which it has."""
+    numbers: dict[BoundPredicate, int] = {}
+    codes = []
+    for each in planned.data:
+        own = [numbers.setdefault(residual, len(numbers)) for residual in each.residuals]
+        codes.append(np.array(own, np.int64)[each.residual])
+    return tuple(numbers), np.concatenate(codes) if codes else np.zeros(0, np.int64)
+
+
+def as_predicate(filter: str | Predicate | None) -> Predicate:
+    """A filter given as text or as an expression; None keeps every row."""
+    if filter is None:
+        return TRUE
+    return parse(filter) if isinstance(filter, str) else filter
+
+
+def table_scan(
+    metadata: TableMetadata,
+    store: Store,
+    *,
+    filter: str | Predicate | None = None,
+    columns: Sequence[str] | None = None,
+    snapshot_id: int | None = None,
+    ref: str | None = None,
+    as_of: AsOf | None = None,
+    case_sensitive: bool = True,
+    runner: Runner | None = None,
+    cache: ManifestCache | None = None,
+    table_name: str | None = None,
+) -> TableScan:
+    """A scan of a table.
+
+    Args:
+        metadata: The table.
+        store: Its storage.
+        filter: SQL-like text or an expression; see `engine.expressions.parse`. None keeps every row.
+        columns: Full names of the columns to return; None for all.
+        snapshot_id: A snapshot to read.
+        ref: A branch or tag to read.
+        as_of: A time to read the table at. At most one of these three; without any, the current snapshot.
+        case_sensitive: Whether names in filter and columns are.
+        runner: Runs work on manifests in parallel; by default on all processors.
+        cache: Keeps decoded manifests from one plan to the next; None decodes them anew.
+        table_name: For messages.
+
+    Raises:
+        Invalid: The filter is no filter, or the snapshot is asked for in two ways.
+        Unsupported: SQL that a filter cannot be.
+        NotFound: No such snapshot or reference.
+    """
+    return TableScan(
+        metadata=metadata,
+        store=store,
+        selected=select(metadata, snapshot_id=snapshot_id, ref=ref, as_of=as_of),
+        predicate=as_predicate(filter),
+        columns=None if columns is None else tuple(columns),
+        case_sensitive=case_sensitive,
+        runner=runner or LocalRunner(),
+        cache=cache,
+        table_name=table_name,
+    )

@@ -1,0 +1,60 @@
+"""Which snapshot a scan reads, and with which schema."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+
+from engine.errors import Invalid
+from engine.expressions.moments import moment_of, parse_moment
+from engine.spec.metadata import TableMetadata
+from engine.spec.schema import Schema
+from engine.spec.snapshots import Snapshot
+
+AsOf = int | str | dt.datetime
+"""A time: milliseconds since 1970, an ISO 8601 text with a zone, or a datetime with one."""
+
+
+@dataclass(frozen=True)
+class Selected:
+    """A snapshot (None for a table without one) and the schema to read it with."""
+
+    snapshot: Snapshot | None
+    schema: Schema
+
+
+def select(
+    metadata: TableMetadata, *, snapshot_id: int | None = None, ref: str | None = None, as_of: AsOf | None = None
+) -> Selected:
+    """The snapshot asked for, or the current one.
+
+    A past state (by id, by time, by tag) is read with its own schema, a branch and the current state with the table's.
+
+    Raises:
+        Invalid: More than one way of asking, or a time without a zone.
+        NotFound: No such snapshot or reference, or no snapshot at that time.
+    """
+    if sum(each is not None for each in (snapshot_id, ref, as_of)) > 1:
+        raise Invalid("give one of snapshot_id, ref and as_of")
+    if ref is not None:
+        found = metadata.ref(ref)
+        snapshot = metadata.snapshot(found.snapshot_id)
+        return Selected(snapshot, metadata.schema_of(snapshot) if found.type == "tag" else metadata.schema)
+    if snapshot_id is not None or as_of is not None:
+        snapshot = (
+            metadata.snapshot(snapshot_id)
+            if snapshot_id is not None
+            else metadata.snapshot_as_of(milliseconds(as_of if as_of is not None else 0))
+        )
+        return Selected(snapshot, metadata.schema_of(snapshot))
+    return Selected(metadata.current_snapshot, metadata.schema)
+
+
+def milliseconds(as_of: AsOf) -> int:
+    """A time in milliseconds since 1970; raises Invalid for one without a zone."""
+    if isinstance(as_of, int):
+        return as_of
+    moment = parse_moment(as_of) if isinstance(as_of, str) else moment_of(as_of)
+    if moment.kind != "timestamptz":
+        raise Invalid(f"as_of needs a zone to be a point in time: {as_of}")
+    return moment.nanoseconds // 1_000_000

@@ -1,0 +1,194 @@
+"""Splits of data files, packed into tasks of about equal work.
+
+A file is split where its writer says (`split_offsets`, one split per row group), or else every `split_bytes`. A split
+weighs its bytes and its delete files' bytes, but at least the cost of opening its files. Splits go, in order, to the
+first open bin with room; when more than `lookback` bins are open the heaviest is closed: Iceberg's own packing, so that
+tasks are the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from engine.codec.columns import BoolArray, Int64Array
+from engine.errors import Invalid
+
+DEFAULT_SPLIT_BYTES = 128 << 20
+DEFAULT_LOOKBACK = 10
+DEFAULT_OPEN_FILE_COST = 4 << 20
+
+
+@dataclass(frozen=True)
+class ScanTask:
+    """Pieces of files for one reader.
+
+    Piece i is `length_bytes[i]` bytes from `start[i]` of the file at row `file_index[i]` of the plan. A row group
+    belongs to the piece that has its first byte.
+    """
+
+    file_index: Int64Array
+    start: Int64Array
+    length_bytes: Int64Array
+
+    def __len__(self) -> int:
+        return len(self.file_index)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of data files in all."""
+        return int(self.length_bytes.sum())
+
+
+@dataclass(frozen=True)
+class Splits:
+    """Pieces of files, in order, with their weights."""
+
+    file_index: Int64Array
+    start: Int64Array
+    length_bytes: Int64Array
+    weight: Int64Array
+
+
+def combined_tasks(
+    files: pa.Table,
+    *,
+    split_bytes: int = DEFAULT_SPLIT_BYTES,
+    lookback: int = DEFAULT_LOOKBACK,
+    open_file_cost: int = DEFAULT_OPEN_FILE_COST,
+) -> list[ScanTask]:
+    """The files of a plan as tasks.
+
+    Args:
+        files: `ScanPlan.files`.
+        split_bytes: What a task should weigh.
+        lookback: How many bins stay open.
+        open_file_cost: What a file weighs at least, and each of its delete files.
+
+    Raises:
+        Invalid: A size or lookback that is not positive, or a negative cost.
+    """
+    if split_bytes <= 0 or lookback <= 0 or open_file_cost < 0:
+        raise Invalid(f"cannot pack tasks of {split_bytes} bytes, lookback {lookback}, open cost {open_file_cost}")
+    splits = splits_of(files, split_bytes=split_bytes, open_file_cost=open_file_cost)
+    bins = _pack(splits.weight, split_bytes, lookback)
+    order = np.argsort(bins, kind="stable")
+    file_index, start, length = splits.file_index[order], splits.start[order], splits.length_bytes[order]
+    bins = bins[order]
+    # Neighbouring pieces of one file in one task are one piece.
+    same = (bins[1:] == bins[:-1]) & (file_index[1:] == file_index[:-1]) & (start[1:] == start[:-1] + length[:-1])
+    first = np.flatnonzero(np.concatenate(([True], ~same))) if len(bins) else np.zeros(0, np.int64)
+    merged = np.add.reduceat(length, first) if len(first) else length
+    ends = np.searchsorted(bins[first], np.arange(bins[-1] + 2)) if len(first) else np.zeros(1, np.int64)
+    return [
+        ScanTask(file_index[first[a:b]], start[first[a:b]], merged[a:b])
+        for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
+    ]
+
+
+def splits_of(files: pa.Table, *, split_bytes: int, open_file_cost: int) -> Splits:
+    """The pieces of every file, in order."""
+    sizes = _numbers(files.column("file_size_in_bytes"))
+    offsets, values = _list_parts(files.column("split_offsets"))
+    counts = np.diff(offsets)
+    by_offsets = _well_defined(offsets, values, sizes)
+    pieces = np.where(by_offsets, counts, np.maximum(-(-sizes // split_bytes), 1))
+    file_index = np.repeat(np.arange(len(sizes)), pieces)
+    first = np.repeat(np.cumsum(pieces) - pieces, pieces)
+    within = np.arange(len(file_index)) - first
+    offset_at = np.minimum(np.repeat(offsets[:-1], pieces) + within, max(len(values) - 1, 0))
+    start = np.where(by_offsets[file_index], values[offset_at] if len(values) else 0, within * split_bytes)
+    is_last = within == pieces[file_index] - 1
+    following = np.where(is_last, sizes[file_index], np.concatenate((start[1:], [0])))
+    length = following - start
+    delete_count, delete_bytes = _delete_sizes(files.column("deletes"))
+    weight = np.maximum(length + delete_bytes[file_index], (1 + delete_count[file_index]) * open_file_cost)
+    return Splits(file_index, start, length, weight)
+
+
+def _well_defined(offsets: Int64Array, values: Int64Array, sizes: Int64Array) -> BoolArray:
+    """Whether a file has split offsets, rising and inside the file."""
+    counts = np.diff(offsets)
+    found = counts > 0
+    owner = np.repeat(np.arange(len(counts)), counts)
+    own = values[offsets[0] : offsets[-1]]
+    wrong = (own < 0) | (own >= sizes[owner])
+    wrong[1:] |= (owner[1:] == owner[:-1]) & (own[1:] <= own[:-1])
+    found[owner[wrong]] = False
+    return found
+
+
+def _numbers(column: pa.ChunkedArray) -> Int64Array:
+    values: Int64Array = column.combine_chunks().to_numpy(zero_copy_only=False).astype(np.int64)
+    return values
+
+
+def _list_parts(column: pa.ChunkedArray) -> tuple[Int64Array, Int64Array]:
+    """Offsets and values of a list column, null as empty."""
+    chunks = [pa.array([], column.type)] if not column.num_chunks else column.chunks
+    counts = [chunk.value_lengths().fill_null(0).to_numpy(zero_copy_only=False) for chunk in chunks]
+    values = [chunk.flatten().to_numpy(zero_copy_only=False) for chunk in chunks]
+    offsets = np.concatenate(([0], np.cumsum(np.concatenate(counts)))).astype(np.int64)
+    return offsets, np.concatenate(values).astype(np.int64)
+
+
+def _delete_sizes(column: pa.ChunkedArray) -> tuple[Int64Array, Int64Array]:
+    """How many delete files each file has, and their bytes; of a deletion vector, its own part of the Puffin file."""
+    chunks = [pa.array([], column.type)] if not column.num_chunks else column.chunks
+    counts = np.concatenate([c.value_lengths().to_numpy(zero_copy_only=False) for c in chunks]).astype(np.int64)
+    values = [chunk.flatten() for chunk in chunks]
+    sizes = np.concatenate([v.field("file_size_in_bytes").to_numpy(zero_copy_only=False) for v in values])
+    parts = np.concatenate(
+        [v.field("content_size_in_bytes").fill_null(-1).to_numpy(zero_copy_only=False) for v in values]
+    )
+    weights = np.where(parts >= 0, parts, sizes)
+    total = np.concatenate(([0], np.cumsum(weights)))
+    ends = np.cumsum(counts)
+    return counts, total[ends] - total[ends - counts]
+
+
+@numba.njit(cache=True, nogil=True)
+def _pack(weights: NDArray[np.int64], target: int, lookback: int) -> NDArray[np.int64]:  # pragma: no cover - compiled
+    """The bin of each item, numbered in the order in which bins are closed."""
+    number = np.zeros(weights.shape[0], dtype=np.int64)
+    open_bins = np.zeros(lookback + 1, dtype=np.int64)  # in the order of opening, by provisional number
+    loads = np.zeros(lookback + 1, dtype=np.int64)
+    closed = np.zeros(weights.shape[0], dtype=np.int64)  # provisional number -> final one
+    opened = 0
+    count = 0
+    done = 0
+    for item in range(weights.shape[0]):
+        place = -1
+        for i in range(count):
+            if loads[i] + weights[item] <= target:
+                place = i
+                break
+        if place < 0:
+            place = count
+            open_bins[place] = opened
+            loads[place] = 0
+            opened += 1
+            count += 1
+        loads[place] += weights[item]
+        number[item] = open_bins[place]
+        if count > lookback:
+            heaviest = 0
+            for i in range(1, count):
+                if loads[i] > loads[heaviest]:
+                    heaviest = i
+            closed[open_bins[heaviest]] = done
+            done += 1
+            for i in range(heaviest, count - 1):
+                open_bins[i] = open_bins[i + 1]
+                loads[i] = loads[i + 1]
+            count -= 1
+    for i in range(count):
+        closed[open_bins[i]] = done
+        done += 1
+    for item in range(weights.shape[0]):
+        number[item] = closed[number[item]]
+    return number
