@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +13,9 @@ from engine.columnar.name_mapping import has_field_ids, identified
 from engine.errors import CorruptTable, FileNotFound
 from engine.spec.name_mapping import NameMapping
 from engine.storage.store import Store
+
+Footer: TypeAlias = pq.FileMetaData
+"""The metadata of a Parquet file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ class ParquetSource:
         name_mapping: NameMapping | None = None,
         needed_by: str | None = None,
         dictionaries: Sequence[str] = (),
-        footer: pq.FileMetaData | None = None,
+        footer: Footer | None = None,
     ) -> None:
         self.location = location
         self._name_mapping = name_mapping
@@ -78,7 +81,7 @@ class ParquetSource:
             raise
 
     @property
-    def footer(self) -> pq.FileMetaData:
+    def footer(self) -> Footer:
         """The file's metadata."""
         return self._file.metadata
 

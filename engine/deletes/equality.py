@@ -72,18 +72,22 @@ def compared(file: DeleteFile) -> tuple[int, ...]:
     return tuple(sorted(set(file.equality_ids)))
 
 
-def scopes(planned: Iterable[tuple[Scope, Collection[DeleteFile]]]) -> dict[DeleteFile, Scope]:
+def scopes(planned: Iterable[tuple[Scope | None, Collection[DeleteFile]]]) -> dict[DeleteFile, Scope]:
     """The scope of each delete file, from the partitions of the data files that a plan gives it to.
 
-    A file that came with data files of one partition only is treated as that partition's: within the plan it is.
+    A file that came with data files of one partition only is treated as that partition's: within the plan it is. One
+    that came with a data file of unknown partition has a scope of its own and is merged with no other.
     """
     found: dict[DeleteFile, Scope] = {}
+    alone: dict[DeleteFile, Scope] = {}
     for partition, deletes in planned:
         for file in deletes:
-            known = found.setdefault(file, partition)
+            if partition is None:
+                alone[file] = ("alone", file.file_path)
+            known = found.setdefault(file, partition or GLOBAL)
             if known != partition:
                 found[file] = GLOBAL
-    return found
+    return {**found, **alone}
 
 
 def key_schema(field_ids: Sequence[int], schemas: Sequence[Schema], location: str) -> Schema:

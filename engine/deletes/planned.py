@@ -20,10 +20,11 @@ from engine.storage.store import Store
 
 @dataclass(frozen=True, slots=True)
 class PlannedFile:
-    """A data file of a plan with its deletes. `scope` is its partition: spec id and hashable partition tuple."""
+    """A data file of a plan with its deletes. `scope` is its partition: spec id and hashable partition tuple, or None
+    where that can not be told."""
 
     file_path: str
-    scope: Scope
+    scope: Scope | None
     deletes: tuple[DeleteFile, ...]
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 import numpy as np
+from pyroaring import BitMap64
 
-from engine.codec.bitmap import decode_vector
+from engine.codec.bitmap import decode_vector, encode_vector
 from engine.deletes.files import DeleteFile
 from engine.deletes.positions import Positions
 from engine.errors import CorruptTable, FileNotFound
@@ -51,6 +52,11 @@ def load_vectors(
     return found
 
 
+def vector_blob(positions: Positions) -> bytes:
+    """The blob of a deletion vector with these positions."""
+    return encode_vector(BitMap64(positions.astype(np.uint64)))
+
+
 def _start(vector: DeleteFile) -> int:
     if vector.content_offset is None or vector.content_size_in_bytes is None or vector.referenced_data_file is None:
         raise CorruptTable("a deletion vector without offset, size or data file", location=vector.file_path)
@@ -80,12 +86,5 @@ def _stretches(vectors: Collection[DeleteFile]) -> list[list[DeleteFile]]:
 
 
 def _positions(vector: DeleteFile, blob: bytes) -> Positions:
-    bitmap = decode_vector(blob, location=vector.file_path)
-    positions = np.array(bitmap.to_array(), dtype=np.uint64).astype(np.int64)
-    if len(positions) != vector.record_count:
-        raise CorruptTable(
-            f"a deletion vector of {len(positions)} positions, {vector.record_count} by its manifest",
-            location=vector.file_path,
-            path=f"offset {vector.content_offset}",
-        )
-    return positions
+    bitmap = decode_vector(blob, location=vector.file_path, cardinality=vector.record_count)
+    return np.array(bitmap.to_array(), dtype=np.uint64).astype(np.int64)

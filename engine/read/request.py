@@ -34,7 +34,7 @@ class FileRead:
         file_path: Its location.
         file_format: ``"parquet"``; others are refused.
         spec_id: Its partition spec.
-        partition: Its partition tuple, one internal value a field of the spec.
+        partition: Its partition tuple, one internal value a field of the spec; None where it can not be told.
         data_sequence_number: For equality deletes and row lineage.
         first_row_id: For row lineage; None where the table has none.
         deletes: The delete files that apply to it.
@@ -45,7 +45,7 @@ class FileRead:
     file_path: str
     file_format: str = "parquet"
     spec_id: int = 0
-    partition: Partition = ()
+    partition: Partition | None = ()
     data_sequence_number: int = 0
     first_row_id: int | None = None
     deletes: tuple[DeleteFile, ...] = ()
@@ -53,9 +53,9 @@ class FileRead:
     byte_range: tuple[int, int] | None = None
 
     @property
-    def scope(self) -> Scope:
+    def scope(self) -> Scope | None:
         """The partition as the scope of equality deletes."""
-        return (self.spec_id, *hashable(self.partition))
+        return None if self.partition is None else (self.spec_id, *hashable(self.partition))
 
     @property
     def planned(self) -> PlannedFile:
@@ -108,7 +108,7 @@ class ReadRequest:
     def constants(self, file: FileRead) -> dict[int, Value | None]:
         """Column id -> value, for columns that are identity-partitioned in the file's spec."""
         spec = self.specs.get(file.spec_id)
-        if spec is None:
+        if spec is None or file.partition is None:
             return {}
         return {
             f.source_id: value

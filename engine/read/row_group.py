@@ -14,11 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from engine.columnar.filters import row_mask
 from engine.columnar.lineage import last_updated, row_ids
-from engine.columnar.parquet import ParquetSource, RowGroup
+from engine.columnar.parquet import Footer, ParquetSource, RowGroup
 from engine.columnar.projection import MissingValues, Projector, leaf_indices
 from engine.columnar.reserved import (
     DELETED_ID,
@@ -54,7 +53,7 @@ class Work:
 
     file: FileRead
     group: RowGroup
-    footer: pq.FileMetaData
+    footer: Footer
     deletes: FileDeletes
 
 

@@ -102,8 +102,15 @@ class WriteTarget:
     def location(self, partition: Partition, count: int, *, suffix: str = "", extension: str = "parquet") -> str:
         """The location of the `count`-th file of this write."""
         directory = partition_path(self.spec, self.schema, partition)
-        locations = DataLocations.of(replace(self.metadata, properties=self.properties))
-        return locations.location(directory, self.names.name(count, suffix=suffix, extension=extension))
+        return self._locations.location(directory, self.names.name(count, suffix=suffix, extension=extension))
+
+    def unpartitioned_location(self, count: int, *, suffix: str = "", extension: str = "parquet") -> str:
+        """The location of a file that is of no partition."""
+        return self._locations.location("", self.names.name(count, suffix=suffix, extension=extension))
+
+    @property
+    def _locations(self) -> DataLocations:
+        return DataLocations.of(replace(self.metadata, properties=self.properties))
 
 
 def write_data_files(

@@ -89,28 +89,42 @@ def write_position_deletes(
     return files
 
 
-def _groups(deleted: Iterable[DeletedRows], *, by_file: bool) -> list[list[DeletedRows]]:
-    """Rows by delete file to write, each ordered by data file; one entry a data file."""
+def merged_rows(deleted: Iterable[DeletedRows]) -> list[DeletedRows]:
+    """One entry a data file that loses rows, ordered by path, its positions ascending and each once.
+
+    Raises:
+        Invalid: A data file comes twice with different partitions, or a position is negative.
+    """
     merged: dict[str, DeletedRows] = {}
     for rows in deleted:
         before = merged.get(rows.file_path)
-        positions = rows.positions if before is None else np.concatenate((before.positions, rows.positions))
-        if before is not None and (before.spec_id, hashable(before.partition)) != (
-            rows.spec_id,
-            hashable(rows.partition),
-        ):
-            raise Invalid(f"{rows.file_path} is given twice, in different partitions")
+        positions = rows.positions
+        if before is not None:
+            if _partition_of(before) != _partition_of(rows):
+                raise Invalid(f"{rows.file_path} is given twice, in different partitions")
+            positions = np.concatenate((before.positions, positions))
         merged[rows.file_path] = replace(rows, positions=positions)
-    ordered = [
-        replace(merged[path], positions=np.unique(merged[path].positions.astype(np.int64)))
-        for path in sorted(merged)
-        if len(merged[path].positions)
+    found = [
+        replace(merged[path], positions=np.unique(merged[path].positions).astype(np.int64)) for path in sorted(merged)
     ]
+    for rows in found:
+        if len(rows.positions) and rows.positions[0] < 0:
+            raise Invalid(f"{rows.file_path} has no row {rows.positions[0]}")
+    return [rows for rows in found if len(rows.positions)]
+
+
+def _partition_of(rows: DeletedRows) -> tuple[object, ...]:
+    return (rows.spec_id, *hashable(rows.partition))
+
+
+def _groups(deleted: Iterable[DeletedRows], *, by_file: bool) -> list[list[DeletedRows]]:
+    """Rows by delete file to write, each ordered by data file; one entry a data file."""
+    ordered = merged_rows(deleted)
     if by_file:
         return [[rows] for rows in ordered]
     by_partition: dict[tuple[object, ...], list[DeletedRows]] = {}
     for rows in ordered:
-        by_partition.setdefault((rows.spec_id, *hashable(rows.partition)), []).append(rows)
+        by_partition.setdefault(_partition_of(rows), []).append(rows)
     return list(by_partition.values())
 
 

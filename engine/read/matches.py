@@ -1,0 +1,95 @@
+"""Which rows of a plan match its filter, by position: what a delete, update or merge needs to know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.columnar.partitions import Partition
+from engine.columnar.reserved import FILE, POS
+from engine.deletes.files import DeleteFile
+from engine.deletes.planned import PlannedFile, load_deletes
+from engine.errors import Unsupported
+from engine.plan.scan import ScanPlan
+from engine.read.plans import planned_files, request_for
+from engine.read.reader import read_files
+from engine.read.request import FileRead
+from engine.runtime.counters import Counters
+from engine.runtime.local import LocalRunner
+from engine.runtime.runner import Runner
+from engine.spec.data_file import FileContent
+from engine.spec.schema import Schema
+from engine.storage.store import Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchedRows:
+    """The live rows of one data file that match.
+
+    Args:
+        file: The data file.
+        partition: Its partition tuple.
+        positions: Row positions, ascending.
+        deleted_before: Positions that a deletion vector or position-delete files delete already, ascending.
+        superseded: Those delete files, as far as they are about this data file only: a deletion vector that holds
+            `positions` and `deleted_before` replaces them.
+    """
+
+    file: FileRead
+    partition: Partition
+    positions: npt.NDArray[np.int64]
+    deleted_before: npt.NDArray[np.int64]
+    superseded: tuple[DeleteFile, ...]
+
+
+def matched_rows(
+    plan: ScanPlan,
+    store: Store,
+    *,
+    counters: Counters | None = None,
+    runner: Runner | None = None,
+    table_name: str | None = None,
+) -> Iterator[MatchedRows]:
+    """The matching rows of each file of a plan that has any, in plan order. Errors as `engine.read.plans.read_plan`.
+
+    Raises:
+        Unsupported: A match in a file whose partition can not be told.
+    """
+    request = request_for(plan, store, projection=Schema((FILE, POS)), table_name=table_name)
+    files = {file.file_path: file for file in planned_files(plan)}
+    counted, run = counters or Counters(), runner or LocalRunner()
+    found: dict[str, list[npt.NDArray[np.int64]]] = {}
+    for batch in read_files(files.values(), request, runner=run, counters=counted):
+        # A batch never crosses a row group, so all its rows are of one file.
+        path = batch.column(0)[0].as_py()
+        found.setdefault(path, []).append(batch.column(1).to_numpy())
+    before = load_deletes(
+        (_without_keys(files[path]) for path in found),
+        request.schemas,
+        store=store,
+        runner=run,
+        counters=counted,
+        needed_by=request.needed_by,
+    )
+    for path, parts in found.items():
+        file = files[path]
+        if file.partition is None:
+            raise Unsupported(f"{path}: a column of its partition spec was dropped, so its deletes can not be written")
+        deleted = before.of(_without_keys(file)).positions
+        yield MatchedRows(
+            file=file,
+            partition=file.partition,
+            positions=np.concatenate(parts),
+            deleted_before=np.empty(0, np.int64) if deleted is None else deleted,
+            superseded=tuple(
+                d for d in _without_keys(file).deletes if d.is_vector or d.referenced_data_file == file.file_path
+            ),
+        )
+
+
+def _without_keys(file: FileRead) -> PlannedFile:
+    positional = tuple(d for d in file.deletes if d.content is FileContent.POSITION_DELETES)
+    return PlannedFile(file.file_path, file.scope, positional)

@@ -1,0 +1,198 @@
+"""Scan plans to readers: what a plan's table says, as the files and deletes that a reader takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from engine.columnar.partitions import Partition, partition_tuples
+from engine.deletes.files import DeleteFile
+from engine.expressions.bound import BOUND_TRUE
+from engine.plan.scan import ScanPlan
+from engine.plan.tasks import ScanTask
+from engine.read.reader import read_files
+from engine.read.request import BATCH_ROWS, FileRead, ReadRequest
+from engine.runtime.counters import ROWS_RETURNED, Counters
+from engine.runtime.local import LocalRunner
+from engine.runtime.runner import Runner
+from engine.spec.data_file import FileContent
+from engine.spec.metadata import TableMetadata
+from engine.spec.name_mapping import parse_name_mapping
+from engine.spec.partitioning import common_partition_type
+from engine.spec.properties import NAME_MAPPING
+from engine.spec.schema import Schema
+from engine.spec.types import UNKNOWN, PrimitiveType
+from engine.storage.store import Store
+
+
+def read_plan(
+    plan: ScanPlan,
+    store: Store,
+    *,
+    task: ScanTask | None = None,
+    projection: Schema | None = None,
+    counters: Counters | None = None,
+    runner: Runner | None = None,
+    batch_rows: int = BATCH_ROWS,
+    table_name: str | None = None,
+) -> pa.RecordBatchReader:
+    """The rows of a plan as Arrow batches, in plan order; lazy, with a bounded look-ahead.
+
+    Args:
+        plan: What to read.
+        store: The table's storage.
+        task: Read this part of the plan only; see `ScanPlan.tasks`.
+        projection: The columns to give; those of the plan by default. May hold metadata columns
+            (`engine.columnar.reserved`): ``_file``, ``_pos``, ``_deleted`` (which keeps deleted rows), and others.
+        counters: Count the work.
+        runner: Reads in parallel.
+        batch_rows: The most rows of a batch.
+        table_name: For errors.
+
+    Raises:
+        FileNotFound: From the reader: a data or delete file is missing; names it, the table and the snapshot.
+        CorruptTable: From the reader: a file is not what the metadata says.
+        Unsupported: A data or delete file that is not Parquet.
+    """
+    request = request_for(plan, store, projection=projection, batch_rows=batch_rows, table_name=table_name)
+    files = planned_files(plan) if task is None else _pieces(plan, task)
+    batches = read_files(files, request, runner=runner or LocalRunner(), counters=counters or Counters())
+    return pa.RecordBatchReader.from_batches(request.arrow_schema, batches)
+
+
+def count_rows(
+    plan: ScanPlan,
+    store: Store,
+    *,
+    counters: Counters | None = None,
+    runner: Runner | None = None,
+    table_name: str | None = None,
+) -> int:
+    """How many rows a plan has. Files without deletes and without a residual are counted by their record counts."""
+    counted = counters or Counters()
+    known, unknown = 0, []
+    counts = plan.files.column("record_count").to_pylist()
+    for file, record_count in zip(planned_files(plan), counts, strict=True):
+        if file.deletes or file.residual is not None:
+            unknown.append(file)
+        else:
+            known += record_count
+    request = request_for(plan, store, projection=Schema(()), table_name=table_name)
+    rest = sum(b.num_rows for b in read_files(unknown, request, runner=runner or LocalRunner(), counters=counted))
+    counted.add(ROWS_RETURNED, known)
+    return int(known + rest)
+
+
+def request_for(
+    plan: ScanPlan,
+    store: Store,
+    *,
+    projection: Schema | None = None,
+    batch_rows: int = BATCH_ROWS,
+    table_name: str | None = None,
+) -> ReadRequest:
+    """What a plan asks of a reader."""
+    metadata = plan.metadata
+    text = NAME_MAPPING.of(metadata.properties)
+    snapshot = f"snapshot {plan.snapshot.snapshot_id}" if plan.snapshot is not None else "no snapshot"
+    return ReadRequest(
+        store=store,
+        projection=plan.projection if projection is None else projection,
+        schemas=schemas_by_age(plan.schema, metadata),
+        specs=metadata.spec_by_id,
+        name_mapping=parse_name_mapping(text) if text is not None else None,
+        batch_rows=batch_rows,
+        needed_by=f"table {table_name or metadata.location}, {snapshot}",
+    )
+
+
+def schemas_by_age(first: Schema, metadata: TableMetadata) -> tuple[Schema, ...]:
+    """`first`, then the table's schemas, newest first: the order in which the type of a dropped column is looked up."""
+    return (first, *sorted(metadata.schemas, key=lambda s: s.schema_id, reverse=True))
+
+
+def _pieces(plan: ScanPlan, task: ScanTask) -> Iterator[FileRead]:
+    files = list(planned_files(plan, rows=task.file_index))
+    for file, start, length in zip(files, task.start.tolist(), task.length_bytes.tolist(), strict=True):
+        yield replace(file, byte_range=(start, length))
+
+
+def planned_files(plan: ScanPlan, *, rows: npt.NDArray[np.int64] | None = None) -> Iterator[FileRead]:
+    """The data files of a plan, one by one; `rows` of ``plan.files`` if given."""
+    files = plan.files if rows is None else plan.files.take(pa.array(rows))
+    codes = plan.residual_codes if rows is None else plan.residual_codes[rows]
+    names = ("file_path", "file_format", "spec_id", "data_sequence_number", "first_row_id")
+    columns = [files.column(name).to_pylist() for name in names]
+    residuals = [None if r == BOUND_TRUE else r for r in plan.residuals]
+    found = zip(*columns, _partitions(plan, files), _deletes(files.column("deletes")), codes.tolist(), strict=True)
+    for path, file_format, spec_id, sequence_number, first_row_id, partition, deletes, code in found:
+        yield FileRead(
+            file_path=path,
+            file_format=file_format,
+            spec_id=spec_id,
+            partition=partition,
+            data_sequence_number=sequence_number,
+            first_row_id=first_row_id,
+            deletes=deletes,
+            residual=residuals[code],
+        )
+
+
+def _partitions(plan: ScanPlan, files: pa.Table) -> list[Partition | None]:
+    """The partition tuple of each file, with the fields of its own spec; None where a value can not be told, since the
+    column that it came from was dropped."""
+    specs = plan.metadata.spec_by_id
+    common = common_partition_type(plan.metadata.partition_specs, plan.schema).fields
+    place_of = {f.field_id: place for place, f in enumerate(common)}
+    spec_ids = files.column("spec_id").to_numpy()
+    structs = files.column("partition").combine_chunks()
+    found: list[Partition | None] = [()] * len(spec_ids)
+    for spec_id in np.unique(spec_ids).tolist():
+        fields = [common[place_of[f.field_id]] for f in specs[spec_id].fields]
+        rows = np.flatnonzero(spec_ids == spec_id)
+        own = structs.take(pa.array(rows))
+        types = [f.type for f in fields if isinstance(f.type, PrimitiveType)]
+        tuples: Sequence[Partition | None] = [()] * len(rows)
+        if any(type_ == UNKNOWN for type_ in types):
+            tuples = [None] * len(rows)
+        elif fields:
+            tuples = partition_tuples(types, [own.field(place_of[f.field_id]) for f in fields])
+        for row, partition in zip(rows.tolist(), tuples, strict=True):
+            found[row] = partition
+    return found
+
+
+def _deletes(column: pa.ChunkedArray) -> list[tuple[DeleteFile, ...]]:
+    """The delete files of each data file. A delete file that many data files share is one object."""
+    found: list[tuple[DeleteFile, ...]] = []
+    known: dict[tuple[object, ...], DeleteFile] = {}
+    for chunk in column.chunks:
+        values = chunk.flatten()
+        codes, distinct = _distinct(values)
+        objects = [known.setdefault((d.file_path, d.content_offset), d) for d in map(_delete_file, distinct)]
+        lengths = np.diff(chunk.offsets.to_numpy())
+        start = 0
+        for length in lengths.tolist():
+            found.append(tuple(objects[code] for code in codes[start : start + length]))
+            start += length
+    return found
+
+
+def _distinct(values: pa.StructArray) -> tuple[list[int], list[dict[str, object]]]:
+    """For each reference the number of its delete file, and the delete files."""
+    paths = values.field("file_path").dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    offsets = values.field("content_offset").fill_null(-1).to_numpy(zero_copy_only=False)
+    keys = np.rec.fromarrays([paths, offsets]) if len(values) else np.zeros(0, np.int64)
+    _, first, codes = np.unique(keys, return_index=True, return_inverse=True)
+    return codes.tolist(), values.take(pa.array(first)).to_pylist()
+
+
+def _delete_file(row: dict[str, object]) -> DeleteFile:
+    ids = row.pop("equality_ids")
+    content = row.pop("content")
+    assert isinstance(content, int)
+    return DeleteFile(content=FileContent(content), equality_ids=tuple(ids) if isinstance(ids, Sequence) else (), **row)  # type: ignore[arg-type]

@@ -1,0 +1,109 @@
+"""New deletion vectors (spec: "Deletion Vectors"; Puffin spec): the deletes of version 3 tables.
+
+A data file has one vector at most, so a vector holds everything that is deleted by position; what it replaces must
+leave the table in the same commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import count
+
+from engine.codec.puffin import DELETION_VECTOR, NewBlob, write_puffin
+from engine.columnar.reserved import POS_ID
+from engine.deletes.vectors import vector_blob
+from engine.errors import Invalid
+from engine.runtime.counters import FILES_WRITTEN, Counters
+from engine.spec.data_file import DataFile, FileContent
+from engine.spec.metadata import TableMetadata
+from engine.spec.properties import DELETE_TARGET_FILE_SIZE_BYTES
+from engine.storage.store import Store
+from engine.write.data_files import WriteTarget, remove_files
+from engine.write.delete_files import DeletedRows, merged_rows
+from engine.write.locations import FileNames
+
+CREATED_BY = "icebench"
+
+
+def write_deletion_vectors(
+    deleted: Iterable[DeletedRows],
+    *,
+    metadata: TableMetadata,
+    store: Store,
+    names: FileNames | None = None,
+    properties: Mapping[str, str] | None = None,
+    counters: Counters | None = None,
+) -> list[DataFile]:
+    """Write a deletion vector for each data file, many to a Puffin file.
+
+    Args:
+        deleted: All positions that are deleted of a data file from now on, those deleted before among them.
+        metadata: The table.
+        store: Its storage.
+        names: Unique names for the files.
+        properties: Override those of the table, for this write.
+        counters: Count the files.
+
+    Returns:
+        One entry a data file with deleted rows, ordered by data file.
+
+    Raises:
+        Invalid: The format version is below 3, or a data file comes twice with different partitions.
+        StorageFailed: The storage refused; what was written is removed as far as the storage lets.
+    """
+    if metadata.format_version < 3:
+        raise Invalid(f"format version {metadata.format_version} takes no deletion vectors; write position deletes")
+    target = WriteTarget.of(metadata, store, names=names, properties=properties, counters=counters)
+    limit = DELETE_TARGET_FILE_SIZE_BYTES.of(target.properties)
+    number = count(1)
+    files: list[DataFile] = []
+    try:
+        waiting: list[tuple[DeletedRows, bytes]] = []
+        waiting_bytes = 0
+        for rows in merged_rows(deleted):
+            blob = vector_blob(rows.positions)
+            if waiting and waiting_bytes + len(blob) > limit:
+                files.extend(_write_file(waiting, target, next(number)))
+                waiting, waiting_bytes = [], 0
+            waiting.append((rows, blob))
+            waiting_bytes += len(blob)
+        if waiting:
+            files.extend(_write_file(waiting, target, next(number)))
+    except BaseException:
+        remove_files(store, files)
+        raise
+    target.counters.add(FILES_WRITTEN, len({file.file_path for file in files}))
+    return files
+
+
+def _write_file(vectors: list[tuple[DeletedRows, bytes]], target: WriteTarget, number: int) -> list[DataFile]:
+    """One Puffin file; vectors of all partitions share it, so it lies beside the partitions' directories."""
+    encoded = write_puffin(
+        (
+            NewBlob(
+                type=DELETION_VECTOR,
+                data=blob,
+                fields=(POS_ID,),
+                properties={"referenced-data-file": rows.file_path, "cardinality": str(len(rows.positions))},
+            )
+            for rows, blob in vectors
+        ),
+        properties={"created-by": CREATED_BY},
+    )
+    location = target.unpartitioned_location(number, suffix="-deletes", extension="puffin")
+    target.store.write(location, encoded.data)
+    return [
+        DataFile(
+            content=FileContent.POSITION_DELETES,
+            file_path=location,
+            file_format="puffin",
+            spec_id=rows.spec_id,
+            partition=rows.partition,
+            record_count=len(rows.positions),
+            file_size_in_bytes=len(encoded.data),
+            referenced_data_file=rows.file_path,
+            content_offset=blob.offset,
+            content_size_in_bytes=blob.length,
+        )
+        for (rows, _), blob in zip(vectors, encoded.footer.blobs, strict=True)
+    ]
