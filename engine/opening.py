@@ -11,12 +11,14 @@ import pyarrow as pa
 from engine.catalog import catalog as rooms
 from engine.catalog.filesystem import FileSystemCatalog
 from engine.catalog.identifiers import dotted, namespace_identifier, table_identifier
+from engine.catalog.rest import RestCatalog
+from engine.catalog.rest_session import open_session
 from engine.catalog.sql import SqlCatalog
 from engine.catalog.versions import current_metadata_file
 from engine.codec.metadata_json import decode_metadata
 from engine.columnar.schemas import from_arrow_schema
 from engine.commit.committer import TableState
-from engine.errors import Invalid, Unsupported
+from engine.errors import Invalid
 from engine.spec.creation import new_table_metadata
 from engine.spec.partitioning import UNPARTITIONED, PartitionSpec, partition_spec
 from engine.spec.properties import FORMAT_VERSION
@@ -174,26 +176,36 @@ def load_catalog(
     *,
     warehouse: str | None = None,
     name: str = "default",
+    token: str | None = None,
+    credential: str | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> Catalog:
     """Open a catalog, making it where it does not exist yet.
 
     Args:
         address: The URL of a SQL database (``sqlite:///wh/catalog.db``, ``postgresql+psycopg://...``), the same that
-            Iceberg's JDBC catalog and PyIceberg's SQL catalog use; or a directory, laid out as HadoopCatalog does.
-        warehouse: Where a SQL catalog puts new tables; relative paths are made absolute.
+            Iceberg's JDBC catalog and PyIceberg's SQL catalog use; or a directory, laid out as HadoopCatalog does; or
+            the address of a REST catalog (``https://host/api``, without ``/v1``).
+        warehouse: Where a SQL catalog puts new tables; relative paths are made absolute. For a REST catalog, which of
+            the server's warehouses, by the server's name for it.
         name: The catalog's name. Catalogs that share a database are told apart by it.
-        properties: Storage options, such as ``s3.endpoint``.
+        token: A bearer token for a REST catalog.
+        credential: OAuth2 client credentials for a REST catalog, ``"id:secret"``.
+        properties: Storage options, such as ``s3.endpoint``; for a REST catalog also those of
+            `engine.catalog.rest_session.open_session`.
 
     Raises:
         Invalid: Not an address.
         Unsupported: A kind of catalog or storage that this engine does not have.
-        StorageFailed: The database or directory cannot be used.
+        StorageFailed: The database, directory or server cannot be used.
     """
     stores = Stores(properties)
     scheme = scheme_of(address)
     if scheme in ("http", "https"):
-        raise Unsupported(f"REST catalogs ({address})")
+        session = open_session(address, warehouse=warehouse, token=token, credential=credential, properties=properties)
+        return Catalog(RestCatalog(session, name=name))
+    if token is not None or credential is not None:
+        raise Invalid("token= and credential= are for REST catalogs, whose address starts with http:// or https://")
     if scheme in _DIRECTORY_SCHEMES:
         if warehouse is not None:
             raise Invalid("a directory catalog is its own warehouse; give one of the two")

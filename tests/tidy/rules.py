@@ -63,7 +63,7 @@ ENGINE_LIBRARIES: dict[str, tuple[str, ...]] = {
     "read": ("numpy", "pyarrow"),
     "write": ("numpy", "pyarrow"),
     "commit": ("pyarrow",),
-    "catalog": ("sqlalchemy",),
+    "catalog": ("sqlalchemy", "urllib3"),
     "operations": ("numpy", "pyarrow"),
     "inspect": ("pyarrow",),
     "maintenance": ("numpy", "pyarrow"),

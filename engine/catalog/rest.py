@@ -1,0 +1,275 @@
+"""A catalog behind the Iceberg REST protocol (``rest-catalog-open-api.yaml``).
+
+The server writes metadata files and decides commits; the client sends requirements and updates. A commit is sent once.
+Its answer is one of: success; 409, another commit came first; any other 4xx, it was refused; and everything else (5xx,
+a timeout, a broken connection, an unreadable answer), after which only the table itself can tell: `Unknown`. A 409 too
+may come from the commit's own success, where a gateway sent the request twice; `engine.commit.transaction` looks for
+the snapshot before it tries again.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from threading import Lock
+from typing import TypeVar
+
+from engine.catalog.catalog import Namespace
+from engine.catalog.identifiers import dotted
+from engine.catalog.rest_errors import NoSuchFile, NoSuchNamespace, error_of, server_error
+from engine.catalog.rest_http import AnswerLost
+from engine.catalog.rest_session import Endpoint, Request, Session
+from engine.catalog.rest_stores import TableStores
+from engine.codec.json_object import JsonObject
+from engine.codec.rest_json import (
+    commit_to_json,
+    create_table_to_json,
+    identifiers_from_json,
+    namespace_to_json,
+    namespaces_from_json,
+    properties_to_json,
+    register_to_json,
+    rename_to_json,
+    table_from_json,
+)
+from engine.commit.committer import Committed, Conflicted, Identifier, Outcome, TableState, Unknown
+from engine.errors import AlreadyExists, CommitStateUnknown, EngineError, FileNotFound, Invalid, NotFound
+from engine.spec.metadata import TableMetadata
+from engine.spec.requirements import TableRequirement
+from engine.spec.updates import TableUpdate
+from engine.storage.store import Store
+
+T = TypeVar("T")
+
+_NAMESPACES = "/v1/{prefix}/namespaces"
+_NAMESPACE = "/v1/{prefix}/namespaces/{namespace}"
+_TABLES = "/v1/{prefix}/namespaces/{namespace}/tables"
+_TABLE = "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
+
+LIST_NAMESPACES = Endpoint("GET", _NAMESPACES)
+CREATE_NAMESPACE = Endpoint("POST", _NAMESPACES)
+LOAD_NAMESPACE = Endpoint("GET", _NAMESPACE)
+HAS_NAMESPACE = Endpoint("HEAD", _NAMESPACE)
+DROP_NAMESPACE = Endpoint("DELETE", _NAMESPACE)
+UPDATE_NAMESPACE = Endpoint("POST", f"{_NAMESPACE}/properties")
+LIST_TABLES = Endpoint("GET", _TABLES)
+CREATE_TABLE = Endpoint("POST", _TABLES)
+REGISTER_TABLE = Endpoint("POST", f"{_NAMESPACE}/register")
+LOAD_TABLE = Endpoint("GET", _TABLE)
+HAS_TABLE = Endpoint("HEAD", _TABLE)
+COMMIT_TABLE = Endpoint("POST", _TABLE)
+DROP_TABLE = Endpoint("DELETE", _TABLE)
+RENAME_TABLE = Endpoint("POST", "/v1/{prefix}/tables/rename")
+
+_DELEGATION = {"X-Iceberg-Access-Delegation": "vended-credentials"}
+_CONFLICT, _TOO_MANY_REQUESTS = 409, 429
+_KEPT = 16
+
+
+class RestCatalog:
+    """Tables that a REST server keeps.
+
+    Args:
+        session: The server.
+        name: For messages.
+    """
+
+    def __init__(self, session: Session, *, name: str = "default") -> None:
+        self._session = session
+        self._name = name
+        self._stores = TableStores(session.properties)
+        self._lock = Lock()
+        self._loaded: OrderedDict[Identifier, tuple[str, TableState]] = OrderedDict()
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def close(self) -> None:
+        self._session.close()
+
+    def store_at(self, location: str) -> Store:
+        return self._stores(location)
+
+    def default_location(self, identifier: Identifier) -> str:
+        """Empty: the server chooses."""
+        return ""
+
+    # Tables.
+
+    def load_state(self, identifier: Identifier) -> TableState:
+        with self._lock:
+            etag, known = self._loaded.get(identifier, ("", None))
+        headers = {**_DELEGATION, **({"If-None-Match": etag} if known is not None else {})}
+        request = self._request(LOAD_TABLE, identifier, headers=headers)
+        answer = self._session.call(request)
+        if answer.status == 304 and known is not None:
+            return known
+        if not answer.is_success:
+            raise error_of(answer, self._session.http.secrets, subject=request.subject)
+        state = self._state(answer.json(), request.subject)
+        with self._lock:
+            self._loaded.pop(identifier, None)
+            tag = answer.header("etag")
+            if tag:
+                self._loaded[identifier] = (tag, state)
+                while len(self._loaded) > _KEPT:
+                    self._loaded.popitem(last=False)
+        return state
+
+    def table_exists(self, identifier: Identifier) -> bool:
+        # A server that does not offer HEAD is asked for the table itself, as Iceberg Java does.
+        endpoint = HAS_TABLE if self._session.offers(HAS_TABLE) else LOAD_TABLE
+        return self._exists(self._request(endpoint, identifier))
+
+    def create_table(self, identifier: Identifier, metadata: TableMetadata) -> TableState:
+        """Make a table of the metadata's schema, spec, sort order, format version and properties.
+
+        The server gives UUID and time, and the location where the metadata has none; it may add properties. Errors as
+        `Catalog.create_table`.
+        """
+        request = self._request(
+            CREATE_TABLE, identifier, body=create_table_to_json(identifier[-1], metadata), headers=_DELEGATION
+        )
+        answer = self._in_namespace(identifier[:-1], lambda: self._session.ask(request))
+        return self._state(answer.json(), request.subject)
+
+    def register_table(self, identifier: Identifier, metadata_location: str) -> TableState:
+        request = self._request(
+            REGISTER_TABLE, identifier, body=register_to_json(identifier[-1], metadata_location), headers=_DELEGATION
+        )
+        try:
+            answer = self._in_namespace(identifier[:-1], lambda: self._session.ask(request))
+        except NoSuchFile as error:
+            raise FileNotFound(metadata_location, request.subject) from error
+        return self._state(answer.json(), request.subject)
+
+    def commit(
+        self, identifier: Identifier, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
+    ) -> Outcome:
+        request = self._request(COMMIT_TABLE, identifier, body=commit_to_json(identifier, requirements, updates))
+        hidden = self._session.http.secrets
+        try:
+            answer = self._session.call(request)
+        except AnswerLost as lost:
+            return Unknown(cause=lost)
+        if answer.status in (_CONFLICT, _TOO_MANY_REQUESTS):
+            reason = server_error(answer, hidden).message or f"{request.subject}: HTTP {answer.status}"
+            # A gateway may have sent the request twice; one that was turned away for the load never ran.
+            return Conflicted(reason, is_certain=answer.status == _TOO_MANY_REQUESTS)
+        if not answer.is_success:
+            error = error_of(answer, hidden, subject=request.subject)
+            if isinstance(error, CommitStateUnknown):
+                return Unknown(cause=error)
+            raise error
+        try:
+            loaded = table_from_json(answer.json())
+        except EngineError as error:
+            # It was committed, to all appearances, and what came back cannot be read: the table will tell.
+            return Unknown(cause=error)
+        return Committed(TableState(metadata=loaded.metadata, metadata_location=loaded.metadata_location))
+
+    def list_tables(self, namespace: Namespace) -> list[Identifier]:
+        request = self._namespace_request(LIST_TABLES, namespace)
+        return sorted(self._session.pages(request, identifiers_from_json))
+
+    def rename_table(self, old: Identifier, new: Identifier) -> None:
+        subject = f"renaming table {dotted(old)} to {dotted(new)}"
+        request = Request(endpoint=RENAME_TABLE, subject=subject, body=rename_to_json(old, new))
+        self._in_namespace(new[:-1], lambda: self._session.ask(request))
+
+    def drop_table(self, identifier: Identifier, *, purge: bool = False) -> None:
+        """Forget a table; raises NotFound. With `purge` the server is asked to delete its files too."""
+        query = {"purgeRequested": "true" if purge else "false"}
+        self._session.ask(self._request(DROP_TABLE, identifier, query=query))
+        with self._lock:
+            self._loaded.pop(identifier, None)
+
+    # Namespaces.
+
+    def namespace_exists(self, namespace: Namespace) -> bool:
+        endpoint = HAS_NAMESPACE if self._session.offers(HAS_NAMESPACE) else LOAD_NAMESPACE
+        return self._exists(self._namespace_request(endpoint, namespace))
+
+    def create_namespace(self, namespace: Namespace, properties: Mapping[str, str] | None = None) -> None:
+        subject = f"namespace {dotted(namespace)}"
+        body = namespace_to_json(namespace, properties or {})
+        request = Request(endpoint=CREATE_NAMESPACE, subject=subject, body=body)
+        self._in_namespace(namespace[:-1], lambda: self._session.ask(request))
+
+    def drop_namespace(self, namespace: Namespace) -> None:
+        try:
+            self._session.ask(self._namespace_request(DROP_NAMESPACE, namespace))
+        except AlreadyExists as error:
+            # 409 has one meaning here, whatever the server calls it.
+            raise Invalid(str(error)) from error
+
+    def list_namespaces(self, parent: Namespace = ()) -> list[Namespace]:
+        query = {"parent": self._session.joined(parent)} if parent else {}
+        subject = f"namespaces below {dotted(parent)}" if parent else "namespaces"
+        request = Request(endpoint=LIST_NAMESPACES, subject=subject, query=query)
+        return sorted(self._session.pages(request, namespaces_from_json))
+
+    def namespace_properties(self, namespace: Namespace) -> dict[str, str]:
+        answer = self._session.ask(self._namespace_request(LOAD_NAMESPACE, namespace))
+        return answer.json().text_map("properties")
+
+    def update_namespace_properties(
+        self, namespace: Namespace, updates: Mapping[str, str], removals: Collection[str] = ()
+    ) -> None:
+        body = properties_to_json(updates, removals)
+        self._session.ask(self._namespace_request(UPDATE_NAMESPACE, namespace, body=body))
+
+    # Requests.
+
+    def _request(
+        self,
+        endpoint: Endpoint,
+        identifier: Identifier,
+        *,
+        kind: str = "table",
+        body: Mapping[str, object] | None = None,
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Request:
+        return Request(
+            endpoint=endpoint,
+            subject=f"{kind} {dotted(identifier)}",
+            namespace=identifier[:-1],
+            name=identifier[-1],
+            query=query or {},
+            body=body,
+            headers=headers or {},
+        )
+
+    def _namespace_request(
+        self, endpoint: Endpoint, namespace: Namespace, body: Mapping[str, object] | None = None
+    ) -> Request:
+        return Request(endpoint=endpoint, subject=f"namespace {dotted(namespace)}", namespace=namespace, body=body)
+
+    def _state(self, node: JsonObject, subject: str) -> TableState:
+        loaded = table_from_json(node)
+        self._stores.learn(loaded, subject=subject)
+        return TableState(metadata=loaded.metadata, metadata_location=loaded.metadata_location)
+
+    def _exists(self, request: Request) -> bool:
+        try:
+            self._session.ask(request)
+        except NotFound:
+            return False
+        return True
+
+    def _in_namespace(self, namespace: Namespace, ask: Callable[[], T]) -> T:
+        """What `ask` gives; where the namespace is missing it is made first, for the engine's catalogs need none."""
+        try:
+            return ask()
+        except NoSuchNamespace:
+            for depth in range(1, len(namespace) + 1):
+                level = namespace[:depth]
+                body = namespace_to_json(level, {})
+                with suppress(AlreadyExists):
+                    self._session.ask(
+                        Request(endpoint=CREATE_NAMESPACE, subject=f"namespace {dotted(level)}", body=body)
+                    )
+            return ask()

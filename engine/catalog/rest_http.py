@@ -1,0 +1,217 @@
+"""HTTP for the REST catalog: one request, sent again only where that cannot do a thing twice.
+
+A request fails in one of two ways, and commits depend on telling them apart: `Unreachable`, it never left, and
+`AnswerLost`, it may have been carried out.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import urllib3
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, ProxyError, SSLError
+
+from engine.codec.json_object import JsonObject, parse_json
+from engine.commit.retry import Backoff, Waiting
+from engine.errors import CommitStateUnknown, CorruptTable, Invalid, StorageFailed
+
+_SAFE_METHODS = frozenset({"GET", "HEAD"})
+_BUSY = frozenset({502, 503, 504})
+_TOO_MANY_REQUESTS = 429
+_LONGEST_RETRY_AFTER_SECONDS = 30.0
+
+
+class Unreachable(StorageFailed):
+    """The request was not sent: nothing happened."""
+
+
+class AnswerLost(CommitStateUnknown):
+    """The request was sent and no answer came: it may have been carried out, or be so later."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """How long to wait for a connection, and between two pieces of an answer."""
+
+    connect_seconds: float = 10.0
+    read_seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a server answered, whatever its status."""
+
+    method: str
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = field(repr=False)
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the request was carried out."""
+        return 200 <= self.status < 300
+
+    def json(self) -> JsonObject:
+        """The body; raises CorruptTable where it is no JSON object."""
+        return JsonObject(parse_json(self.body, location=self.url), location=self.url)
+
+    def header(self, name: str) -> str | None:
+        """A header, whatever its case."""
+        return self.headers.get(name.lower())
+
+
+class Secrets:
+    """Texts that must not appear in a message: tokens and client secrets. Servers sometimes send them back."""
+
+    def __init__(self, known: Iterable[str] = ()) -> None:
+        self._lock = Lock()
+        self._known = {secret for secret in known if secret}
+
+    def add(self, secret: str) -> None:
+        """Hide one more."""
+        with self._lock:
+            self._known |= {secret}
+
+    def hidden(self, text: str) -> str:
+        """The text with every secret replaced."""
+        with self._lock:
+            known = sorted(self._known, key=len, reverse=True)
+        for secret in known:
+            text = text.replace(secret, "***")
+        return text
+
+
+class HttpClient:
+    """A pool of connections to one server; may be used from several threads. Redirects are not followed.
+
+    A proxy is taken from the environment (``https_proxy``, ``no_proxy``).
+
+    Args:
+        base: The address, such as ``https://host/api``.
+        timeouts: Patience.
+        retries: How often a request is sent again at most.
+        secrets: What to hide in messages.
+        waiting: How waits between retries are made.
+    """
+
+    def __init__(
+        self,
+        base: str,
+        *,
+        timeouts: Timeouts = Timeouts(),
+        retries: int = 4,
+        secrets: Secrets | None = None,
+        waiting: Waiting | None = None,
+    ) -> None:
+        parts = urlsplit(base)
+        if parts.username is not None or parts.password is not None:
+            raise Invalid("the address of a REST catalog has no user or password; give token= or credential= instead")
+        if not parts.hostname or parts.query or parts.fragment:
+            raise Invalid(f"{base!r} is not the address of a REST catalog, such as https://host/catalog")
+        self.base = base.rstrip("/")
+        self.secrets = secrets or Secrets()
+        self._waiting = waiting or Waiting()
+        self._backoff = Backoff(
+            retries=retries, min_wait_ms=100, max_wait_ms=5_000, total_timeout_ms=120_000, waiting=self._waiting
+        )
+        self._timeout = urllib3.Timeout(connect=timeouts.connect_seconds, read=timeouts.read_seconds)
+        self._pool = _pool(parts.scheme, parts.hostname)
+
+    def close(self) -> None:
+        """Close the connections; a later request opens new ones."""
+        self._pool.clear()
+
+    def send(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        repeatable: bool = False,
+    ) -> Answer:
+        """Send a request and return the answer, of any status.
+
+        Args:
+            method: GET and HEAD are always repeatable.
+            url: In full, percent-encoded.
+            headers: All of them.
+            body: What to send.
+            repeatable: Whether the server carries the request out once, however often it comes.
+
+        Raises:
+            Unreachable: No connection; nothing was sent. Also where a repeatable request got no answer.
+            AnswerLost: Sent, and no answer, for a request that is not repeatable; it was sent once.
+        """
+        is_safe = method in _SAFE_METHODS
+        answer: Answer | None = None
+        lost: AnswerLost | None = None
+        reason = ""
+        for _ in self._backoff.attempts():
+            try:
+                answer = self._once(method, url, headers, body)
+            except Unreachable as error:
+                answer, reason = None, str(error)
+                continue
+            except AnswerLost as error:
+                if not (is_safe or repeatable):
+                    raise
+                answer, lost, reason = None, error, str(error)
+                continue
+            if answer.status in _BUSY and (is_safe or repeatable):
+                lost = AnswerLost(f"{method} {self.secrets.hidden(url)}: HTTP {answer.status}")
+            elif answer.status != _TOO_MANY_REQUESTS:
+                return answer
+            self._wait_as_told(answer)
+        if answer is not None:
+            return answer
+        if lost is not None and not is_safe:
+            raise lost
+        raise Unreachable(reason)
+
+    def _once(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> Answer:
+        what = f"{method} {self.secrets.hidden(url)}"
+        try:
+            response = self._pool.request(
+                method, url, headers=dict(headers), body=body, timeout=self._timeout, retries=False, redirect=False
+            )
+        except (NewConnectionError, ConnectTimeoutError, ProxyError) as error:
+            raise Unreachable(f"{what}: {self._reason(error)}") from None
+        except SSLError as error:
+            if isinstance(error.args[0] if error.args else None, ssl.SSLCertVerificationError):
+                raise Unreachable(f"{what}: {self._reason(error)}") from None
+            raise AnswerLost(f"{what}: {self._reason(error)}") from None
+        except HTTPError as error:
+            raise AnswerLost(f"{what}: {self._reason(error)}") from None
+        lowered = {name.lower(): value for name, value in response.headers.items()}
+        return Answer(method=method, url=url, status=response.status, headers=lowered, body=response.data)
+
+    def _reason(self, error: HTTPError) -> str:
+        # The text of urllib3's errors starts with the connection object; the last part says what happened.
+        text = str(error).rpartition(">: ")[2] or type(error).__name__
+        return self.secrets.hidden(text.splitlines()[0])
+
+    def _wait_as_told(self, answer: Answer) -> None:
+        told = answer.header("retry-after") or ""
+        if told.isdecimal():
+            self._waiting.sleep(min(float(told), _LONGEST_RETRY_AFTER_SECONDS))
+
+
+def decoded_or_none(answer: Answer) -> JsonObject | None:
+    """The body as a JSON object; None where it is none, as of a gateway's error page."""
+    try:
+        return answer.json()
+    except CorruptTable:
+        return None
+
+
+def _pool(scheme: str, host: str) -> urllib3.PoolManager:
+    proxy = None if proxy_bypass(host) else getproxies().get(scheme)
+    # Each thread of a catalog's user may hold one.
+    return urllib3.ProxyManager(proxy, maxsize=16) if proxy else urllib3.PoolManager(maxsize=16)

@@ -1,0 +1,303 @@
+"""A session with a REST catalog: its configuration, its paths, who asks, and what went wrong in the engine's words."""
+
+from __future__ import annotations
+
+import secrets
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import quote
+
+from engine.catalog.rest_auth import Authentication, BearerToken, ClientCredentials
+from engine.catalog.rest_errors import error_of
+from engine.catalog.rest_http import Answer, HttpClient, Secrets, Timeouts
+from engine.codec.json_object import JsonObject, write_json
+from engine.codec.rest_json import Page, RestConfig, config_from_json
+from engine.commit.retry import Waiting
+from engine.errors import CorruptTable, Invalid, Unsupported
+
+_NAMESPACE = "/v1/{prefix}/namespaces/{namespace}"
+_TABLE = f"{_NAMESPACE}/tables/{{table}}"
+_DEFAULT_ENDPOINTS = frozenset(
+    {
+        "GET /v1/{prefix}/namespaces",
+        "POST /v1/{prefix}/namespaces",
+        f"GET {_NAMESPACE}",
+        f"DELETE {_NAMESPACE}",
+        f"POST {_NAMESPACE}/properties",
+        f"GET {_NAMESPACE}/tables",
+        f"POST {_NAMESPACE}/tables",
+        f"GET {_TABLE}",
+        f"POST {_TABLE}",
+        f"DELETE {_TABLE}",
+        f"POST {_NAMESPACE}/register",
+        "POST /v1/{prefix}/tables/rename",
+    }
+)
+"""What a server can do that does not say (specification of ``GET /v1/config``); of it, what this engine uses."""
+
+_VIEW = f"{_NAMESPACE}/views/{{view}}"
+_VIEW_ENDPOINTS = frozenset(
+    {
+        f"GET {_NAMESPACE}/views",
+        f"POST {_NAMESPACE}/views",
+        f"GET {_VIEW}",
+        f"POST {_VIEW}",
+        f"DELETE {_VIEW}",
+        "POST /v1/{prefix}/views/rename",
+    }
+)
+_REAUTHENTICATE = (401, 419)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """An endpoint, written as the specification and the ``endpoints`` of a configuration write it."""
+
+    method: str
+    template: str
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.template}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One request to an endpoint.
+
+    Args:
+        endpoint: Where to.
+        subject: What the request is about, for messages.
+        namespace: Fills ``{namespace}``.
+        name: Fills ``{table}`` or ``{view}``.
+        query: Parameters, already percent-encoded.
+        body: Sent as JSON.
+        headers: Beside those of every request.
+    """
+
+    endpoint: Endpoint
+    subject: str
+    namespace: Sequence[str] = ()
+    name: str = ""
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: Mapping[str, Any] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class Session:
+    """Requests to one catalog of one server; may be used from several threads.
+
+    Args:
+        http: The connections.
+        authentication: Who asks.
+        config: The server's answer about itself; until it is known, an empty one.
+        properties: The client's properties, between the server's defaults and overrides.
+        now_ms: The clock of idempotency keys.
+        random_bits: Their chance; takes a number of bits.
+    """
+
+    def __init__(
+        self,
+        http: HttpClient,
+        authentication: Authentication,
+        config: RestConfig,
+        properties: Mapping[str, str],
+        *,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        random_bits: Callable[[int], int] = secrets.randbits,
+    ) -> None:
+        self.http = http
+        self.properties = {**config.defaults, **properties, **config.overrides}
+        self._authentication = authentication
+        self._now_ms = now_ms
+        self._random_bits = random_bits
+        self._takes_keys = config.idempotency_key_lifetime is not None
+        self._separator = self.properties.get("namespace-separator", "%1F")
+        self._endpoints = config.endpoints if config.endpoints is not None else self._assumed_endpoints()
+        self._headers = {
+            name.removeprefix("header."): value for name, value in self.properties.items() if name.startswith("header.")
+        }
+
+    def __str__(self) -> str:
+        return self.http.base
+
+    def offers(self, endpoint: Endpoint) -> bool:
+        """Whether the server has that endpoint."""
+        return str(endpoint) in self._endpoints
+
+    def call(self, request: Request) -> Answer:
+        """Ask, and return the answer of any status; see `HttpClient.send` for what is raised where there is none."""
+        endpoint = request.endpoint
+        if not self.offers(endpoint):
+            raise Unsupported(f"{request.subject}: the REST catalog at {self} does not offer {endpoint}")
+        parameters = "&".join(f"{key}={value}" for key, value in request.query.items())
+        path = self._path(endpoint.template, request.namespace, request.name)
+        url = f"{self.http.base}{path}{'?' if parameters else ''}{parameters}"
+        headers = {"Accept": "application/json", "Accept-Encoding": "gzip", **self._headers, **request.headers}
+        body = None
+        if request.body is not None:
+            headers["Content-Type"] = "application/json"
+            body = write_json(request.body)
+        keyed = self._takes_keys and endpoint.method not in ("GET", "HEAD")
+        if keyed:
+            headers["Idempotency-Key"] = str(_uuid7(self._now_ms(), self._random_bits(74)))
+        return self._send(endpoint.method, url, headers, body, repeatable=keyed)
+
+    def ask(self, request: Request) -> Answer:
+        """As `call`; an answer without success is raised as the error that it stands for."""
+        answer = self.call(request)
+        if not answer.is_success:
+            raise error_of(answer, self.http.secrets, subject=request.subject)
+        return answer
+
+    def pages(self, request: Request, read: Callable[[JsonObject], Page]) -> Iterator[tuple[str, ...]]:
+        """The names on every page of a listing."""
+        # A server that does pages starts them at the empty token; one that does not, ignores it.
+        token, seen = "", {""}
+        while True:
+            query = {**request.query, "pageToken": quote(token, safe="")}
+            answer = self.ask(replace(request, query=query))
+            page = read(answer.json())
+            yield from page.names
+            if page.next_page_token is None:
+                return
+            token = page.next_page_token
+            if token in seen:
+                raise CorruptTable(f"the page token {token!r} leads back to itself", location=answer.url)
+            seen.add(token)
+
+    def joined(self, namespace: Sequence[str]) -> str:
+        """A namespace as it stands in paths and parameters: levels percent-encoded, the separator between them."""
+        return self._separator.join(quote(level, safe="") for level in namespace)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.http.close()
+
+    def _send(self, method: str, url: str, headers: dict[str, str], body: bytes | None, *, repeatable: bool) -> Answer:
+        used = self._authentication.header()
+        answer = self.http.send(method, url, headers=_with(headers, used), body=body, repeatable=repeatable)
+        # A refused request was not carried out: with a new token, any may be sent again.
+        if answer.status in _REAUTHENTICATE and self._authentication.renewed(used):
+            again = self._authentication.header()
+            answer = self.http.send(method, url, headers=_with(headers, again), body=body, repeatable=repeatable)
+        return answer
+
+    def _path(self, template: str, namespace: Sequence[str], name: str) -> str:
+        prefix = self.properties.get("prefix", "").strip("/")
+        template = template.replace("/{prefix}", f"/{prefix}" if prefix else "")
+        template = template.replace("{namespace}", self.joined(namespace))
+        return template.replace("{table}", quote(name, safe="")).replace("{view}", quote(name, safe=""))
+
+    def _assumed_endpoints(self) -> frozenset[str]:
+        if self.properties.get("view-endpoints-supported", "false").lower() == "true":
+            return _DEFAULT_ENDPOINTS | _VIEW_ENDPOINTS
+        return _DEFAULT_ENDPOINTS
+
+
+def open_session(
+    address: str,
+    *,
+    warehouse: str | None = None,
+    token: str | None = None,
+    credential: str | None = None,
+    properties: Mapping[str, str] | None = None,
+    waiting: Waiting | None = None,
+) -> Session:
+    """Ask a server for its configuration and open a session by it.
+
+    Args:
+        address: Up to, and without, ``/v1``.
+        warehouse: Which of the server's catalogs, in the server's own terms.
+        token: A bearer token.
+        credential: ``"id:secret"`` of OAuth2 client credentials.
+        properties: More properties by the names of Iceberg Java and PyIceberg: ``oauth2-server-uri``, ``scope``,
+            ``audience``, ``resource``, ``header.<name>``, ``prefix``, ``rest.client.connection-timeout-ms``,
+            ``rest.client.socket-timeout-ms``, and storage options.
+        waiting: How waits between retries are made.
+
+    Raises:
+        Invalid: An address, timeout or credential that is none; both a token and a credential.
+        StorageFailed: The server cannot be reached, or refuses the client.
+        CorruptTable: The answer contradicts the specification.
+    """
+    own = dict(properties or {})
+    token, credential = token or own.pop("token", None), credential or own.pop("credential", None)
+    if token is not None and credential is not None:
+        raise Invalid("give a REST catalog a token or a credential, not both")
+    if warehouse is not None:
+        own["warehouse"] = warehouse
+    hidden = Secrets(secret for secret in (token, credential) if secret)
+    timeouts = Timeouts(
+        connect_seconds=_seconds(own, "rest.client.connection-timeout-ms", Timeouts().connect_seconds),
+        read_seconds=_seconds(own, "rest.client.socket-timeout-ms", Timeouts().read_seconds),
+    )
+    http = HttpClient(address, timeouts=timeouts, secrets=hidden, waiting=waiting)
+    authentication = _authentication(http, token, credential, own)
+    first = RestConfig(defaults={}, overrides={}, endpoints=frozenset({str(_CONFIG)}), idempotency_key_lifetime=None)
+    query = {} if warehouse is None else {"warehouse": quote(warehouse, safe="")}
+    subject = f"the REST catalog at {http.base}"
+    try:
+        session = Session(http, authentication, first, own)
+        answer = session.ask(Request(endpoint=_CONFIG, subject=subject, query=query))
+        config = config_from_json(answer.json())
+    except BaseException:
+        http.close()
+        raise
+    moved = config.overrides.get("uri")
+    if moved is not None and moved.rstrip("/") != http.base:
+        http.close()
+        http = HttpClient(moved, timeouts=timeouts, secrets=hidden, waiting=waiting)
+        authentication = _authentication(http, token, credential, {**config.defaults, **own, **config.overrides})
+    given = config.overrides.get("token") or (config.defaults.get("token") if token is None else None)
+    if given is not None and credential is None:
+        hidden.add(given)
+        authentication = BearerToken(given)
+    return Session(http, authentication, _without_secrets(config), own)
+
+
+_CONFIG = Endpoint("GET", "/v1/config")
+
+
+def _authentication(
+    http: HttpClient, token: str | None, credential: str | None, properties: Mapping[str, str]
+) -> Authentication:
+    if credential is None:
+        return BearerToken(token)
+    return ClientCredentials(
+        http,
+        endpoint=properties.get("oauth2-server-uri", f"{http.base}/v1/oauth/tokens"),
+        credential=credential,
+        scope=properties.get("scope", "catalog"),
+        parameters={name: properties[name] for name in ("audience", "resource") if name in properties},
+    )
+
+
+def _without_secrets(config: RestConfig) -> RestConfig:
+    kept = {"token", "credential"}
+    return replace(
+        config,
+        defaults={name: value for name, value in config.defaults.items() if name not in kept},
+        overrides={name: value for name, value in config.overrides.items() if name not in kept},
+    )
+
+
+def _with(headers: Mapping[str, str], authorization: str | None) -> dict[str, str]:
+    return dict(headers) if authorization is None else {**headers, "Authorization": authorization}
+
+
+def _seconds(properties: Mapping[str, str], name: str, default: float) -> float:
+    text = properties.get(name)
+    if text is None:
+        return default
+    if not text.isdecimal() or int(text) == 0:
+        raise Invalid(f"{name}={text!r} is not a positive number of milliseconds")
+    return int(text) / 1000
+
+
+def _uuid7(now_ms: int, random: int) -> uuid.UUID:
+    """A UUID of version 7 (RFC 9562): 48 bits of time, and 74 of chance around the version and the variant."""
+    high, low = random >> 62, random & (1 << 62) - 1
+    return uuid.UUID(int=(now_ms & (1 << 48) - 1) << 80 | 7 << 76 | high << 64 | 0b10 << 62 | low)

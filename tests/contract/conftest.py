@@ -1,0 +1,40 @@
+"""Servers behind the catalogs that the contract is held against: each is started once, when first asked for."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.services.postgres import find_initdb, postgres
+from tests.services.rest_server import rest_server
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """The URL of an empty PostgreSQL database."""
+    initdb = find_initdb()
+    if initdb is None:
+        pytest.skip("PostgreSQL is not installed: initdb is neither on the PATH nor where packages put it")
+    with postgres(initdb) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def _rest_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    home = tmp_path_factory.mktemp("rest")
+    with rest_server(home) as address:
+        yield address, home / "catalog.db"
+
+
+@pytest.fixture
+def rest_address(_rest_server: tuple[str, Path]) -> str:
+    """The address of a REST catalog without tables, views and namespaces."""
+    address, database = _rest_server
+    with closing(sqlite3.connect(database, timeout=30)) as connection, connection:
+        for table in ("iceberg_tables", "iceberg_namespace_properties"):
+            connection.execute(f"delete from {table}")
+    return address
