@@ -1,0 +1,133 @@
+import random
+from decimal import Context, Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.engines.checksum import Checksum, checksum_of, decode_checksum, empty_checksum
+
+EXACT = Context(prec=60)
+ROW = st.fixed_dictionaries(
+    {
+        "id": st.none() | st.integers(-(2**63), 2**63 - 1),
+        "price": st.none() | st.decimals(-99999, 99999, places=2),
+        "wide": st.none() | st.integers(-(10**38) + 1, 10**38 - 1).map(lambda n: Decimal(n).scaleb(-6, EXACT)),
+        "name": st.none() | st.text(max_size=5),
+        "share": st.none() | st.floats(width=32),
+        "flag": st.none() | st.booleans(),
+    }
+)
+ROWS = st.lists(ROW, max_size=20)
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("price", pa.decimal128(7, 2)),
+        ("wide", pa.decimal128(38, 6)),
+        ("name", pa.string()),
+        ("share", pa.float64()),
+        ("flag", pa.bool_()),
+    ]
+)
+COLUMNS = SCHEMA.names
+
+
+def batch(rows: list[dict[str, object]]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(rows, SCHEMA)
+
+
+@given(ROWS, st.randoms(use_true_random=False), st.integers(0, 20))
+def test_neither_order_nor_batches_matter(rows: list[dict[str, object]], chance: random.Random, cut: int) -> None:
+    whole = checksum_of([batch(rows)], COLUMNS)
+    shuffled = rows.copy()
+    chance.shuffle(shuffled)
+    parts = [batch(shuffled[:cut]), batch(shuffled[cut:])]
+    assert checksum_of(parts, COLUMNS) == whole
+    assert checksum_of(parts[:1], COLUMNS) + checksum_of(parts[1:], COLUMNS) == whole
+    assert decode_checksum(whole.encode()) == whole
+    assert whole.rows == len(rows)
+
+
+@given(ROWS)
+def test_sums_are_exact(rows: list[dict[str, object]]) -> None:
+    found = checksum_of([batch(rows)], COLUMNS)
+    for name, unscaled in (("id", 0), ("price", 2), ("wide", 6)):
+        values = [row[name] for row in rows if row[name] is not None]
+        assert found.columns[name].total == sum(int(Decimal(str(v)).scaleb(unscaled, EXACT)) for v in values)
+        assert found.columns[name].nulls == len(rows) - len(values)
+
+
+@given(ROWS.filter(bool), st.data())
+def test_a_changed_value_is_seen(rows: list[dict[str, object]], data: st.DataObject) -> None:
+    changed = [dict(row) for row in rows]
+    place = data.draw(st.integers(0, len(rows) - 1))
+    changed[place]["id"] = 5 if rows[place]["id"] is None else None
+    before, after = checksum_of([batch(rows)], COLUMNS), checksum_of([batch(changed)], COLUMNS)
+    assert before.text != after.text
+    assert "column id" in str(before.difference(after))
+
+
+def test_values_in_other_rows_are_seen() -> None:
+    straight = pa.RecordBatch.from_pydict({"a": [1, 2], "b": [10, 20]})
+    crossed = pa.RecordBatch.from_pydict({"a": [1, 2], "b": [20, 10]})
+    one, other = checksum_of([straight], ["a", "b"]), checksum_of([crossed], ["a", "b"])
+    assert one.columns == other.columns
+    assert one.difference(other) == "the same values in other rows"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (pa.array([1, None, -3], pa.int32()), pa.array([1, None, -3], pa.int64())),
+        (pa.array(["a", None, "é"]), pa.array(["a", None, "é"], pa.large_string())),
+        (pa.array(["a", None, "é"]), pa.array(["a", None, "é"]).dictionary_encode()),
+        (pa.array(["a", None, "b"]), pa.array(["a", None, "b"], pa.string_view())),
+        (pa.array([b"a", None, b""]), pa.array([b"a", None, b""], pa.large_binary())),
+        (pa.array([1.5, None], pa.float32()), pa.array([1.5, None], pa.float64())),
+        (pa.array([0, None, 9], pa.timestamp("ms")), pa.array([0, None, 9000], pa.timestamp("us"))),
+        (pa.array([0, 9], pa.timestamp("us", tz="UTC")), pa.array([0, 9], pa.timestamp("us", tz="Europe/Berlin"))),
+        (pa.array([0, None, 9], pa.time32("ms")), pa.array([0, None, 9000], pa.time64("us"))),
+    ],
+    ids=str,
+)
+def test_engines_may_deliver_values_in_types_of_their_own(one: pa.Array, other: pa.Array) -> None:
+    assert _of_column(one) == _of_column(other)
+
+
+@pytest.mark.parametrize("kind", [pa.decimal32(7, 2), pa.decimal64(7, 2), pa.decimal256(7, 2), pa.decimal128(20, 2)])
+def test_decimals_of_any_width_count_as_one(kind: pa.DataType) -> None:
+    values = [Decimal("-12345.67"), None, Decimal("0.01")]
+    assert _of_column(pa.array(values, kind)) == _of_column(pa.array(values, pa.decimal128(7, 2)))
+
+
+def test_slices_count_what_they_show() -> None:
+    whole = pa.RecordBatch.from_pydict({"x": pa.array([Decimal("1.00"), None, Decimal("3.00")], pa.decimal128(7, 2))})
+    assert checksum_of([whole.slice(1, 2)], ["x"]).columns["x"].total == 300
+
+
+def test_not_a_number_is_one_value_and_zero_has_a_sign() -> None:
+    nan, other = pa.array([float("nan")]), pa.array([-float("nan")])
+    assert _of_column(nan) == _of_column(other)
+    assert _of_column(pa.array([0.0])) != _of_column(pa.array([-0.0]))
+
+
+def test_nested_columns_are_refused() -> None:
+    with pytest.raises(TypeError, match="column x of type list"):
+        _of_column(pa.array([[1]]))
+
+
+def test_differences_are_told_in_words() -> None:
+    none = empty_checksum(["x"])
+    one = _of_column(pa.array([1]))
+    assert none.difference(none) is None
+    assert none.difference(one) == "0 rows against 1"
+    assert one.difference(_of_column(pa.array([2]))) == "column x: sum 1 against 2"
+    assert one.difference(_of_column(pa.array([None], pa.int64()))) == "column x: 0 nulls against 1"
+    assert one.difference(empty_checksum([])) == "1 rows against 0"
+    with pytest.raises(ValueError, match="do not add"):
+        one + empty_checksum(["y"])
+
+
+def _of_column(values: pa.Array) -> Checksum:
+    return checksum_of([pa.RecordBatch.from_arrays([values], ["x"])], ["x"])

@@ -1,0 +1,174 @@
+"""An engine that does as told, a clock that it moves, and a small real table to hold it against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform, MonthTransform
+from pyiceberg.types import DateType, DecimalType, LongType, NestedField, StringType, TimestampType
+
+from bench.engines.checksum import Checksum, checksum_of
+from bench.engines.engine import Ability, Plan
+from bench.measure.interleave import ClockExecutor
+from bench.measure.progress import silent
+from bench.measure.record import Failure, Record, Skipped
+from bench.measure.recorder import Recorder, RunContext
+from bench.measure.run_file import RunWriter
+from bench.measure.subject import Bench
+
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+FIELDS = (
+    NestedField(1, "id", LongType(), required=True),
+    NestedField(2, "day", DateType()),
+    NestedField(3, "price", DecimalType(7, 2)),
+    NestedField(4, "name", StringType()),
+    NestedField(5, "moment", TimestampType()),
+)
+
+
+class Clock:
+    """Seconds that pass only when someone lets them."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def pass_(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@dataclass
+class ScriptedEngine:
+    """Plans and delivers what it is told, and takes as long.
+
+    `plans` and `rows` are by location and filter; a filter that is missing in `plans` is refused. `seconds` are by
+    location. An exception in place of an answer is raised.
+    """
+
+    name: str
+    clock: Clock
+    plans: Mapping[tuple[str, str | None], Sequence[str] | Exception] = field(default_factory=dict)
+    rows: Mapping[str, pa.RecordBatch | Exception] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    warm_seconds: float = 0.25
+    version: str = "1.0"
+    abilities: frozenset[Ability] = frozenset(Ability)
+    opened: int = 0
+
+    def open(self, metadata_location: str) -> list[str]:
+        self.opened += 1
+        return [metadata_location]
+
+    def compile(self, handle: list[str], filter: str | None) -> str | None:
+        if filter is not None and (handle[0], filter) not in self.plans:
+            raise ValueError(f"cannot parse {filter}")
+        return filter
+
+    def plan(self, handle: list[str], filter: str | None) -> Plan:
+        answer = self.plans[handle[0], filter]
+        if isinstance(answer, Exception):
+            raise answer
+        warm = len(handle) > 1
+        handle.append("planned")
+        self.clock.pass_(self.warm_seconds if warm else self.seconds.get(handle[0], 1.0))
+        return Plan(lambda: answer, lambda: {"files_planned": len(answer)})
+
+    def scan(self, handle: list[str], columns: Sequence[str], filter: str | None) -> Mapping[str, int]:
+        self.clock.pass_(self.seconds.get(handle[0], 1.0))
+        return {}
+
+    def checksum(self, handle: list[str], columns: Sequence[str], filter: str | None) -> Checksum:
+        answer = self.rows[handle[0]]
+        if isinstance(answer, Exception):
+            raise answer
+        return checksum_of([answer], columns)
+
+
+@dataclass
+class Recorded:
+    """A bench of scripted engines, and what it recorded."""
+
+    bench: Bench
+    clock: Clock
+
+    @property
+    def records(self) -> list[Record]:
+        return self.bench.recorder.records
+
+    @property
+    def failures(self) -> list[Failure]:
+        return self.bench.recorder.failures
+
+    @property
+    def skipped(self) -> list[Skipped]:
+        return self.bench.recorder.skipped
+
+    def samples(self, engine: str, case: str, metric: str) -> list[float]:
+        found = [r for r in self.records if (r.engine, r.case, r.metric) == (engine, case, metric)]
+        assert len(found) == 1, [r.key for r in self.records]
+        return list(found[0].samples)
+
+
+def recorded(writer: RunWriter, clock: Clock, *engines: ScriptedEngine) -> Recorded:
+    """A bench that records into `writer`, whose run is "r" in the environment "e"."""
+    context = RunContext(run_id="r", experiment="x", workload="tpcds", scale=1.0, environment="e")
+    versions = {engine.name: engine.version for engine in engines}
+    bench = Bench(
+        engines={engine.name: engine for engine in engines},
+        recorder=Recorder(writer, context, versions=versions, now=lambda: NOON),
+        executor=ClockExecutor(clock, settle=lambda: None),
+        random=Random(0),
+        progress=silent,
+    )
+    return Recorded(bench, clock)
+
+
+def small_rows(start: int = 0, stop: int = 400) -> pa.Table:
+    """Ids in order, a day each hundred ids, prices of a hundredth of the id, seven names, nulls here and there."""
+    ids = list(range(start, stop))
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.int64()),
+            "day": pa.array([None if i % 50 == 7 else date(2000, 1, 20) + timedelta(days=i // 10) for i in ids]),
+            "price": pa.array([None if i % 50 == 9 else Decimal(i).scaleb(-2) for i in ids], pa.decimal128(7, 2)),
+            "name": pa.array([f"n{i % 7}" for i in ids]),
+            "moment": pa.array([datetime(2000, 1, 1) + timedelta(hours=i) for i in ids], pa.timestamp("us")),
+        },
+        schema=pa.schema(
+            [
+                pa.field("id", pa.int64(), nullable=False),
+                ("day", pa.date32()),
+                ("price", pa.decimal128(7, 2)),
+                ("name", pa.string()),
+                ("moment", pa.timestamp("us")),
+            ]
+        ),
+    )
+
+
+def small_table(folder: Path, *, partitioned: bool = False, name: str = "small") -> str:
+    """A table of 400 rows in four files of consecutive ids (or by month and name); gives its metadata file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    catalog = SqlCatalog("c", uri=f"sqlite:///{folder}/{name}.db", warehouse=str(folder))
+    catalog.create_namespace("db")
+    spec = PartitionSpec()
+    if partitioned:
+        spec = PartitionSpec(
+            PartitionField(2, 1000, MonthTransform(), "day_month"), PartitionField(4, 1001, IdentityTransform(), "name")
+        )
+    table = catalog.create_table(f"db.{name}", Schema(*FIELDS), partition_spec=spec)
+    for start in range(0, 400, 100):
+        table.append(small_rows(start, start + 100))
+    catalog.close()
+    return table.metadata_location.removeprefix("file://")
