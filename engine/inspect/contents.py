@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from engine.codec.manifest import decode_entries
 from engine.codec.manifest_list import decode_manifest_list
 from engine.errors import FileNotFound, Unsupported
+from engine.spec.inheritance import inherited
 from engine.spec.manifest import EntryStatus, ManifestEntry, ManifestFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.snapshots import Snapshot
@@ -30,19 +31,9 @@ class Contents:
 
     def entries(self, manifest: ManifestFile, snapshot: Snapshot) -> Iterator[ManifestEntry]:
         """The entries of a manifest, the deleted ones too, with nothing left to inherit."""
-        next_row_id = manifest.first_row_id
-        for entry in decode_entries(self._read(manifest.manifest_path, snapshot), location=manifest.manifest_path):
-            data_file = replace(entry.data_file, spec_id=manifest.partition_spec_id)
-            if next_row_id is not None and data_file.first_row_id is None and entry.status != EntryStatus.DELETED:
-                data_file = replace(data_file, first_row_id=next_row_id)
-                next_row_id += data_file.record_count
-            yield ManifestEntry(
-                status=entry.status,
-                snapshot_id=manifest.added_snapshot_id if entry.snapshot_id is None else entry.snapshot_id,
-                sequence_number=_inherited(entry, entry.sequence_number, manifest),
-                file_sequence_number=_inherited(entry, entry.file_sequence_number, manifest),
-                data_file=data_file,
-            )
+        return inherited(
+            decode_entries(self._read(manifest.manifest_path, snapshot), location=manifest.manifest_path), manifest
+        )
 
     def snapshot_entries(self, snapshot: Snapshot | None) -> Iterator[ManifestEntry]:
         """All entries of all manifests of a snapshot; nothing for None."""
@@ -70,10 +61,3 @@ class Contents:
 def live(entries: Iterable[ManifestEntry]) -> Iterator[ManifestEntry]:
     """The entries whose files are part of the table."""
     return (entry for entry in entries if entry.status != EntryStatus.DELETED)
-
-
-def _inherited(entry: ManifestEntry, own: int | None, manifest: ManifestFile) -> int | None:
-    # Only an added file inherits; an existing one without a number was written by v1, whose numbers are all 0.
-    if own is not None:
-        return own
-    return manifest.sequence_number if entry.status == EntryStatus.ADDED else 0
