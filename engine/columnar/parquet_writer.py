@@ -154,7 +154,7 @@ class ParquetFileWriter:
         known = {leaf.path for leaf in leaves(self._arrow_schema)}
         self._writer = pq.ParquetWriter(
             output,
-            self._arrow_schema.with_metadata(dict(key_values) if key_values else None),
+            self._arrow_schema.with_metadata(None),
             compression=options.compression,
             compression_level=options.compression_level,
             data_page_size=options.page_size_bytes,
@@ -166,6 +166,8 @@ class ParquetFileWriter:
             sorting_columns=_sorting_columns(sort_order, self._arrow_schema),
             bloom_filter_options={c: dict(o) for c, o in options.bloom_filters.items() if c in known} or None,
         )
+        if key_values:
+            self._writer.add_key_value_metadata(dict(key_values))
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Keep a batch, of the columns of the schema in its order, for the next row group."""

@@ -29,7 +29,7 @@ from engine.spec.schema import Schema
 from engine.spec.sorting import SortOrder
 from engine.storage.store import Store
 from engine.write.locations import DataLocations, FileNames
-from engine.write.partitioned import ClusteredWriter, FanoutWriter, PartitionedWriter
+from engine.write.partitioned import MAX_OPEN_FILES, ClusteredWriter, FanoutWriter, PartitionedWriter
 from engine.write.rolling import FileFormat
 
 _BATCH_ROWS = 1 << 20
@@ -125,6 +125,7 @@ def write_data_files(
     counters: Counters | None = None,
     mode: Literal["auto", "clustered", "fanout"] = "auto",
     sorted_by: SortOrder | None = None,
+    max_open_files: int = MAX_OPEN_FILES,
 ) -> list[DataFile]:
     """Write rows as new data files.
 
@@ -141,6 +142,7 @@ def write_data_files(
         mode: ``clustered`` for rows that come partition by partition (one open file, `Invalid` if they do not),
             ``fanout`` for any order, ``auto`` for the one that fits.
         sorted_by: The sort order that the rows of `data` are in already; it is recorded, not checked.
+        max_open_files: How many partitions fanout writes at once.
 
     Returns:
         The files, in the order they were closed; none for no rows.
@@ -163,8 +165,12 @@ def write_data_files(
     def next_location(partition: Partition) -> str:
         return target.location(partition, next(counter))
 
-    kind = ClusteredWriter if mode == "clustered" else FanoutWriter
-    writer: PartitionedWriter = kind(target.format(sorted_by=sorted_by), target.schema, target.spec, next_location)
+    format = target.format(sorted_by=sorted_by)
+    writer: PartitionedWriter
+    if mode == "clustered":
+        writer = ClusteredWriter(format, target.schema, target.spec, next_location)
+    else:
+        writer = FanoutWriter(format, target.schema, target.spec, next_location, max_open_files=max_open_files)
     try:
         for batch in batches:
             for start in range(0, batch.num_rows, _BATCH_ROWS):

@@ -1,0 +1,273 @@
+import io
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.errors import Invalid, StorageFailed, Unsupported
+from engine.runtime.counters import FILES_WRITTEN, Counters
+from engine.spec.data_file import DataFile
+from engine.spec.sorting import SortField, SortOrder
+from engine.spec.transforms import Bucket, Identity, Truncate
+from engine.storage.memory import MemoryOutputFile, MemoryStore
+from engine.write.data_files import write_data_files
+from engine.write.locations import FileNames
+from tests.unit.engine.write.metadata_for_writes import LOCATION, metadata_of
+
+NAMES = FileNames(operation_id=uuid.UUID(int=7), partition_id=3, task_id=12)
+
+
+def rows_of(store: MemoryStore, files: list[DataFile]) -> list[list[dict[str, object]]]:
+    return [pq.read_table(io.BytesIO(store.read(f.file_path))).to_pylist() for f in files]
+
+
+def numbers(count: int) -> pa.Table:
+    return pa.table(
+        {"id": pa.array(range(count), pa.int64()), "p": pa.array([f"p{i % 3}" for i in range(count)], pa.string())}
+    )
+
+
+def test_an_unpartitioned_table_gets_one_file_with_all_rows() -> None:
+    store, counters = MemoryStore(), Counters()
+    files = write_data_files(
+        numbers(10), metadata=metadata_of(numbers(0).schema), store=store, names=NAMES, counters=counters
+    )
+    (file,) = files
+    assert file.file_path == f"{LOCATION}/data/00003-12-00000000-0000-0000-0000-000000000007-00001.parquet"
+    assert (file.record_count, file.spec_id, file.partition, file.sort_order_id) == (10, 0, (), None)
+    assert file.file_size_in_bytes == store.size(file.file_path)
+    assert rows_of(store, files) == [numbers(10).to_pylist()]
+    assert counters.as_dict() == {FILES_WRITTEN: 1}
+
+
+def test_no_rows_give_no_file() -> None:
+    store = MemoryStore()
+    assert write_data_files(numbers(0), metadata=metadata_of(numbers(0).schema), store=store) == []
+    assert list(store.list(LOCATION)) == []
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 99), st.sampled_from(["a", "b/c", "d=e", None])), max_size=30),
+    chunk=st.integers(1, 7),
+    max_open=st.sampled_from([1, 2, 100]),
+)
+def test_fanout_puts_every_row_in_its_partition(rows: list[tuple[int, str | None]], chunk: int, max_open: int) -> None:
+    table = pa.table(
+        {"id": pa.array([r[0] for r in rows], pa.int64()), "p": pa.array([r[1] for r in rows], pa.string())}
+    )
+    metadata = metadata_of(table.schema, [("p", Identity()), ("id", Bucket(2))])
+    store = MemoryStore()
+    stream = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=chunk))
+    files = write_data_files(stream, metadata=metadata, store=store, max_open_files=max_open)
+    found = []
+    for file, own in zip(files, rows_of(store, files), strict=True):
+        assert file.spec_id == 1
+        for row in own:
+            number = row["id"]
+            assert isinstance(number, int)
+            bucket = Bucket(2).apply(metadata.schema.primitive(1), number)
+            assert file.partition == (row["p"], bucket)
+            found.append((number, row["p"]))
+    assert sorted(found, key=str) == sorted(rows, key=str)
+    if max_open == 100:
+        assert len({f.partition for f in files}) == len(files)
+
+
+def test_partition_paths_are_encoded() -> None:
+    table = pa.table({"p": ["b/c d", None]})
+    store = MemoryStore()
+    files = write_data_files(table, metadata=metadata_of(table.schema, [("p", Identity())]), store=store, names=NAMES)
+    name = "00003-12-00000000-0000-0000-0000-000000000007-0000"
+    assert sorted(f.file_path for f in files) == [
+        f"{LOCATION}/data/p=b%2Fc+d/{name}1.parquet",
+        f"{LOCATION}/data/p=null/{name}2.parquet",
+    ]
+
+
+def test_object_storage_paths_are_spread_by_hash() -> None:
+    table = pa.table({"p": ["x"]})
+    properties = {"write.object-storage.enabled": "true", "write.data.path": "memory://other/root/"}
+    metadata = metadata_of(table.schema, [("p", Identity())], properties=properties)
+    (file,) = write_data_files(table, metadata=metadata, store=MemoryStore(), names=NAMES)
+    assert file.file_path.startswith("memory://other/root/")
+    hashed = file.file_path.removeprefix("memory://other/root/").split("/")
+    assert [len(part) for part in hashed[:4]] == [4, 4, 4, 8]
+    assert set("".join(hashed[:4])) <= {"0", "1"}
+    assert hashed[4] == "p=x"
+
+
+def test_files_roll_at_the_target_size_and_row_groups_at_theirs() -> None:
+    table = pa.table(
+        {"id": pa.array(range(200_000)), "x": pa.array([float(i * 7919 % 104729) for i in range(200_000)])}
+    )
+    properties = {"write.target-file-size-bytes": "400000", "write.parquet.row-group-size-bytes": "200000"}
+    store = MemoryStore()
+    files = write_data_files(table, metadata=metadata_of(table.schema, properties=properties), store=store)
+    assert len(files) >= 3
+    assert all(300_000 < f.file_size_in_bytes < 500_000 for f in files[:-1])
+    assert [row for own in rows_of(store, files) for row in own] == table.to_pylist()
+    for file in files:
+        footer = pq.read_metadata(io.BytesIO(store.read(file.file_path)))
+        assert footer.num_row_groups == len(file.split_offsets or ())
+        assert all(footer.row_group(i).total_byte_size < 260_000 for i in range(footer.num_row_groups))
+
+
+def test_a_table_is_sorted_inside_its_files() -> None:
+    order = SortOrder(
+        (
+            SortField(source_ids=(1,), transform=Truncate(10), direction="desc", null_order="nulls-last"),
+            SortField(source_ids=(2,), transform=Identity()),
+        ),
+        order_id=5,
+    )
+    table = pa.table({"id": [11, 3, None, 25, 14, 7], "p": ["b", "a", "c", None, "a", None]})
+    store = MemoryStore()
+    metadata = metadata_of(table.schema, sort_order=order)
+    files = write_data_files(table, metadata=metadata, store=store)
+    assert [(r["id"], r["p"]) for r in rows_of(store, files)[0]] == [
+        (25, None), (14, "a"), (11, "b"), (7, None), (3, "a"), (None, "c"),
+    ]  # fmt: skip
+    assert files[0].sort_order_id == 5
+    # A stream is not sorted, so its files do not claim to be.
+    stream = pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
+    assert write_data_files(stream, metadata=metadata, store=store)[0].sort_order_id is None
+    stream = pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
+    assert write_data_files(stream, metadata=metadata, store=store, sorted_by=order)[0].sort_order_id == 5
+
+
+def test_plain_sort_keys_are_told_to_parquet() -> None:
+    order = SortOrder((SortField(source_ids=(2,), transform=Identity(), direction="desc"),), order_id=1)
+    store = MemoryStore()
+    (file,) = write_data_files(numbers(5), metadata=metadata_of(numbers(0).schema, sort_order=order), store=store)
+    (column,) = pq.read_metadata(io.BytesIO(store.read(file.file_path))).row_group(0).sorting_columns
+    assert (column.column_index, column.descending, column.nulls_first) == (1, True, True)
+
+
+def test_parquet_has_ids_integers_for_decimals_zstd_and_a_page_index() -> None:
+    table = pa.table(
+        {
+            "a": pa.array([1], pa.int32()).cast(pa.decimal128(12, 2)).cast(pa.decimal128(9, 2)),
+            "b": pa.array([1], pa.int32()).cast(pa.decimal128(18, 2)),
+            "c": pa.array([1], pa.int32()).cast(pa.decimal128(20, 2)),
+            "n": pa.nulls(1),
+        }
+    )
+    store = MemoryStore()
+    properties = {"write.parquet.bloom-filter-enabled.column.a": "true"}
+    (file,) = write_data_files(table, metadata=metadata_of(table.schema, properties=properties), store=store)
+    footer = pq.read_metadata(io.BytesIO(store.read(file.file_path)))
+    columns = [footer.row_group(0).column(i) for i in range(footer.num_columns)]
+    assert [c.path_in_schema for c in columns] == ["a", "b", "c"]
+    assert [c.physical_type for c in columns] == ["INT32", "INT64", "FIXED_LEN_BYTE_ARRAY"]
+    assert {c.compression for c in columns} == {"ZSTD"}
+    assert all(c.has_column_index and c.has_offset_index for c in columns)
+    arrow = footer.schema.to_arrow_schema()
+    assert [f.metadata[b"PARQUET:field_id"] for f in arrow] == [b"1", b"2", b"3"]
+    assert set(file.value_counts) == {1, 2, 3}
+
+
+def test_clustered_rows_keep_one_file_open() -> None:
+    rows = pa.table({"id": range(6), "p": ["a", "a", "b", "b", "c", "c"]})
+    store = MemoryStore()
+    metadata = metadata_of(rows.schema, [("p", Identity())])
+    stream = pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches(max_chunksize=3))
+    files = write_data_files(stream, metadata=metadata, store=store, mode="clustered")
+    assert [(f.partition, f.record_count) for f in files] == [(("a",), 2), (("b",), 2), (("c",), 2)]
+
+
+@pytest.mark.parametrize("chunk", [2, 10])
+def test_rows_that_are_not_clustered_are_refused_and_leave_nothing(chunk: int) -> None:
+    rows = pa.table({"p": ["a", "a", "b", "b", "a", "a"]})
+    store = MemoryStore()
+    stream = pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches(max_chunksize=chunk))
+    metadata = metadata_of(rows.schema, [("p", Identity())])
+    with pytest.raises(Invalid, match="fanout"):
+        write_data_files(stream, metadata=metadata, store=store, mode="clustered")
+    assert list(store.list(LOCATION)) == []
+
+
+def test_rows_that_do_not_fit_leave_nothing() -> None:
+    schema = pa.schema([pa.field("id", pa.int32()), pa.field("p", pa.string(), nullable=False)])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pydict({"id": pa.array([1]), "p": ["a"]})
+        yield pa.RecordBatch.from_pydict({"id": pa.array([2**40]), "p": ["b"]})
+
+    store = MemoryStore()
+    given_schema = pa.schema([("id", pa.int64()), ("p", pa.string())])
+    stream = pa.RecordBatchReader.from_batches(given_schema, batches())
+    properties = {"write.target-file-size-bytes": "1"}
+    with pytest.raises(Invalid, match="'id'"):
+        write_data_files(stream, metadata=metadata_of(schema, [("p", Identity())], properties=properties), store=store)
+    assert list(store.list(LOCATION)) == []
+
+
+class FullDisk(MemoryStore):
+    """Refuses to close the n-th file, or to write to it."""
+
+    def __init__(self, *, nth: int, when: str) -> None:
+        super().__init__()
+        self.opened = 0
+        self.nth = nth
+        self.when = when
+
+    def open_output(self, location: str, *, overwrite: bool = False) -> MemoryOutputFile:
+        output = super().open_output(location, overwrite=overwrite)
+        self.opened += 1
+        if self.opened == self.nth:
+
+            def fail(*_: object) -> int:
+                raise StorageFailed("the disk is full")
+
+            setattr(output, self.when, fail)
+        return output
+
+
+@pytest.mark.parametrize("when", ["close", "write"])
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_a_full_disk_is_reported_and_leaves_nothing(nth: int, when: str) -> None:
+    store = FullDisk(nth=nth, when=when)
+    with pytest.raises(StorageFailed, match="full"):
+        write_data_files(numbers(9), metadata=metadata_of(numbers(0).schema, [("p", Identity())]), store=store)
+    assert list(store.list(LOCATION)) == []
+
+
+def test_other_formats_are_refused_by_name() -> None:
+    metadata = metadata_of(numbers(0).schema, properties={"write.format.default": "avro"})
+    with pytest.raises(Unsupported, match="avro"):
+        write_data_files(numbers(1), metadata=metadata, store=MemoryStore())
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("write.parquet.compression-codec", "lzo"),
+        ("write.parquet.row-group-size-bytes", "0"),
+        ("write.parquet.page-row-limit", "many"),
+        ("write.target-file-size-bytes", "-5"),
+        ("write.metadata.metrics.default", "most"),
+    ],
+)
+def test_a_wrong_property_is_named(name: str, text: str) -> None:
+    with pytest.raises(Invalid, match=name):
+        write_data_files(
+            numbers(1), metadata=metadata_of(numbers(0).schema, properties={name: text}), store=MemoryStore()
+        )
+
+
+def test_a_write_may_override_properties_and_spec() -> None:
+    metadata = metadata_of(numbers(0).schema, [("p", Identity())])
+    store = MemoryStore()
+    overrides = {"write.parquet.compression-codec": "snappy"}
+    (file,) = write_data_files(
+        numbers(4), metadata=metadata, store=store, spec=metadata.spec_by_id[0], properties=overrides
+    )
+    assert (file.spec_id, file.partition) == (0, ())
+    footer = pq.read_metadata(io.BytesIO(store.read(file.file_path)))
+    assert footer.row_group(0).column(0).compression == "SNAPPY"
+    assert replace(file, spec_id=0) == file

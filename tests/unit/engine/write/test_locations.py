@@ -1,0 +1,39 @@
+import re
+import uuid
+
+import pytest
+
+from engine.write.locations import DataLocations, FileNames
+
+
+def test_names_tell_writer_and_count() -> None:
+    names = FileNames(operation_id=uuid.UUID(int=1), partition_id=12, task_id=345)
+    own = "00012-345-00000000-0000-0000-0000-000000000001"
+    assert names.name(6) == f"{own}-00006.parquet"
+    assert names.name(7, suffix="-deletes", extension="puffin") == f"{own}-00007-deletes.puffin"
+    assert FileNames().name(1) != FileNames().name(1)
+
+
+@pytest.mark.parametrize(
+    ("locations", "expected"),
+    [
+        (DataLocations(root="s3://b/t/data"), "s3://b/t/data/p=1/f.parquet"),
+        # The hash of "p=1/f.parquet" and of "f.parquet", as Iceberg Java's ObjectStoreLocationProvider cuts it.
+        (
+            DataLocations(root="s3://b/t/data", hashed=True),
+            r"s3://b/t/data/[01]{4}/[01]{4}/[01]{4}/[01]{8}/p=1/f.parquet",
+        ),
+        (
+            DataLocations(root="s3://b/t/data", hashed=True, partitioned=False),
+            r"s3://b/t/data/[01]{4}/[01]{4}/[01]{4}/[01]{8}-f.parquet",
+        ),
+    ],
+)
+def test_places(locations: DataLocations, expected: str) -> None:
+
+    assert re.fullmatch(expected, locations.location("p=1", "f.parquet"))
+    assert locations.location("p=1", "f.parquet") == locations.location("p=1", "f.parquet")
+
+
+def test_an_unpartitioned_file_lies_at_the_root() -> None:
+    assert DataLocations(root="/t/data").location("", "f.parquet") == "/t/data/f.parquet"
