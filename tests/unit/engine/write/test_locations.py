@@ -18,7 +18,6 @@ def test_names_tell_writer_and_count() -> None:
     ("locations", "expected"),
     [
         (DataLocations(root="s3://b/t/data"), "s3://b/t/data/p=1/f.parquet"),
-        # The hash of "p=1/f.parquet" and of "f.parquet", as Iceberg Java's ObjectStoreLocationProvider cuts it.
         (
             DataLocations(root="s3://b/t/data", hashed=True),
             r"s3://b/t/data/[01]{4}/[01]{4}/[01]{4}/[01]{8}/p=1/f.parquet",
@@ -37,3 +36,17 @@ def test_places(locations: DataLocations, expected: str) -> None:
 
 def test_an_unpartitioned_file_lies_at_the_root() -> None:
     assert DataLocations(root="/t/data").location("", "f.parquet") == "/t/data/f.parquet"
+
+
+@pytest.mark.parametrize(
+    ("name", "directories"),
+    [
+        ("a", "0101/0110/1001/10110010"),
+        ("b", "1110/0111/1110/00000011"),
+        ("c", "0010/1101/0110/01011111"),
+        ("d", "1001/0001/0100/01110011"),
+    ],
+)
+def test_hashes_are_those_of_other_writers(name: str, directories: str) -> None:
+    # As PyIceberg's tests of its object-store location provider have them.
+    assert DataLocations(root="/r", hashed=True).location("", name) == f"/r/{directories}/{name}"
