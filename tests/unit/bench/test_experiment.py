@@ -71,10 +71,11 @@ def test_the_definitions_that_come_with_the_project_are_right(name: str) -> None
         (text(tables="[deletes]\nrefresh = 1"), "deletes.refresh: must be true or false, not 1"),
         (text(tables="[planning]\nrepetitions = 0"), "planning.repetitions: 0 is below 1"),
         (text(tables="[planning]\nrounds = 1"), "planning: unknown key 'rounds'; known: repetitions, warmups"),
-        (text(tables="[table]\nformat_version = 1"), "table.format_version: row-level deletes need format version 2
-        or"), (text(tables="[spark.conf]\nx = 1"), "spark.conf.x: must be a string, not 1"), (text(root="name = 3"),
-        "not TOML: Cannot overwrite a value"), ("", "definition: missing key 'name'"), ("workload = 3\nname = 'x'",
-        "workload: must be a table, not 3"),
+        (text(tables="[table]\nformat_version = 1"), "table.format_version: row-level deletes need format version 2"),
+        (text(tables="[spark.conf]\nx = 1"), "spark.conf.x: must be a string, not 1"),
+        (text(root="name = 3"), "not TOML: Cannot overwrite a value"),
+        ("", "definition: missing key 'name'"),
+        ("workload = 3\nname = 'x'", "workload: must be a table, not 3"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_path(wrong: str, message: str) -> None:

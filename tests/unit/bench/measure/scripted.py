@@ -143,7 +143,7 @@ def small_rows(start: int = 0, stop: int = 400) -> pa.Table:
             "day": pa.array([None if i % 50 == 7 else date(2000, 1, 20) + timedelta(days=i // 10) for i in ids]),
             "price": pa.array([None if i % 50 == 9 else Decimal(i).scaleb(-2) for i in ids], pa.decimal128(7, 2)),
             "name": pa.array([f"n{i % 7}" for i in ids]),
-            "moment": pa.array([datetime(2000, 1, 1) + timedelta(hours=i) for i in ids], pa.timestamp("us")),
+            "moment": pa.array([946_684_800_000_000 + i * 3_600_000_000 for i in ids], pa.timestamp("us")),
         },
         schema=pa.schema(
             [
