@@ -18,6 +18,8 @@ from bench.workloads.sales_calendar import date_key
 from bench.workloads.tpcds import Tpcds
 
 TABLE = "tpcds.store_sales"
+GENERATE, WRITE, DELETE = "generating with dsdgen", "writing with Iceberg Java", "deleting with Iceberg Java"
+"""The steps, in order, as `progress` is told of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,9 +53,9 @@ def write_store_sales(
     warehouse.mkdir(parents=True, exist_ok=True)
     staged = warehouse / "dsdgen-store_sales.parquet"  # Spark would not see a name that begins with a dot
     try:
-        progress("generating with dsdgen")
+        progress(GENERATE)
         _generate(staged, scale)
-        progress("writing with Iceberg Java")
+        progress(WRITE)
         name = f"{catalog}.{TABLE}"
         spark.sql(f"DROP TABLE IF EXISTS {name} PURGE")
         source = spark.read.parquet(str(staged))
@@ -61,7 +63,7 @@ def write_store_sales(
             "write.delete.mode", "merge-on-read"
         ).create()
         rows = spark.table(name).count()
-        progress("deleting with Iceberg Java")
+        progress(DELETE)
         for first, last in Tpcds(scale=scale, seed=seed).delete_ranges():
             days = f"ss_sold_date_sk BETWEEN {date_key(first)} AND {date_key(last)}"
             spark.sql(f"DELETE FROM {name} WHERE {days}")  # noqa: S608 - from our own names and numbers

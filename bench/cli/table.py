@@ -1,0 +1,103 @@
+"""`icebench table`: a table's metadata tables, printed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from inspect import signature
+from typing import Any
+
+import click
+import pyarrow as pa
+from rich.markup import escape
+from rich.table import Table as Grid
+
+import engine
+from bench.cli.context import Context, pass_context
+from bench.errors import ConfigError
+
+SHOWN_ROWS = 50
+_TEXT_WIDTH = 60
+
+
+@click.command("table")
+@click.argument("name", metavar="X")
+@click.argument("path", metavar="PATH")
+@click.option("--snapshot", type=int, metavar="ID", help="As of this snapshot; the current one by default.")
+@click.option("--column", "columns", multiple=True, metavar="NAME", help="Only this column. Repeatable.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), help=f"Print so many rows; {SHOWN_ROWS} by default, all with --json."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print an object a row, for other programs.")
+@pass_context
+def table(
+    context: Context, *, name: str, path: str, snapshot: int | None, columns: tuple[str, ...], limit: int | None,
+    as_json: bool,
+) -> int:  # fmt: skip
+    """Print metadata table X (snapshots, files, manifests, partitions, ...) of the Iceberg table at PATH.
+
+    PATH is the table's directory or one of its metadata.json files.
+    """
+    found = metadata_table(engine.load_table(path), name, snapshot)
+    unknown = set(columns) - set(found.column_names)
+    if unknown:
+        known = ", ".join(found.column_names)
+        raise ConfigError(f"{name} has no column {min(unknown)!r}; it has: {known}", path="--column")
+    chosen = found.select(list(columns)) if columns else found
+    out = context.terminal.out
+    if as_json:
+        for row in chosen.slice(0, limit).to_pylist(maps_as_pydicts="strict"):
+            out.print(json.dumps(row, default=_plain), markup=False, soft_wrap=True)
+        return 0
+    shown = chosen.slice(0, limit or SHOWN_ROWS)
+    out.print(_grid(shown))
+    if shown.num_rows < chosen.num_rows:
+        context.terminal.err.print(f"{shown.num_rows} of {chosen.num_rows:,} rows; --limit shows more")
+    return 0
+
+
+def metadata_table(loaded: engine.Table, name: str, snapshot_id: int | None) -> pa.Table:
+    """The metadata table of that name.
+
+    Raises:
+        ConfigError: There is none, or it is not of one snapshot.
+    """
+    inspector = loaded.inspect
+    names = [n for n in dir(inspector) if not n.startswith("_") and callable(getattr(inspector, n))]
+    if name not in names:
+        raise ConfigError(f"no metadata table {name!r}; there are: {', '.join(names)}", path="X")
+    method = getattr(inspector, name)
+    if snapshot_id is None:
+        return method()
+    if "snapshot_id" not in signature(method).parameters:
+        raise ConfigError(f"{name} is of the whole table, not of a snapshot", path="--snapshot")
+    return method(snapshot_id)
+
+
+def _grid(rows: pa.Table) -> Grid:
+    grid = Grid(box=None, pad_edge=False)
+    for field in rows.schema:
+        is_number = pa.types.is_integer(field.type)
+        grid.add_column(field.name, justify="right" if is_number else "left", overflow="fold")
+    for row in rows.to_pylist(maps_as_pydicts="strict"):
+        grid.add_row(*(escape(_text(value)) for value in row.values()))
+    return grid
+
+
+def _text(value: Any) -> str:  # noqa: ANN401 - any value that Arrow holds
+    if value is None:
+        return ""
+    if isinstance(value, dict | list):
+        text = json.dumps(_without_nulls(value), default=_plain)
+        return text if len(text) <= _TEXT_WIDTH else f"{text[: _TEXT_WIDTH - 1]}…"
+    return str(_plain(value)) if isinstance(value, bytes) else str(value)
+
+
+def _without_nulls(value: Any) -> Any:  # noqa: ANN401 - nested as it comes
+    if isinstance(value, dict):
+        return {k: _without_nulls(v) for k, v in value.items() if v is not None}
+    return [_without_nulls(v) for v in value] if isinstance(value, Sequence) and not isinstance(value, str) else value
+
+
+def _plain(value: object) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)
