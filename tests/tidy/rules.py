@@ -62,7 +62,7 @@ ENGINE_LIBRARIES: dict[str, tuple[str, ...]] = {
     "deletes": ("numpy", "pyarrow", "pyroaring"),
     "read": ("numpy", "pyarrow"),
     "write": ("numpy", "pyarrow"),
-    "commit": ("pyarrow",),
+    "commit": ("numpy", "pyarrow"),
     "catalog": ("sqlalchemy", "urllib3"),
     "operations": ("numpy", "pyarrow"),
     "inspect": ("pyarrow",),
