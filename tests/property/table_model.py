@@ -35,6 +35,7 @@ from engine.spec.types import DATE, DOUBLE, FLOAT, INT, LONG, STRING, DecimalTyp
 from engine.storage.memory import MemoryStore
 from engine.write.data_files import write_data_files
 from engine.write.delete_files import DeletedRows, write_equality_deletes, write_position_deletes
+from engine.write.vectors import write_deletion_vectors
 
 Row = dict[int, Any]
 """Primitive field id -> internal value; struct id -> True where the struct is not null."""
@@ -107,18 +108,20 @@ class Written:
 
 @dataclass
 class ModelTable:
-    """The table. Sequence numbers grow by one with every operation."""
+    """The table. Sequence numbers grow by one with every operation. Version 3 deletes positions by deletion vectors."""
 
+    format_version: int = 2
     store: MemoryStore = field(default_factory=MemoryStore)
     sequence_number: int = 0
     data: list[Written] = field(default_factory=list)
     deletes: list[tuple[DataFile, int]] = field(default_factory=list)
     live: dict[str, list[bool]] = field(default_factory=dict)
+    in_vectors: dict[str, set[int]] = field(default_factory=dict)
 
     def metadata(self, schema: Schema, spec: PartitionSpec, **properties: str) -> TableMetadata:
         """Metadata with that schema and spec as the current ones."""
         return TableMetadata(
-            format_version=2,
+            format_version=self.format_version,
             table_uuid="c7a5c0b2-0000-4000-8000-000000000000",
             location="memory://bucket/table",
             last_updated_ms=0,
@@ -148,12 +151,16 @@ class ModelTable:
         """Delete rows by place in `data` and position."""
         self.sequence_number += 1
         deleted = []
-        for place, positions in chosen.items():
+        for place, chosen_positions in chosen.items():
             written = self.data[place]
+            positions = set(chosen_positions)
+            if self.format_version >= 3:
+                positions |= self.in_vectors.setdefault(written.file.file_path, set())
+                self.in_vectors[written.file.file_path] |= positions
             deleted.append(
                 DeletedRows(
                     file_path=written.file.file_path,
-                    positions=np.array(positions, np.int64),
+                    positions=np.array(list(positions), np.int64),
                     spec_id=written.file.spec_id,
                     partition=written.file.partition,
                 )
@@ -161,7 +168,12 @@ class ModelTable:
             for position in positions:
                 self.live[written.file.file_path][position] = False
         metadata = self.metadata(NEW, SPECS[0], **{"write.delete.granularity": granularity})
-        files = write_position_deletes(deleted, metadata=metadata, store=self.store)
+        if self.format_version >= 3:
+            files = write_deletion_vectors(deleted, metadata=metadata, store=self.store)
+            replaced = {file.referenced_data_file for file in files}
+            self.deletes = [(f, n) for f, n in self.deletes if f.referenced_data_file not in replaced]
+        else:
+            files = write_position_deletes(deleted, metadata=metadata, store=self.store)
         self.deletes.extend((file, self.sequence_number) for file in files)
 
     def delete_equal(self, schema: Schema, ids: Sequence[int], keys: Sequence[Row], scope: DataFile | None) -> None:
@@ -333,7 +345,7 @@ def rows_of(draw: st.DrawFn, schema: Schema, max_size: int = 8) -> list[Row]:
 @st.composite
 def tables(draw: st.DrawFn, *, equality: bool = True, positions: bool = True) -> ModelTable:
     """Tables after a few appends and deletes, in any order."""
-    table = ModelTable()
+    table = ModelTable(format_version=draw(st.sampled_from([2, 3])))
     kinds = ["append"] + ["positions"] * positions + ["equal"] * equality
     for kind in ["append", *draw(st.lists(st.sampled_from(kinds), max_size=6))]:
         if kind == "append":

@@ -1,0 +1,92 @@
+"""Plans of real tables, read."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import engine
+from engine.columnar.reserved import FILE, POS
+from engine.errors import FileNotFound
+from engine.plan.scan import ScanPlan, table_scan
+from engine.read.matches import matched_rows
+from engine.read.plans import count_rows, planned_files, read_plan
+from engine.runtime.counters import ROWS_DECODED, ROWS_RETURNED, Counters
+from engine.spec.schema import Schema
+from engine.table import Table
+
+ROWS = pa.table({"id": range(40), "p": [f"p{i % 4}" for i in range(40)]})
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    catalog = engine.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+    properties = {"write.parquet.row-group-size-bytes": "32"}
+    made = catalog.create_table("db.t", ROWS.schema, properties=properties)
+    made.append(ROWS.slice(0, 25))
+    made.append(ROWS.slice(25))
+    return made
+
+
+def plan_of(table: Table, filter: str | None = None, columns: list[str] | None = None) -> ScanPlan:
+    return table_scan(table.metadata, table.store, filter=filter, columns=columns, table_name="db.t").plan()
+
+
+def test_a_plan_gives_its_rows(table: Table) -> None:
+    found = read_plan(plan_of(table), table.store).read_all()
+    assert found.sort_by("id").to_pydict() == ROWS.to_pydict()
+    found = read_plan(plan_of(table, "p = 'p1' and id > 20", ["id"]), table.store).read_all()
+    assert sorted(found.column("id").to_pylist()) == [21, 25, 29, 33, 37]
+    assert found.schema.names == ["id"]
+
+
+def test_tasks_together_give_the_rows_of_the_plan_once(table: Table) -> None:
+    plan = plan_of(table, "id < 33")
+    tasks = plan.tasks(split_bytes=100)
+    assert len(tasks) > 4
+    ids = [i for task in tasks for i in read_plan(plan, table.store, task=task).read_all().column("id").to_pylist()]
+    assert sorted(ids) == list(range(33))
+
+
+def test_rows_are_counted_without_reading_where_nothing_is_left_to_decide(table: Table) -> None:
+    counters = Counters()
+    assert count_rows(plan_of(table), table.store, counters=counters) == 40
+    assert counters[ROWS_DECODED] == 0
+    assert counters[ROWS_RETURNED] == 40
+    assert count_rows(plan_of(table, "p = 'p1' and id > 20"), table.store, counters=counters) == 5
+    assert counters[ROWS_DECODED] > 0
+
+
+def test_matches_are_told_by_file_and_position(table: Table) -> None:
+    plan = plan_of(table, "p = 'p1'")
+    matches = list(matched_rows(plan, table.store))
+    by_path = {m.file.file_path: m.positions.tolist() for m in matches}
+    assert sorted(by_path.values()) == [[0, 4, 8, 12], [1, 5, 9, 13, 17, 21]]
+    assert set(by_path) == {f.file_path for f in planned_files(plan)}
+    assert all(not len(m.deleted_before) and not m.superseded for m in matches)
+
+
+def test_metadata_columns_may_be_projected(table: Table) -> None:
+    plan = plan_of(table, "id = 30")
+    (row,) = read_plan(plan, table.store, projection=Schema((FILE, POS))).read_all().to_pylist()
+    assert row["_pos"] == 5
+    assert row["_file"] in plan.files.column("file_path").to_pylist()
+
+
+def test_a_missing_data_file_is_named_with_table_and_snapshot(table: Table) -> None:
+    plan = plan_of(table)
+    path = plan.files.column("file_path")[0].as_py()
+    table.store.delete(path)
+    assert plan.snapshot is not None
+    with pytest.raises(FileNotFound, match=rf"needed by table db\.t, snapshot {plan.snapshot.snapshot_id}"):
+        read_plan(plan, table.store, table_name="db.t").read_all()
+
+
+def test_an_empty_table_gives_no_rows(tmp_path: Path) -> None:
+    catalog = engine.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+    empty = catalog.create_table("db.t", ROWS.schema)
+    plan = plan_of(empty)
+    assert read_plan(plan, empty.store).read_all().num_rows == 0
+    assert count_rows(plan, empty.store) == 0

@@ -1,0 +1,255 @@
+"""Single behaviours of the reader; that all of them together give the right rows is held by tests/property."""
+
+import io
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from engine.columnar.reserved import FILE, LAST_UPDATED, POS, ROW_ID, SPEC_ID
+from engine.deletes.files import DeleteFile
+from engine.errors import CorruptTable, FileNotFound, Unsupported
+from engine.expressions.binding import bind
+from engine.expressions.parse import parse
+from engine.read.reader import read_files
+from engine.read.request import FileRead, ReadRequest
+from engine.runtime.counters import (
+    DELETE_FILES_LOADED,
+    DELETE_POSITIONS_APPLIED,
+    ROW_GROUPS_READ,
+    ROW_GROUPS_SKIPPED,
+    ROWS_DECODED,
+    ROWS_DELETED,
+    ROWS_RETURNED,
+    STORAGE_BYTES_READ,
+    Counters,
+)
+from engine.runtime.local import LocalRunner
+from engine.spec.data_file import DataFile
+from engine.spec.metadata import TableMetadata
+from engine.spec.partitioning import PartitionSpec, partition_spec
+from engine.spec.schema import Schema
+from engine.spec.transforms import Bucket, Identity
+from engine.spec.types import LONG, STRING, NestedField
+from engine.storage.counting import CountingStore
+from engine.storage.memory import MemoryStore
+from engine.storage.store import Store
+from engine.write.data_files import write_data_files
+from engine.write.delete_files import DeletedRows, write_position_deletes
+from tests.property.table_model import planned_delete
+from tests.unit.engine.write.metadata_for_writes import metadata_of
+
+ID = NestedField(field_id=1, name="id", type=LONG)
+TEXT = NestedField(field_id=2, name="text", type=STRING)
+SCHEMA = Schema((ID, TEXT))
+ROWS = pa.table({"id": range(100), "text": [f"{i:050d}" for i in range(100)]})
+GROUPS_OF_TEN = {"write.parquet.row-group-size-bytes": "640"}
+
+
+def metadata(**properties: str) -> TableMetadata:
+    return metadata_of(SCHEMA, properties={**GROUPS_OF_TEN, **properties})
+
+
+def written(store: Store, rows: pa.Table = ROWS) -> DataFile:
+    (file,) = write_data_files(rows, metadata=metadata(), store=store)
+    return file
+
+
+def deletes_of(store: Store, file: DataFile, positions: Sequence[int]) -> tuple[DeleteFile, ...]:
+    rows = DeletedRows(file_path=file.file_path, positions=np.array(positions, np.int64))
+    return tuple(planned_delete(f, 9) for f in write_position_deletes([rows], metadata=metadata(), store=store))
+
+
+def read(
+    store: Store,
+    file: FileRead,
+    *,
+    projection: Schema = SCHEMA,
+    batch_rows: int = 1000,
+    spec: PartitionSpec | None = None,
+) -> tuple[pa.Table, Counters]:
+    counters = Counters()
+    request = ReadRequest(
+        store=store,
+        projection=projection,
+        schemas=(SCHEMA,),
+        specs={} if spec is None else {spec.spec_id: spec},
+        batch_rows=batch_rows,
+        needed_by="table db.t, snapshot 17",
+    )
+    batches = list(read_files([file], request, runner=LocalRunner(1), counters=counters))
+    return pa.Table.from_batches(batches, request.arrow_schema), counters
+
+
+def test_row_groups_that_the_filter_excludes_are_not_read_and_positions_stay_physical() -> None:
+    store = MemoryStore()
+    file = written(store)
+    groups = pq.read_metadata(io.BytesIO(store.read(file.file_path))).num_row_groups
+    assert groups == 10
+    deletes = deletes_of(store, file, [3, 54, 55, 99])
+    residual = bind(parse("id >= 52 and id < 58"), SCHEMA)
+    table, counters = read(
+        store, FileRead(file_path=file.file_path, deletes=deletes, residual=residual), projection=Schema((ID, POS))
+    )
+    assert table.to_pydict() == {"id": [52, 53, 56, 57], "_pos": [52, 53, 56, 57]}
+    assert counters.as_dict() == {
+        DELETE_FILES_LOADED: 1,
+        "delete_keys_applied": 0,
+        DELETE_POSITIONS_APPLIED: 2,
+        ROW_GROUPS_READ: 1,
+        ROW_GROUPS_SKIPPED: 9,
+        ROWS_DECODED: 10,
+        ROWS_DELETED: 2,
+        ROWS_RETURNED: 4,
+    }
+
+
+def test_a_row_group_that_is_deleted_whole_is_not_decoded() -> None:
+    store = MemoryStore()
+    file = written(store)
+    deletes = deletes_of(store, file, range(5, 25))
+    table, counters = read(store, FileRead(file_path=file.file_path, deletes=deletes))
+    assert table.column("id").to_pylist() == [*range(5), *range(25, 100)]
+    assert (counters[ROW_GROUPS_READ], counters[ROW_GROUPS_SKIPPED]) == (9, 1)
+    assert (counters[ROWS_DECODED], counters[ROWS_DELETED], counters[ROWS_RETURNED]) == (90, 20, 80)
+
+
+def test_columns_that_are_not_filtered_are_decoded_only_where_a_row_matches() -> None:
+    inner = MemoryStore()
+    shuffled = ROWS.take([(i * 37) % 100 for i in range(100)])
+    file = written(inner, shuffled)
+    bytes_read = {}
+    for text in ("id = 5 or id = 77", "id < 0 or id > 50 and id < 51"):
+        counters = Counters()
+        store = CountingStore(inner, counters)
+        residual = bind(parse(text), SCHEMA)
+        table, _ = read(store, FileRead(file_path=file.file_path, residual=residual))
+        assert table.num_rows == (2 if "77" in text else 0)
+        bytes_read[text] = counters[STORAGE_BYTES_READ]
+    nothing, some = sorted(bytes_read.values())
+    assert nothing < some < file.file_size_in_bytes * 2
+
+
+def test_untouched_batches_are_slices_of_what_was_decoded() -> None:
+    store = MemoryStore()
+    (file,) = write_data_files(ROWS, metadata=metadata_of(SCHEMA), store=store)
+    deletes = deletes_of(store, file, [42])
+    table, _ = read(store, FileRead(file_path=file.file_path, deletes=deletes), batch_rows=20)
+    chunks = table.column("id").chunks
+    assert [len(chunk) for chunk in chunks] == [20, 20, 19, 20, 20]
+    addresses = [chunks[i].buffers()[1].address for i in (0, 1, 3, 4)]
+    assert len(set(addresses)) == 1
+    assert chunks[2].buffers()[1].address not in addresses
+
+
+def test_a_part_of_a_file_has_the_row_groups_that_begin_in_it() -> None:
+    store = MemoryStore()
+    file = written(store)
+    offsets = [*(file.split_offsets or ()), file.file_size_in_bytes]
+    found = []
+    for start, end in [
+        (0, offsets[3]),
+        (offsets[3], offsets[4] - 1),
+        (offsets[4] - 1, offsets[4]),
+        (offsets[4], offsets[10]),
+    ]:
+        table, _ = read(store, FileRead(file_path=file.file_path, byte_range=(start, end - start)))
+        found.append(table.num_rows)
+    assert found == [30, 10, 0, 60]
+
+
+def test_identity_partition_values_fill_columns_that_files_lack() -> None:
+    store = MemoryStore()
+    narrow = Schema((ID,))
+    (file,) = write_data_files(ROWS.select(["id"]).slice(0, 3), metadata=metadata_of(narrow), store=store)
+    spec = partition_spec(SCHEMA, [("text", Identity()), ("id", Bucket(2))], spec_id=4)
+    planned = FileRead(
+        file_path=file.file_path, spec_id=4, partition=("x", 1), residual=bind(parse("text = 'x'"), SCHEMA)
+    )
+    table, _ = read(store, planned, spec=spec)
+    assert table.to_pydict() == {"id": [0, 1, 2], "text": ["x"] * 3}
+    elsewhere = FileRead(file_path=file.file_path, spec_id=4, partition=(None, 1), residual=planned.residual)
+    table, counters = read(store, elsewhere, spec=spec)
+    assert table.num_rows == 0
+    assert counters[ROW_GROUPS_SKIPPED] == 1
+
+
+def test_metadata_columns_and_row_lineage() -> None:
+    store = MemoryStore()
+    file = written(store, ROWS.slice(0, 3))
+    projection = Schema((SPEC_ID, ROW_ID, ID, LAST_UPDATED, POS, FILE))
+    planned = FileRead(file_path=file.file_path, spec_id=0, first_row_id=1000, data_sequence_number=8)
+    table, _ = read(store, planned, projection=projection)
+    assert table.to_pylist()[2] == {
+        "_spec_id": 0,
+        "_row_id": 1002,
+        "id": 2,
+        "_last_updated_sequence_number": 8,
+        "_pos": 2,
+        "_file": file.file_path,
+    }
+    table, _ = read(store, FileRead(file_path=file.file_path), projection=projection)
+    assert table.column("_row_id").null_count == table.column("_last_updated_sequence_number").null_count == 3
+
+
+def test_row_lineage_that_a_file_stores_comes_first() -> None:
+    store = MemoryStore()
+    carried = Schema((ID, ROW_ID, LAST_UPDATED))
+    rows = pa.table({"id": [1, 2], "_row_id": [77, None], "_last_updated_sequence_number": [None, 3]})
+    (file,) = write_data_files(rows, metadata=metadata_of(carried), store=store)
+    planned = FileRead(file_path=file.file_path, first_row_id=1000, data_sequence_number=8)
+    table, _ = read(store, planned, projection=Schema((ROW_ID, LAST_UPDATED)))
+    assert table.to_pydict() == {"_row_id": [77, 1001], "_last_updated_sequence_number": [8, 3]}
+
+
+def test_missing_files_are_named_with_table_and_snapshot() -> None:
+    store = MemoryStore()
+    with pytest.raises(FileNotFound, match=r"memory://b/gone \(needed by table db\.t, snapshot 17\)"):
+        read(store, FileRead(file_path="memory://b/gone"))
+    file = written(store)
+    deletes = deletes_of(store, file, [1])
+    store.delete(deletes[0].file_path)
+    with pytest.raises(FileNotFound, match=r"-deletes\.parquet \(needed by table db\.t, snapshot 17\)"):
+        read(store, FileRead(file_path=file.file_path, deletes=deletes))
+
+
+def test_other_formats_are_refused_before_anything_is_read() -> None:
+    with pytest.raises(Unsupported, match="orc"):
+        read(MemoryStore(), FileRead(file_path="memory://b/f.orc", file_format="orc"))
+
+
+def test_two_deletion_vectors_for_one_file_are_an_error() -> None:
+    store = MemoryStore()
+    file = written(store)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("engine.deletes.planned.load_vectors", lambda vectors, **_: dict.fromkeys(vectors))
+        vectors = tuple(
+            DeleteFile(
+                content=deletes_of(store, file, [1])[0].content,
+                file_path=f"memory://b/{i}.puffin",
+                file_format="puffin",
+                record_count=1,
+                file_size_in_bytes=1,
+                sequence_number=1,
+                referenced_data_file=file.file_path,
+                content_offset=4,
+                content_size_in_bytes=1,
+            )
+            for i in range(2)
+        )
+        with pytest.raises(CorruptTable, match="2 deletion vectors"):
+            read(store, FileRead(file_path=file.file_path, deletes=vectors))
+
+
+def test_reading_stops_when_the_consumer_does() -> None:
+    store = MemoryStore()
+    file = written(store)
+    counters = Counters()
+    request = ReadRequest(store=store, projection=SCHEMA, schemas=(SCHEMA,))
+    batches = read_files([FileRead(file_path=file.file_path)], request, runner=LocalRunner(1), counters=counters)
+    assert next(batches).num_rows == 10
+    batches.close()  # type: ignore[attr-defined]
+    assert counters[ROW_GROUPS_READ] == 1
