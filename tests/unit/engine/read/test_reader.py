@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
