@@ -211,20 +211,28 @@ def create_view_to_json(
     return made
 
 
-def replace_view_to_json(
-    identifier: Sequence[str], uuid: str, definition: ViewVersion, schema: Schema
-) -> dict[str, Any]:
-    """``CommitViewRequest`` that adds a version and makes it current. The server gives the ids."""
-    version = {**version_to_json(definition), "schema-id": LAST_ADDED}
+def replace_view_to_json(identifier: Sequence[str], base: ViewMetadata, wanted: ViewMetadata) -> dict[str, Any]:
+    """``CommitViewRequest`` that makes the current version of `wanted` that of `base`.
+
+    Only what is new is sent: a server takes "the one added last" for nothing where it has an equal one already.
+    """
+    version = wanted.current_version
+    updates: list[dict[str, Any]] = []
+    current = version.version_id
+    if current not in base.version_by_id:
+        sent = version_to_json(version)
+        if version.schema_id not in {schema.schema_id for schema in base.schemas}:
+            # Servers before 1.8 require the highest column id.
+            added = {"schema": schema_to_json(wanted.schema), "last-column-id": wanted.schema.highest_field_id}
+            updates.append({"action": "add-schema", **added})
+            sent["schema-id"] = LAST_ADDED
+        updates.append({"action": "add-view-version", "view-version": sent})
+        current = LAST_ADDED
+    updates.append({"action": "set-current-view-version", "view-version-id": current})
     return {
         "identifier": _identifier_to_json(identifier),
-        "requirements": [{"type": "assert-view-uuid", "uuid": uuid}],
-        "updates": [
-            # Servers before 1.8 require the highest column id.
-            {"action": "add-schema", "schema": schema_to_json(schema), "last-column-id": schema.highest_field_id},
-            {"action": "add-view-version", "view-version": version},
-            {"action": "set-current-view-version", "view-version-id": LAST_ADDED},
-        ],
+        "requirements": [{"type": "assert-view-uuid", "uuid": base.view_uuid}],
+        "updates": updates,
     }
 
 

@@ -1,0 +1,211 @@
+"""Views in a SQL catalog: rows of ``iceberg_tables`` whose type is ``VIEW``, as in Iceberg Java's JdbcCatalog."""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from sqlalchemy import ColumnElement, and_, delete, insert, select, update
+
+from engine.catalog.catalog import Namespace
+from engine.catalog.identifiers import dotted
+from engine.catalog.sql import SqlCatalog
+from engine.catalog.sql_database import AnswerLost, DatabaseBusy
+from engine.catalog.sql_tables import TABLES
+from engine.catalog.views import ViewState
+from engine.codec.view_json import decode_view, encode_view
+from engine.commit.committer import Identifier
+from engine.commit.retry import Waiting
+from engine.errors import (
+    CommitConflict,
+    CommitStateUnknown,
+    CorruptTable,
+    EngineError,
+    NotFound,
+    StorageFailed,
+    Unsupported,
+)
+from engine.spec.properties import METADATA_PATH
+from engine.spec.schema import Schema
+from engine.spec.views import ViewMetadata, ViewVersion, new_view_metadata
+from engine.storage.store import Store
+
+VIEW_TYPE = "VIEW"
+_VERSIONED = re.compile(r"(\d+)-[^/]*$")
+
+
+class SqlViewCatalog(SqlCatalog):
+    """Tables and views in a SQL database. Dropping either keeps its files.
+
+    Args:
+        url: As for `SqlCatalog`, like the other arguments that it has.
+        warehouse: Where tables and views go that do not say where.
+        name: Distinguishes catalogs that share a database.
+        store_at: The store of a location.
+        now_ms: The clock.
+        new_id: Makes view UUIDs and the unique part of file names.
+        waiting: How waits between attempts are made.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        warehouse: str | None = None,
+        name: str = "default",
+        store_at: Callable[[str], Store] | None = None,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        new_id: Callable[[], uuid.UUID] = uuid.uuid4,
+        waiting: Waiting | None = None,
+    ) -> None:
+        super().__init__(url, warehouse=warehouse, name=name, store_at=store_at, now_ms=now_ms)
+        self._new_id = new_id
+        self._waiting = waiting or Waiting()
+
+    def create_view(
+        self,
+        identifier: Identifier,
+        definition: ViewVersion,
+        schema: Schema,
+        *,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> ViewState:
+        self._check_types()
+        metadata = new_view_metadata(
+            definition,
+            schema,
+            location=location or self.default_location(identifier),
+            view_uuid=str(self._new_id()),
+            properties=properties,
+        )
+        state = self._write(metadata, None)
+        *namespace, name = identifier
+        row = {
+            "catalog_name": self.name,
+            "table_namespace": dotted(namespace),
+            "table_name": name,
+            "metadata_location": state.metadata_location,
+            "previous_metadata_location": None,
+            "iceberg_type": VIEW_TYPE,
+        }
+        try:
+            self._database.change(insert(TABLES).values(**row), f"{dotted(identifier)} exists already")
+        except AnswerLost as lost:
+            self._settle(identifier, state, lost)
+        except EngineError:
+            self._files.delete(state.metadata_location)
+            raise
+        return state
+
+    def load_view(self, identifier: Identifier) -> ViewState:
+        location = self._view_location(identifier)
+        if location is None:
+            raise self._no_view(identifier)
+        data = self.store_at(location).read(location)
+        return ViewState(metadata=decode_view(data, location=location), metadata_location=location)
+
+    def view_exists(self, identifier: Identifier) -> bool:
+        return self._view_location(identifier) is not None
+
+    def replace_view(self, identifier: Identifier, definition: ViewVersion, schema: Schema) -> ViewState:
+        state = self.load_view(identifier)
+        for attempt in self._waiting.for_commits(state.metadata.properties).attempts():
+            if attempt > 1:
+                state = self.load_view(identifier)
+            metadata = state.metadata.replaced(definition, schema)
+            if metadata is state.metadata:
+                return state
+            new = self._write(metadata, state.metadata_location)
+            if self._swap_view(identifier, state, new):
+                return new
+            self._files.delete(new.metadata_location)
+        raise CommitConflict(f"view {dotted(identifier)} was changed by others at every attempt")
+
+    def list_views(self, namespace: Namespace) -> list[Identifier]:
+        self._check_types()
+        query = select(TABLES.c.table_name).where(
+            TABLES.c.catalog_name == self.name,
+            TABLES.c.table_namespace == dotted(namespace),
+            TABLES.c.iceberg_type == VIEW_TYPE,
+        )
+        with self._database.reading() as connection:
+            self._check_namespace(connection, namespace)
+            return sorted((*namespace, name) for name in connection.scalars(query))
+
+    def rename_view(self, old: Identifier, new: Identifier) -> None:
+        self._check_types()
+        change = update(TABLES).where(self._view_row(old)).values(table_namespace=dotted(new[:-1]), table_name=new[-1])
+        if self._database.change(change, f"{dotted(new)} exists already") == 0:
+            raise self._no_view(old)
+
+    def drop_view(self, identifier: Identifier) -> None:
+        self._check_types()
+        if self._database.change(delete(TABLES).where(self._view_row(identifier))) == 0:
+            raise self._no_view(identifier)
+
+    def _check_types(self) -> None:
+        if not self._has_types:
+            raise Unsupported(f"views in {self._database}: its tables are of schema version V0, which has none")
+
+    def _view_row(self, identifier: Identifier) -> ColumnElement[bool]:
+        *namespace, name = identifier
+        return and_(
+            TABLES.c.catalog_name == self.name,
+            TABLES.c.table_namespace == dotted(namespace),
+            TABLES.c.table_name == name,
+            TABLES.c.iceberg_type == VIEW_TYPE,
+        )
+
+    def _view_location(self, identifier: Identifier) -> str | None:
+        self._check_types()
+        with self._database.reading() as connection:
+            row = connection.execute(select(TABLES.c.metadata_location).where(self._view_row(identifier))).first()
+        if row is None:
+            return None
+        if row[0] is None:
+            raise CorruptTable(f"the catalog has no metadata location for view {dotted(identifier)}")
+        location: str = row[0]
+        return location
+
+    def _write(self, metadata: ViewMetadata, current: str | None) -> ViewState:
+        match = _VERSIONED.search(current or "")
+        version = int(match[1]) + 1 if match else 0
+        directory = METADATA_PATH.of(metadata.properties) or f"{metadata.location}/metadata"
+        location = f"{directory.rstrip('/')}/{version:05d}-{self._new_id()}.metadata.json"
+        try:
+            self.store_at(location).write(location, encode_view(metadata))
+        except EngineError:
+            self._files.delete(location)
+            raise
+        return ViewState(metadata=metadata, metadata_location=location)
+
+    def _swap_view(self, identifier: Identifier, base: ViewState, new: ViewState) -> bool:
+        change = (
+            update(TABLES)
+            .where(self._view_row(identifier), TABLES.c.metadata_location == base.metadata_location)
+            .values(metadata_location=new.metadata_location, previous_metadata_location=base.metadata_location)
+        )
+        try:
+            return self._database.change(change) > 0
+        except DatabaseBusy:
+            return False
+        except AnswerLost as lost:
+            self._settle(identifier, new, lost)
+            return True
+        except EngineError:
+            self._files.delete(new.metadata_location)
+            raise
+
+    def _settle(self, identifier: Identifier, wanted: ViewState, lost: AnswerLost) -> None:
+        """Return where the view is at the wanted file; raise CommitStateUnknown where that is not so, or not known."""
+        with suppress(StorageFailed):
+            if self._view_location(identifier) == wanted.metadata_location:
+                return
+        raise CommitStateUnknown(f"whether view {dotted(identifier)} was changed is not known: {lost}") from lost
+
+    def _no_view(self, identifier: Identifier) -> NotFound:
+        return NotFound(f"no view {dotted(identifier)} in catalog {self.name!r}")

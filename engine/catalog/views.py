@@ -1,0 +1,85 @@
+"""What a catalog with views does beside tables. Implementations pass ``tests/contract/test_views.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from engine.catalog.catalog import Namespace
+from engine.commit.committer import Identifier
+from engine.spec.schema import Schema
+from engine.spec.views import ViewMetadata, ViewVersion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewState:
+    """A view as the catalog had it at one moment."""
+
+    metadata: ViewMetadata
+    metadata_location: str
+
+
+@runtime_checkable
+class ViewCatalog(Protocol):
+    """Views by name; tables and views share their names.
+
+    Errors beside those named: StorageFailed when the catalog cannot be reached, Unsupported where it has no views,
+    CommitStateUnknown for a change whose answer was lost.
+    """
+
+    def create_view(
+        self,
+        identifier: Identifier,
+        definition: ViewVersion,
+        schema: Schema,
+        *,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> ViewState:
+        """Make a view; its namespace need not exist.
+
+        Args:
+            identifier: Its name.
+            definition: Version and schema ids are given by the catalog.
+            schema: Of the rows that the query gives.
+            location: Where its metadata goes; by default below the warehouse, by name.
+            properties: The view's.
+
+        Raises:
+            AlreadyExists: A view or table has that name.
+        """
+        ...
+
+    def load_view(self, identifier: Identifier) -> ViewState:
+        """The view now; raises NotFound, also where a table has that name."""
+        ...
+
+    def view_exists(self, identifier: Identifier) -> bool:
+        """Whether there is such a view."""
+        ...
+
+    def replace_view(self, identifier: Identifier, definition: ViewVersion, schema: Schema) -> ViewState:
+        """Give a view another definition; the old one stays in its history.
+
+        Nothing happens where the definition is the current one already. What others do at the same time is not lost:
+        of several replacements one is current at the end, and all are in the history.
+
+        Raises:
+            NotFound: No such view.
+            Invalid: A dialect would be lost; see `ViewMetadata.replaced`.
+            CommitConflict: Others came first at every attempt.
+        """
+        ...
+
+    def list_views(self, namespace: Namespace) -> list[Identifier]:
+        """The views directly in a namespace, by name; raises NotFound for a namespace that does not exist."""
+        ...
+
+    def rename_view(self, old: Identifier, new: Identifier) -> None:
+        """Give a view another name; raises NotFound, AlreadyExists."""
+        ...
+
+    def drop_view(self, identifier: Identifier) -> None:
+        """Forget a view; raises NotFound. Whether its metadata files stay is the implementation's to say."""
+        ...
