@@ -6,20 +6,68 @@ manifests cannot hide what happened.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
 
 from engine.codec.manifest import decode_entries
+from engine.commit.file_refs import FileRef
 from engine.commit.manifests import load_manifests
+from engine.commit.staging import Staging
 from engine.errors import ValidationFailed
+from engine.expressions.binding import bind
+from engine.expressions.predicate import Predicate
+from engine.plan.manifests import LiveEntries, ManifestSource
+from engine.plan.planner import Planner
+from engine.runtime.counters import Counters
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.snapshots import Snapshot
-from engine.spec.values import Value
 from engine.storage.store import Store
 
 DELETE_FILE_PATH_ID = 2147483546
 """Field id of the ``file_path`` column of position-delete files (spec: "Reserved Field IDs")."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Validation:
+    """What must not have happened since the change was prepared.
+
+    Args:
+        starting_snapshot_id: The snapshot that the change was prepared from; None: the branch was empty.
+        referenced: The data files that position deletes point into or that are rewritten, all of which must still be
+            in the table.
+        added_rows: No data file may have been added whose rows this filter may be true for: with it the isolation is
+            serializable. None leaves them alone (snapshot isolation).
+        refuse_deletes: Whether another commit's new deletes on `referenced` are a conflict: all of them (updates,
+            rewritten files), those by position (rewritten files that keep their data sequence number, so that equality
+            deletes still apply; deletion vectors), or none (two position deletes of the same row agree).
+    """
+
+    starting_snapshot_id: int | None
+    referenced: Sequence[FileRef] = ()
+    added_rows: Predicate | None = None
+    refuse_deletes: Literal["all", "positions", "none"] = "none"
+
+    def check(self, base: TableMetadata, head: Snapshot | None, staging: Staging) -> None:
+        """Raise ValidationFailed where it happened.
+
+        Args:
+            base: The table as it is now.
+            head: The newest snapshot of the branch.
+            staging: Storage and threads.
+        """
+        newer = snapshots_since(base, head, self.starting_snapshot_id)
+        check_still_there(newer, self.referenced, staging.store)
+        if self.added_rows is not None:
+            check_nothing_added(newer, self.added_rows, base, staging)
+        if self.refuse_deletes != "none":
+            check_no_new_deletes(
+                newer, self.referenced, staging.store, only_positions=self.refuse_deletes == "positions"
+            )
 
 
 def snapshots_since(metadata: TableMetadata, head: Snapshot | None, start: int | None) -> list[Snapshot]:
@@ -47,13 +95,13 @@ def snapshots_since(metadata: TableMetadata, head: Snapshot | None, start: int |
     return newer[::-1]
 
 
-def check_still_there(newer: Sequence[Snapshot], referenced: Sequence[DataFile], store: Store) -> None:
+def check_still_there(newer: Sequence[Snapshot], referenced: Sequence[FileRef], store: Store) -> None:
     """Raise ValidationFailed where one of the data files was removed."""
     paths = {file.file_path for file in referenced}
     if not paths:
         return
     for snapshot in newer:
-        for file in _changed(snapshot, store, ManifestContent.DATA, EntryStatus.DELETED):
+        for file in changed_files(snapshot, store, ManifestContent.DATA, EntryStatus.DELETED):
             if file.file_path in paths:
                 raise ValidationFailed(
                     f"data file {file.file_path} was removed by snapshot {snapshot.snapshot_id} ({snapshot.operation}) "
@@ -61,38 +109,61 @@ def check_still_there(newer: Sequence[Snapshot], referenced: Sequence[DataFile],
                 )
 
 
-def check_nothing_added(newer: Sequence[Snapshot], may_match: Callable[[DataFile], bool], store: Store) -> None:
-    """Raise ValidationFailed where a data file was added that may hold rows the change was meant for."""
+def check_nothing_added(newer: Sequence[Snapshot], filter: Predicate, base: TableMetadata, staging: Staging) -> None:
+    """Raise ValidationFailed where a data file was added that may hold rows which the filter is true for."""
+    planner = Planner(
+        metadata=base,
+        schema=base.schema,
+        bound=bind(filter, base.schema),
+        source=ManifestSource(store=staging.store, runner=staging.runner),
+        counters=Counters(),
+    )
     for snapshot in newer:
+        # A replacement brings the same rows in other files.
         if snapshot.operation == "replace":
-            # The same rows in other files.
             continue
-        for file in _changed(snapshot, store, ManifestContent.DATA, EntryStatus.ADDED):
-            if may_match(file):
-                raise ValidationFailed(
-                    f"snapshot {snapshot.snapshot_id} added {file.file_path}, which may hold rows that this change was "
-                    "meant for; run the operation again, or use snapshot isolation"
-                )
+        manifests = list(_own_manifests(snapshot, staging.store, ManifestContent.DATA, EntryStatus.ADDED))
+        planned = planner.plan_data(manifests, [], admits=_added)
+        if planned.data:
+            raise ValidationFailed(
+                f"snapshot {snapshot.snapshot_id} added {_first_path(planned.data[0].entries)}, which may hold rows "
+                "that this change was meant for; run the operation again, or use snapshot isolation"
+            )
 
 
-def check_no_new_deletes(newer: Sequence[Snapshot], referenced: Sequence[DataFile], store: Store) -> None:
-    """Raise ValidationFailed where rows of the data files may have been deleted by another commit."""
+def check_no_new_deletes(
+    newer: Sequence[Snapshot], referenced: Sequence[FileRef], store: Store, *, only_positions: bool = False
+) -> None:
+    """Raise ValidationFailed where rows of the data files may have been deleted by another commit.
+
+    Args:
+        newer: The snapshots to look at.
+        referenced: The data files.
+        store: The table's storage.
+        only_positions: Leave equality deletes alone.
+    """
     paths = {file.file_path for file in referenced}
+    if not paths:
+        return
+    # A file whose partition cannot be told may be in any.
+    anywhere = any(file.partition is None for file in referenced)
     partitions = {(file.spec_id, file.partition) for file in referenced}
     for snapshot in newer:
-        for file in _changed(snapshot, store, ManifestContent.DELETES, EntryStatus.ADDED):
+        for file in changed_files(snapshot, store, ManifestContent.DELETES, EntryStatus.ADDED):
+            if only_positions and file.content is FileContent.EQUALITY_DELETES:
+                continue
             only = _only_data_file(file)
-            if only in paths if only is not None else _may_apply(file, partitions):
+            if only is not None:
+                applies = only in paths
+            else:
+                # An unpartitioned equality delete is global (spec: "Scan Planning").
+                is_global = file.content is FileContent.EQUALITY_DELETES and not file.partition
+                applies = is_global or anywhere or (file.spec_id, file.partition) in partitions
+            if applies:
                 raise ValidationFailed(
                     f"snapshot {snapshot.snapshot_id} added {file.file_path}, which may delete rows that this change "
                     "also changes; run the operation again"
                 )
-
-
-def _may_apply(deletes: DataFile, partitions: set[tuple[int, tuple[Value | None, ...]]]) -> bool:
-    # An unpartitioned equality delete is global (spec: "Scan Planning").
-    is_global = deletes.content is FileContent.EQUALITY_DELETES and not deletes.partition
-    return is_global or (deletes.spec_id, deletes.partition) in partitions
 
 
 def _only_data_file(deletes: DataFile) -> str | None:
@@ -105,19 +176,33 @@ def _only_data_file(deletes: DataFile) -> str | None:
     return lower.decode() if lower is not None and lower == upper else None
 
 
-def _changed(snapshot: Snapshot, store: Store, content: ManifestContent, status: EntryStatus) -> Iterator[DataFile]:
-    """Files that this snapshot itself added or removed."""
+def _added(entries: LiveEntries) -> LiveEntries:
+    """The entries that their own manifest's snapshot added."""
+    added = entries.columns.status.values[entries.rows] == EntryStatus.ADDED
+    return entries.take(np.flatnonzero(added & (entries.snapshot_id == entries.manifest.added_snapshot_id)))
+
+
+def _first_path(entries: LiveEntries) -> str:
+    paths, row = entries.columns.file_path, int(entries.rows[0])
+    return paths.data[paths.offsets[row] : paths.offsets[row + 1]].tobytes().decode()
+
+
+def _own_manifests(
+    snapshot: Snapshot, store: Store, content: ManifestContent, status: EntryStatus
+) -> Iterator[ManifestFile]:
+    """The manifests that this snapshot itself wrote, if they may hold entries of that status."""
     for manifest in load_manifests(snapshot, store):
-        if manifest.content is not content or manifest.added_snapshot_id != snapshot.snapshot_id:
-            continue
-        if not _count(manifest, status):
-            continue
+        count = manifest.deleted_files_count if status is EntryStatus.DELETED else manifest.added_files_count
+        if manifest.content is content and manifest.added_snapshot_id == snapshot.snapshot_id and count != 0:
+            yield manifest
+
+
+def changed_files(
+    snapshot: Snapshot, store: Store, content: ManifestContent, status: EntryStatus
+) -> Iterator[DataFile]:
+    """Files that this snapshot itself added or removed."""
+    for manifest in _own_manifests(snapshot, store, content, status):
         for entry in decode_entries(store.read(manifest.manifest_path), location=manifest.manifest_path):
             own = entry.snapshot_id is None or entry.snapshot_id == snapshot.snapshot_id
             if entry.status is status and own:
                 yield entry.data_file
-
-
-def _count(manifest: ManifestFile, status: EntryStatus) -> bool:
-    count = manifest.deleted_files_count if status is EntryStatus.DELETED else manifest.added_files_count
-    return count != 0

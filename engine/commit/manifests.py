@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from engine.codec.manifest_list import decode_manifest_list
 from engine.codec.manifest_writer import Compression, EncodedManifest, encode_manifest
 from engine.commit.staging import Staging
-from engine.errors import Invalid, Unsupported
+from engine.errors import Invalid
+from engine.plan.manifests import ManifestSource
+from engine.runtime.local import LocalRunner
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
 from engine.spec.metadata import TableMetadata
@@ -35,13 +36,8 @@ class WrittenManifest:
 
 
 def load_manifests(snapshot: Snapshot | None, store: Store) -> tuple[ManifestFile, ...]:
-    """The manifest list of a snapshot; empty for None."""
-    if snapshot is None:
-        return ()
-    if snapshot.manifest_list is None:
-        raise Unsupported("committing onto a v1 snapshot that lists its manifests inside the table metadata")
-    location = snapshot.manifest_list
-    return decode_manifest_list(store.read(location), location=location)
+    """The manifests of a snapshot, in the order of its list; none for None."""
+    return () if snapshot is None else ManifestSource(store=store, runner=LocalRunner(1)).manifests_of(snapshot)
 
 
 def write_manifests(
@@ -109,11 +105,20 @@ def _check(file: DataFile, content: ManifestContent, base: TableMetadata) -> Non
 
 
 class AddedManifests:
-    """The manifests of the files that a change adds: written at its first attempt, used again by the later ones."""
+    """The manifests of the files that a change adds: written at its first attempt, used again by the later ones.
 
-    def __init__(self, files: Sequence[DataFile], content: ManifestContent) -> None:
+    Args:
+        files: The files, all of one content.
+        content: Which.
+        data_sequence_number: Of all the files; None lets them inherit that of their snapshot.
+    """
+
+    def __init__(
+        self, files: Sequence[DataFile], content: ManifestContent, *, data_sequence_number: int | None = None
+    ) -> None:
         self._files = files
         self._content = content
+        self._data_sequence_number = data_sequence_number
         self._format_version: int | None = None
         self._written: list[WrittenManifest] = []
 
@@ -122,7 +127,13 @@ class AddedManifests:
         inheritance differs between versions."""
         if self._files and self._format_version != base.format_version:
             entries = [
-                ManifestEntry(status=EntryStatus.ADDED, snapshot_id=snapshot_id, data_file=file) for file in self._files
+                ManifestEntry(
+                    status=EntryStatus.ADDED,
+                    snapshot_id=snapshot_id,
+                    sequence_number=self._data_sequence_number,
+                    data_file=file,
+                )
+                for file in self._files
             ]
             self._written = write_manifests(
                 entries, base=base, content=self._content, snapshot_id=snapshot_id, staging=staging

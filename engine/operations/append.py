@@ -36,6 +36,6 @@ def append(
     """
     state = target.committer.load_state(target.identifier)
     files = prepare(state.metadata)
-    change = Append(files, branch, properties or {})
+    change = Append(data_files=files, branch=branch, properties=properties or {})
     committed = target.commit([change], files)
     return committed, committed.metadata.snapshot(change.added_snapshot_id)

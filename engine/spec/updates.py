@@ -182,7 +182,7 @@ class AddSnapshot(TableUpdate):
     """Add a snapshot, which no reference points at yet.
 
     A sequence number or first row id that another commit has taken meanwhile is a conflict: the snapshot has to be
-    staged again. That also holds between commits to different branches.
+    staged again. That also holds between commits to different branches, and after an upgrade to format version 3.
     """
 
     snapshot: Snapshot
@@ -202,7 +202,9 @@ class AddSnapshot(TableUpdate):
         )
         if metadata.format_version >= 3:
             if added.first_row_id is None or added.added_rows is None:
-                raise Invalid(f"snapshot {added.snapshot_id} lacks first-row-id or added-rows, which v3 requires")
+                raise CommitConflict(
+                    f"snapshot {added.snapshot_id} lacks first-row-id or added-rows of format version 3"
+                )
             next_row_id = metadata.next_row_id or 0
             if added.first_row_id < next_row_id:
                 raise CommitConflict(f"first row id {added.first_row_id} is taken; the table is at {next_row_id}")

@@ -81,7 +81,7 @@ class Network:
         committer = self.world.committer
         ours = committer.handle, committer.loads
         committer.handle, committer.loads = None, []
-        self.world.transaction().commit([Append([data_file(f"theirs-{self.theirs}")])])
+        self.world.transaction().commit([Append(data_files=[data_file(f"theirs-{self.theirs}")])])
         committer.handle, committer.loads = ours
         self.theirs += 1
 
@@ -112,7 +112,7 @@ def test_nothing_acknowledged_is_lost_or_doubled(
         name = f"ours-{n}"
         w.committer.loads = [None, *(StorageFailed("down") if out else None for out in outages[n::4])]
         try:
-            state = w.transaction().commit([Append([data_file(name)])])
+            state = w.transaction().commit([Append(data_files=[data_file(name)])])
         except CommitStateUnknown:
             may_be_there.append(name)
         except (CommitConflict, StorageFailed):

@@ -17,7 +17,7 @@ from tests.unit.engine.commit.tables import BY_DAY, data_file, deletes_of, metad
 
 def test_a_first_append() -> None:
     w = world()
-    state = w.transaction().commit([Append([data_file("a"), data_file("b")], properties={"batch": "7"})])
+    state = w.transaction().commit([Append(data_files=[data_file("a"), data_file("b")], properties={"batch": "7"})])
     snapshot = state.metadata.current_snapshot
     assert snapshot is not None
     assert (snapshot.snapshot_id, snapshot.parent_snapshot_id, snapshot.sequence_number) == (101, None, 1)
@@ -45,7 +45,7 @@ def test_a_first_append() -> None:
 def test_appends_follow_each_other() -> None:
     w = world()
     for name in "abc":
-        w.transaction().commit([Append([data_file(name)])])
+        w.transaction().commit([Append(data_files=[data_file(name)])])
     assert w.files() == {"a": 1, "b": 2, "c": 3}
     first, second, third = w.metadata.snapshots
     assert [second.parent_snapshot_id, third.parent_snapshot_id] == [101, 102]
@@ -61,7 +61,7 @@ def test_appends_follow_each_other() -> None:
 
 def test_entries_inherit_their_sequence_number() -> None:
     w = world()
-    w.transaction().commit([Append([data_file("a")])])
+    w.transaction().commit([Append(data_files=[data_file("a")])])
     (manifest,) = load_manifests(w.metadata.current_snapshot, w.store)
     (entry,) = decode_entries(w.store.read(manifest.manifest_path))
     assert (entry.status, entry.snapshot_id) == (EntryStatus.ADDED, 101)
@@ -72,7 +72,7 @@ def test_a_manifest_holds_one_spec() -> None:
     base = metadata(spec=BY_DAY)
     w = world(base)
     files = [data_file("a", day="mon"), data_file("b", day="tue"), data_file("c", day="mon")]
-    w.transaction().commit([Append(files)])
+    w.transaction().commit([Append(data_files=files)])
     (manifest,) = load_manifests(w.metadata.current_snapshot, w.store)
     assert manifest.partitions is not None
     assert [(p.lower_bound, p.upper_bound, p.contains_null) for p in manifest.partitions] == [(b"mon", b"tue", False)]
@@ -81,7 +81,7 @@ def test_a_manifest_holds_one_spec() -> None:
 
 def test_many_files_go_into_manifests_of_the_target_size() -> None:
     w = world(metadata(properties={"commit.manifest.target-size-bytes": "4000"}))
-    w.transaction().commit([Append([data_file(f"f{n:05}") for n in range(2_600)])])
+    w.transaction().commit([Append(data_files=[data_file(f"f{n:05}") for n in range(2_600)])])
     manifests = load_manifests(w.metadata.current_snapshot, w.store)
     # Sizes are estimated, and never from fewer than 500 entries.
     assert [m.added_files_count for m in manifests] == [500, 500, 500, 500, 500, 100]
@@ -90,18 +90,18 @@ def test_many_files_go_into_manifests_of_the_target_size() -> None:
 
 def test_no_rows_make_an_empty_snapshot() -> None:
     w = world()
-    w.transaction().commit([Append([])])
+    w.transaction().commit([Append(data_files=[])])
     assert w.files() == {}
     assert w.metadata.snapshots[0].summary["total-records"] == "0"
-    w.transaction().commit([Append([data_file("a")])])
+    w.transaction().commit([Append(data_files=[data_file("a")])])
     assert w.files() == {"a": 2}
 
 
 def test_a_new_branch_starts_where_main_is() -> None:
     w = world()
-    w.transaction().commit([Append([data_file("a")])])
-    w.transaction().commit([Append([data_file("b")], branch="audit")])
-    w.transaction().commit([Append([data_file("c")])])
+    w.transaction().commit([Append(data_files=[data_file("a")])])
+    w.transaction().commit([Append(data_files=[data_file("b")], branch="audit")])
+    w.transaction().commit([Append(data_files=[data_file("c")])])
     assert w.files() == {"a": 1, "c": 3}
     assert w.files("audit") == {"a": 1, "b": 2}
     assert w.metadata.snapshot(102).parent_snapshot_id == 101
@@ -111,10 +111,10 @@ def test_a_new_branch_starts_where_main_is() -> None:
 
 def test_a_branch_keeps_its_retention() -> None:
     w = world()
-    w.transaction().commit([Append([data_file("a")])])
+    w.transaction().commit([Append(data_files=[data_file("a")])])
     ref = SnapshotRef(snapshot_id=101, type="branch", min_snapshots_to_keep=5, max_ref_age_ms=9)
     w.committer.apply([], [SetSnapshotRef("audit", ref)])
-    w.transaction().commit([Append([data_file("b")], branch="audit")])
+    w.transaction().commit([Append(data_files=[data_file("b")], branch="audit")])
     assert w.metadata.ref("audit") == SnapshotRef(
         snapshot_id=102, type="branch", min_snapshots_to_keep=5, max_ref_age_ms=9
     )
@@ -122,10 +122,10 @@ def test_a_branch_keeps_its_retention() -> None:
 
 def test_a_tag_is_not_written_to() -> None:
     w = world()
-    w.transaction().commit([Append([data_file("a")])])
+    w.transaction().commit([Append(data_files=[data_file("a")])])
     w.committer.apply([], [SetSnapshotRef("v1", SnapshotRef(snapshot_id=101, type="tag"))])
     with pytest.raises(Invalid, match="'v1' is a tag"):
-        w.transaction().commit([Append([data_file("b")], branch="v1")])
+        w.transaction().commit([Append(data_files=[data_file("b")], branch="v1")])
     assert w.stored() == {"00000000-0000-0000-0000-000000000001-m0.avro", _list_name(w)}
 
 
@@ -136,8 +136,8 @@ def _list_name(w: object) -> str:
 
 def test_version_1() -> None:
     w = world(metadata(1))
-    w.transaction().commit([Append([data_file("a")])])
-    w.transaction().commit([Append([data_file("b")])])
+    w.transaction().commit([Append(data_files=[data_file("a")])])
+    w.transaction().commit([Append(data_files=[data_file("b")])])
     assert w.files() == {"a": 0, "b": 0}
     assert [s.sequence_number for s in w.metadata.snapshots] == [0, 0]
     (manifest, _) = load_manifests(w.metadata.current_snapshot, w.store)
@@ -147,8 +147,8 @@ def test_version_1() -> None:
 
 def test_version_3_assigns_row_ids_to_manifests_without() -> None:
     w = world(metadata(3))
-    w.transaction().commit([Append([data_file("a", rows=10), data_file("b", rows=5)])])
-    w.transaction().commit([Append([data_file("c", rows=7)])])
+    w.transaction().commit([Append(data_files=[data_file("a", rows=10), data_file("b", rows=5)])])
+    w.transaction().commit([Append(data_files=[data_file("c", rows=7)])])
     assert [(s.first_row_id, s.added_rows) for s in w.metadata.snapshots] == [(0, 15), (15, 7)]
     assert w.metadata.next_row_id == 22
     manifests = load_manifests(w.metadata.current_snapshot, w.store)
@@ -158,9 +158,9 @@ def test_version_3_assigns_row_ids_to_manifests_without() -> None:
 def test_an_upgraded_table_gives_row_ids_to_what_was_there() -> None:
 
     w = world(metadata(2))
-    w.transaction().commit([Append([data_file("a", rows=10)])])
+    w.transaction().commit([Append(data_files=[data_file("a", rows=10)])])
     w.committer.apply([], [UpgradeFormatVersion(3)])
-    w.transaction().commit([Append([data_file("b", rows=7)])])
+    w.transaction().commit([Append(data_files=[data_file("b", rows=7)])])
     snapshot = w.metadata.current_snapshot
     assert snapshot is not None
     assert (snapshot.first_row_id, snapshot.added_rows) == (0, 17)
@@ -170,10 +170,10 @@ def test_an_upgraded_table_gives_row_ids_to_what_was_there() -> None:
 def test_only_data_files_of_known_specs() -> None:
     w = world()
     with pytest.raises(Invalid, match="POSITION_DELETES"):
-        w.transaction().commit([Append([deletes_of(data_file("a"))])])
+        w.transaction().commit([Append(data_files=[deletes_of(data_file("a"))])])
 
     with pytest.raises(Invalid, match="partition spec 5"):
-        w.transaction().commit([Append([replace(data_file("a"), spec_id=5)])])
+        w.transaction().commit([Append(data_files=[replace(data_file("a"), spec_id=5)])])
     assert w.metadata.snapshots == ()
     assert w.stored() == set()
 
@@ -181,15 +181,15 @@ def test_only_data_files_of_known_specs() -> None:
 def test_time_does_not_go_back_when_clocks_differ() -> None:
     w = world()
     w.now_ms = 900_000
-    w.transaction().commit([Append([data_file("a")])])
+    w.transaction().commit([Append(data_files=[data_file("a")])])
     w.now_ms = 1_000
-    w.transaction().commit([Append([data_file("b")])])
+    w.transaction().commit([Append(data_files=[data_file("b")])])
     assert [s.timestamp_ms for s in w.metadata.snapshots] == [900_000, 900_000]
 
 
 def test_manifests_of_no_live_file_are_left_out() -> None:
     w = world()
-    w.transaction().commit([Append([])])
-    w.transaction().commit([Append([data_file("a")])])
+    w.transaction().commit([Append(data_files=[])])
+    w.transaction().commit([Append(data_files=[data_file("a")])])
     manifests = load_manifests(w.metadata.current_snapshot, w.store)
     assert [m.content for m in manifests] == [ManifestContent.DATA]

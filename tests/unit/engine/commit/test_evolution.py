@@ -96,12 +96,12 @@ def test_properties_are_set_and_removed():
 
 def test_upgrades_go_forward_with_rows_numbered_from_the_next_commit():
     w = world(metadata(1))
-    commit(w, Append([data_file("one", rows=10)]))
+    commit(w, Append(data_files=[data_file("one", rows=10)]))
     assert commit(w, UpgradeFormat(2)).last_sequence_number == 0
-    commit(w, Append([data_file("two", rows=5)]))
+    commit(w, Append(data_files=[data_file("two", rows=5)]))
     found = commit(w, UpgradeFormat(3))
     assert (found.format_version, found.next_row_id, found.last_sequence_number) == (3, 0, 1)
-    found = commit(w, Append([data_file("three", rows=7)]))
+    found = commit(w, Append(data_files=[data_file("three", rows=7)]))
     assert found.next_row_id == 22
     with pytest.raises(Invalid, match="downgrade"):
         commit(w, UpgradeFormat(2))

@@ -16,7 +16,7 @@ def w():
     made = world()
     for name in ("one", "two", "three"):
         made.now_ms += 1_000
-        made.transaction().commit([Append([data_file(name)])])
+        made.transaction().commit([Append(data_files=[data_file(name)])])
     return made
 
 
@@ -26,7 +26,7 @@ def commit(w, change):
 
 def test_a_branch_is_written_to_and_published(w):
     commit(w, CreateRef(name="audit", type="branch"))
-    w.transaction().commit([Append([data_file("staged")], branch="audit")])
+    w.transaction().commit([Append(data_files=[data_file("staged")], branch="audit")])
     assert w.metadata.current_snapshot_id == 103
     found = commit(w, FastForward("main", "audit"))
     assert found.current_snapshot_id == found.refs["audit"].snapshot_id == 104
@@ -35,17 +35,17 @@ def test_a_branch_is_written_to_and_published(w):
 
 def test_fast_forward_refuses_histories_that_parted(w):
     commit(w, CreateRef(name="audit", type="branch", snapshot_id=102))
-    w.transaction().commit([Append([data_file("staged")], branch="audit")])
+    w.transaction().commit([Append(data_files=[data_file("staged")], branch="audit")])
     with pytest.raises(Invalid, match="not an ancestor"):
         commit(w, FastForward("main", "audit"))
 
 
 def test_tags_stay_where_they_are(w):
     commit(w, CreateRef(name="v1", type="tag", snapshot_id=102, max_ref_age_ms=5))
-    w.transaction().commit([Append([data_file("four")])])
+    w.transaction().commit([Append(data_files=[data_file("four")])])
     assert w.metadata.ref("v1").snapshot_id == 102
     with pytest.raises(Invalid, match="tag"):
-        w.transaction().commit([Append([data_file("five")], branch="v1")])
+        w.transaction().commit([Append(data_files=[data_file("five")], branch="v1")])
     with pytest.raises(AlreadyExists):
         commit(w, CreateRef(name="v1", type="tag"))
     assert commit(w, CreateRef(name="v1", type="tag", overwrite=True)).ref("v1").snapshot_id == 104
@@ -92,12 +92,12 @@ def test_rollback_to_a_time(w):
 
 def test_a_rollback_that_loses_a_race_is_made_on_what_came(w):
     """Another commit between load and swap: the rollback is staged again and still goes where it was asked to."""
-    w.committer.before = [lambda: w.transaction().commit([Append([data_file("late")])])]
+    w.committer.before = [lambda: w.transaction().commit([Append(data_files=[data_file("late")])])]
     assert commit(w, Rollback(snapshot_id=102)).current_snapshot_id == 102
     assert w.metadata.snapshot(104)
 
 
 def test_removing_a_ref_that_moved_is_staged_again(w):
     commit(w, CreateRef(name="b", type="branch"))
-    w.committer.before = [lambda: w.transaction().commit([Append([data_file("late")], branch="b")])]
+    w.committer.before = [lambda: w.transaction().commit([Append(data_files=[data_file("late")], branch="b")])]
     assert "b" not in commit(w, RemoveRef("b")).refs

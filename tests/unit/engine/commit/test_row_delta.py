@@ -1,17 +1,19 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from engine.commit.changes.append import Append
-from engine.commit.changes.row_delta import RowDelta, Validation
-from engine.commit.conflicts import DELETE_FILE_PATH_ID
+from engine.commit.changes.row_delta import RowDelta
+from engine.commit.conflicts import DELETE_FILE_PATH_ID, Validation
+from engine.commit.file_refs import ref_to
 from engine.commit.manifests import AddedManifests, load_manifests, write_manifests
 from engine.commit.snapshots import Staged, branch_head, stage_snapshot
 from engine.commit.staging import Staging
 from engine.errors import Invalid, ValidationFailed
+from engine.expressions.parse import parse
+from engine.expressions.predicate import TRUE
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
 from engine.spec.metadata import TableMetadata
@@ -25,12 +27,12 @@ HEAD = 101
 
 def table_with(*files: DataFile, base: TableMetadata | None = None) -> World:
     w = world(base)
-    w.transaction().commit([Append(list(files))])
+    w.transaction().commit([Append(data_files=list(files))])
     return w
 
 
 def delete_from(*files: DataFile, name: str = "d", **options: object) -> RowDelta:
-    validation = Validation(starting_snapshot_id=HEAD, referenced=files, **options)  # type: ignore[arg-type]
+    validation = Validation(starting_snapshot_id=HEAD, referenced=[ref_to(file) for file in files], **options)  # type: ignore[arg-type]
     return RowDelta(delete_files=[deletes_of(*files, name=name)], validation=validation)
 
 
@@ -108,7 +110,7 @@ def test_data_and_deletes_together_are_an_overwrite() -> None:
     change = RowDelta(
         data_files=[B],
         delete_files=[deletes_of(A)],
-        validation=Validation(starting_snapshot_id=HEAD, referenced=[A]),
+        validation=Validation(starting_snapshot_id=HEAD, referenced=[ref_to(A)]),
     )
     w.transaction().commit([change])
     assert w.files() == {"a": 1, "b": 2, "deletes": 2}
@@ -122,7 +124,7 @@ def test_version_1_has_no_deletes_and_version_2_no_vectors() -> None:
         w.transaction().commit([delete_from(A)])
     w = table_with(A)
     vector = replace(deletes_of(A), file_format="puffin", content_offset=4, content_size_in_bytes=40)
-    change = RowDelta(delete_files=[vector], validation=Validation(starting_snapshot_id=HEAD, referenced=[A]))
+    change = RowDelta(delete_files=[vector], validation=Validation(starting_snapshot_id=HEAD, referenced=[ref_to(A)]))
     with pytest.raises(Invalid, match="format version 3"):
         w.transaction().commit([change])
 
@@ -163,29 +165,38 @@ def test_a_conflict_found_only_at_the_second_attempt() -> None:
     assert "d" not in w.files()
 
 
-def may_match(*names: str) -> Callable[[DataFile], bool]:
-    return lambda file: any(name in file.file_path for name in names)
+MON, TUE = data_file("mon", day="mon"), data_file("tue", day="tue")
+IS_MONDAY = parse("day = 'mon'")
 
 
 class TestSerializableIsolation:
     def test_rows_that_were_meant_too_fail_it(self) -> None:
-        w = table_with(A)
+        w = table_with(MON, base=metadata(spec=BY_DAY))
+        new = Append(data_files=[data_file("new", day="mon")])
         with pytest.raises(ValidationFailed, match=r"snapshot 102 added .*/new\.parquet"):
-            commit_after(w, Append([data_file("new")]), then=delete_from(A, may_match=may_match("new")))
+            commit_after(w, new, then=delete_from(MON, added_rows=IS_MONDAY))
 
     def test_other_rows_do_not(self) -> None:
+        w = table_with(MON, base=metadata(spec=BY_DAY))
+        commit_after(w, Append(data_files=[TUE]), then=delete_from(MON, added_rows=IS_MONDAY))
+        assert w.files() == {"mon": 1, "tue": 2, "d": 3}
+
+    def test_nor_do_bounds_that_exclude_them(self) -> None:
         w = table_with(A)
-        commit_after(w, Append([data_file("new")]), then=delete_from(A, may_match=may_match("other")))
-        assert w.files() == {"a": 1, "new": 2, "d": 3}
+        far = replace(B, lower_bounds={1: (50).to_bytes(8, "little")}, upper_bounds={1: (60).to_bytes(8, "little")})
+        near = delete_from(A, added_rows=parse("id between 10 and 20"))
+        commit_after(w, Append(data_files=[far]), then=near)
+        with pytest.raises(ValidationFailed, match=r"/b\.parquet"):
+            commit_after(w, then=delete_from(A, added_rows=parse("id between 55 and 70")))
 
     def test_nor_does_a_compaction_of_other_files(self) -> None:
         w = table_with(A, B)
         compaction = Rewrite([B], [data_file("b2")], "replace")
-        commit_after(w, compaction, then=delete_from(A, may_match=lambda _: True))
+        commit_after(w, compaction, then=delete_from(A, added_rows=TRUE))
 
     def test_snapshot_isolation_lets_them_stay(self) -> None:
         w = table_with(A)
-        commit_after(w, Append([data_file("new")]), then=delete_from(A))
+        commit_after(w, Append(data_files=[data_file("new")]), then=delete_from(A))
         assert w.files() == {"a": 1, "new": 2, "d": 3}
 
 
@@ -197,13 +208,13 @@ class TestOtherDeletes:
 
     def test_an_update_and_a_deletion_of_a_row_do_not(self) -> None:
         w = table_with(A)
-        ours = delete_from(A, name="ours", refuse_deletes=True)
+        ours = delete_from(A, name="ours", refuse_deletes="all")
         with pytest.raises(ValidationFailed, match=r"snapshot 102 added .*/theirs\.parquet"):
             commit_after(w, delete_from(A, name="theirs"), then=ours)
 
     def test_deletes_of_another_file_do(self) -> None:
         w = table_with(A, B)
-        commit_after(w, delete_from(B, name="theirs"), then=delete_from(A, name="ours", refuse_deletes=True))
+        commit_after(w, delete_from(B, name="theirs"), then=delete_from(A, name="ours", refuse_deletes="all"))
 
     def test_a_file_is_also_named_by_its_bounds(self) -> None:
         w = table_with(A, B)
@@ -214,20 +225,20 @@ class TestOtherDeletes:
             made = replace(
                 deletes_of(file, name="theirs"), referenced_data_file=None, lower_bounds=bounds, upper_bounds=bounds
             )
-            validation = Validation(starting_snapshot_id=HEAD, referenced=[file])
+            validation = Validation(starting_snapshot_id=HEAD, referenced=[ref_to(file)])
             return RowDelta(delete_files=[made], validation=validation)
 
-        commit_after(w, bounded(B), then=delete_from(A, name="ours", refuse_deletes=True))
+        commit_after(w, bounded(B), then=delete_from(A, name="ours", refuse_deletes="all"))
         w = table_with(A, B)
         with pytest.raises(ValidationFailed):
-            commit_after(w, bounded(A), then=delete_from(A, name="ours", refuse_deletes=True))
+            commit_after(w, bounded(A), then=delete_from(A, name="ours", refuse_deletes="all"))
 
     @pytest.mark.parametrize(("day", "fails"), [("mon", True), ("tue", False)])
     def test_deletes_of_unnamed_files_count_by_partition(self, day: str, *, fails: bool) -> None:
         a, b = data_file("a", day="mon"), data_file("b", day=day)
         w = table_with(a, b, base=metadata(spec=BY_DAY))
         theirs = RowDelta(delete_files=[equality(b, "theirs")])
-        ours = delete_from(a, name="ours", refuse_deletes=True)
+        ours = delete_from(a, name="ours", refuse_deletes="all")
         if fails:
             with pytest.raises(ValidationFailed):
                 commit_after(w, theirs, then=ours)
@@ -238,14 +249,16 @@ class TestOtherDeletes:
         w = table_with(A)
         theirs = RowDelta(delete_files=[equality(A, "theirs")])
         with pytest.raises(ValidationFailed, match="theirs"):
-            commit_after(w, theirs, then=delete_from(A, name="ours", refuse_deletes=True))
+            commit_after(w, theirs, then=delete_from(A, name="ours", refuse_deletes="all"))
 
 
 class TestHistory:
     def test_a_rolled_back_branch_fails(self) -> None:
         w = table_with(A)
-        w.transaction().commit([Append([B])])
-        change = RowDelta(delete_files=[deletes_of(B)], validation=Validation(starting_snapshot_id=102, referenced=[B]))
+        w.transaction().commit([Append(data_files=[B])])
+        change = RowDelta(
+            delete_files=[deletes_of(B)], validation=Validation(starting_snapshot_id=102, referenced=[ref_to(B)])
+        )
         w.committer.apply([], [SetSnapshotRef("main", SnapshotRef(snapshot_id=101, type="branch"))])
         with pytest.raises(ValidationFailed, match=r"snapshot 102.*no longer in the branch"):
             w.transaction().commit([change])
@@ -253,7 +266,7 @@ class TestHistory:
     def test_an_expired_history_fails(self) -> None:
         w = table_with(A)
         for name in ("b", "c", "d"):
-            w.transaction().commit([Append([data_file(name)])])
+            w.transaction().commit([Append(data_files=[data_file(name)])])
         w.committer.apply([], [RemoveSnapshots(frozenset({102}))])
         with pytest.raises(ValidationFailed, match="102 was expired"):
             w.transaction().commit([delete_from(A)])
@@ -262,7 +275,7 @@ class TestHistory:
         w = table_with(A)
         change = RowDelta(
             data_files=[B],
-            validation=Validation(starting_snapshot_id=None, may_match=may_match("a.parquet")),
+            validation=Validation(starting_snapshot_id=None, added_rows=TRUE),
         )
         with pytest.raises(ValidationFailed, match=r"a\.parquet"):
             w.transaction().commit([change])
@@ -270,4 +283,4 @@ class TestHistory:
     def test_nothing_happened(self) -> None:
         w = table_with(A)
         assert branch_head(w.metadata, "main") == w.metadata.current_snapshot
-        w.transaction().commit([delete_from(A, may_match=lambda _: True, refuse_deletes=True)])
+        w.transaction().commit([delete_from(A, added_rows=TRUE, refuse_deletes="all")])

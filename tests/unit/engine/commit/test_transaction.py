@@ -22,7 +22,7 @@ Updates = Sequence[TableUpdate]
 
 
 def append(w: World, name: str) -> TableState:
-    return w.transaction().commit([Append([data_file(name)])])
+    return w.transaction().commit([Append(data_files=[data_file(name)])])
 
 
 class TestConflicts:
@@ -41,7 +41,7 @@ class TestConflicts:
         w.committer.before = [lambda: append(w, "theirs")]
         transaction = w.transaction()
         ours = w.last
-        transaction.commit([Append([data_file("ours")])])
+        transaction.commit([Append(data_files=[data_file("ours")])])
         assert ours is not None
         assert ours.counters[COMMIT_ATTEMPTS] == 2
         written = [name.rpartition("/")[2] for name in ours.written]
@@ -267,7 +267,9 @@ class Wrong:
 class TestSeveralChanges:
     def test_they_become_visible_together(self) -> None:
         w = world()
-        w.transaction().commit([Append([data_file("a")]), Properties({"owner": "ann"}), Append([data_file("b")])])
+        w.transaction().commit(
+            [Append(data_files=[data_file("a")]), Properties({"owner": "ann"}), Append(data_files=[data_file("b")])]
+        )
         assert w.committer.versions == 1
         assert w.files() == {"a": 1, "b": 2}
         assert w.metadata.properties == {"owner": "ann"}
@@ -279,12 +281,14 @@ class TestSeveralChanges:
     def test_all_are_staged_again_after_a_conflict(self) -> None:
         w = world()
         w.committer.before = [lambda: append(w, "theirs")]
-        w.transaction().commit([Append([data_file("a")]), Append([data_file("b")])])
+        w.transaction().commit([Append(data_files=[data_file("a")]), Append(data_files=[data_file("b")])])
         assert w.files() == {"theirs": 1, "a": 2, "b": 3}
 
     def test_requirements_are_those_of_the_base(self) -> None:
         w = world()
-        staged = stage_all([Append([data_file("a")]), Append([data_file("b")])], w.metadata, w.staging())
+        staged = stage_all(
+            [Append(data_files=[data_file("a")]), Append(data_files=[data_file("b")])], w.metadata, w.staging()
+        )
         assert len(staged.requirements) == 2
         for requirement in staged.requirements:
             requirement.check(w.metadata)
@@ -293,7 +297,7 @@ class TestSeveralChanges:
     def test_one_that_fails_takes_the_others_files_along(self, error: Exception) -> None:
         w = world()
         with pytest.raises(type(error)):
-            w.transaction().commit([Append([data_file("a")]), Wrong(error)])
+            w.transaction().commit([Append(data_files=[data_file("a")]), Wrong(error)])
         assert w.committer.versions == 0
         assert w.stored() == set()
         assert w.slept == []

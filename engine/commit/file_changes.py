@@ -1,0 +1,96 @@
+"""Files that one snapshot adds and removes: what every change of rows comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from engine.commit.conflicts import Validation
+from engine.commit.file_refs import FileRef
+from engine.commit.manifests import AddedManifests, load_manifests
+from engine.commit.removal import Removal
+from engine.commit.snapshots import Staged, branch_head, stage_snapshot, unused_snapshot_id
+from engine.commit.staging import Staging
+from engine.commit.summary import summarize
+from engine.spec.data_file import DataFile
+from engine.spec.manifest import ManifestContent
+from engine.spec.metadata import TableMetadata
+from engine.spec.snapshots import MAIN, Operation
+
+
+@dataclass(kw_only=True)
+class FileChanges:
+    """A snapshot to be, staged once for every attempt. What was written for one attempt serves the next.
+
+    Args:
+        data_files: Data files to add.
+        delete_files: Delete files to add.
+        removed_data: Data files to remove.
+        removed_deletes: Delete files to remove.
+        data_sequence_number: Of the added data files; None gives them the new snapshot's, as for new rows.
+        operation: None: append, delete or overwrite, by what is added and removed.
+        validation: Checked at every attempt; None where no other commit can make the change wrong.
+        branch: Where to; made when it does not exist.
+        properties: Entries for the snapshot summary.
+    """
+
+    data_files: Sequence[DataFile] = ()
+    delete_files: Sequence[DataFile] = ()
+    removed_data: Sequence[FileRef] = ()
+    removed_deletes: Sequence[FileRef] = ()
+    data_sequence_number: int | None = None
+    operation: Operation | None = None
+    validation: Validation | None = None
+    branch: str = MAIN
+    properties: Mapping[str, str] = field(default_factory=dict)
+    _snapshot_id: int | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        number = self.data_sequence_number
+        self._added_data = AddedManifests(self.data_files, ManifestContent.DATA, data_sequence_number=number)
+        self._added_deletes = AddedManifests(self.delete_files, ManifestContent.DELETES)
+        self._removed_data = Removal(self.removed_data, ManifestContent.DATA)
+        self._removed_deletes = Removal(self.removed_deletes, ManifestContent.DELETES)
+
+    @property
+    def added_snapshot_id(self) -> int:
+        """The id of the snapshot that the change adds; known once it was staged."""
+        assert self._snapshot_id is not None
+        return self._snapshot_id
+
+    def stage(self, base: TableMetadata, staging: Staging) -> Staged:
+        """See `engine.commit.changes.change.Change`."""
+        parent = branch_head(base, self.branch)
+        if self.validation is not None:
+            self.validation.check(base, parent, staging)
+        if self._snapshot_id is None:
+            self._snapshot_id = unused_snapshot_id(base, staging)
+        snapshot_id = self._snapshot_id
+        manifests = load_manifests(parent, staging.store)
+        data = self._removed_data.applied(manifests, base, snapshot_id, staging)
+        deletes = self._removed_deletes.applied(manifests, base, snapshot_id, staging)
+        return stage_snapshot(
+            base,
+            staging,
+            branch=self.branch,
+            snapshot_id=snapshot_id,
+            operation=self.operation or self._operation(),
+            written=[
+                *self._added_data.written(base, snapshot_id, staging),
+                *self._added_deletes.written(base, snapshot_id, staging),
+                *data.written,
+                *deletes.written,
+            ],
+            kept=[*data.kept, *deletes.kept],
+            summary=summarize(
+                added=[*self.data_files, *self.delete_files],
+                removed=[*data.removed, *deletes.removed],
+                parent=parent,
+                properties=self.properties,
+            ),
+        )
+
+    def _operation(self) -> Operation:
+        if not self.delete_files and not self.removed_data:
+            return "append"
+        return "overwrite" if self.data_files else "delete"

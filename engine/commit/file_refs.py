@@ -1,0 +1,44 @@
+"""How a change names the files that it found in the table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.spec.data_file import DataFile
+from engine.spec.values import Value
+
+FileKey = tuple[str, int | None]
+"""A file's path, and the offset of a deletion vector inside it (None for other files)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRef:
+    """A data or delete file of the table, as far as a change needs to know it.
+
+    Args:
+        file_path: Spelled as its manifest entry spells it.
+        spec_id: Its partition spec.
+        partition: Its partition tuple; None where it cannot be told.
+        content_offset: Of a deletion vector; many share one Puffin file.
+    """
+
+    file_path: str
+    spec_id: int = 0
+    partition: tuple[Value | None, ...] | None = ()
+    content_offset: int | None = None
+
+    @property
+    def key(self) -> FileKey:
+        """What tells the file apart from all others of the table."""
+        return self.file_path, self.content_offset
+
+
+def key_of(file: DataFile) -> FileKey:
+    """The key of a manifest entry's file."""
+    return file.file_path, file.content_offset if file.file_format == "puffin" else None
+
+
+def ref_to(file: DataFile) -> FileRef:
+    """A reference to a manifest entry's file."""
+    path, offset = key_of(file)
+    return FileRef(file_path=path, spec_id=file.spec_id, partition=file.partition, content_offset=offset)

@@ -1,0 +1,151 @@
+"""Taking files out of a snapshot: manifests that list them are written anew, with DELETED entries in their place.
+
+Such an entry lets incremental readers see the file go; the files beside it become EXISTING entries with the numbers
+they had. Manifests that list none of the files are kept as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from engine.codec.manifest import decode_columns, decode_entries
+from engine.commit.file_refs import FileRef, key_of
+from engine.commit.manifests import WrittenManifest, write_manifests
+from engine.commit.staging import Staging
+from engine.errors import ValidationFailed
+from engine.spec.data_file import DataFile
+from engine.spec.inheritance import inherited
+from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile, PartitionFieldSummary
+from engine.spec.metadata import TableMetadata
+from engine.spec.types import PrimitiveType, Type
+from engine.spec.values import Value, decode_value
+
+_MOST_PARTITIONS = 1_000
+"""With more partitions than this, summaries are not looked at: nearly every manifest would be a candidate."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rewritten:
+    manifests: tuple[WrittenManifest, ...]
+    removed: tuple[DataFile, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remaining:
+    """The manifests of one content without the removed files.
+
+    Args:
+        kept: Manifests as they were.
+        written: Manifests in place of others; their DELETED entries belong to the new snapshot.
+        removed: The files, as their entries described them.
+    """
+
+    kept: tuple[ManifestFile, ...] = ()
+    written: tuple[WrittenManifest, ...] = ()
+    removed: tuple[DataFile, ...] = ()
+
+
+class Removal:
+    """Files of one content to be removed. A manifest that was rewritten serves every attempt whose base still has it.
+
+    Args:
+        files: What to remove.
+        content: Whether they are data or delete files.
+    """
+
+    def __init__(self, files: Iterable[FileRef], content: ManifestContent) -> None:
+        self._content = content
+        self._keys: set[tuple[str, int | None]] = set()
+        self._partitions: dict[int, set[tuple[Value | None, ...] | None]] = {}
+        for file in files:
+            self._keys.add(file.key)
+            self._partitions.setdefault(file.spec_id, set()).add(file.partition)
+        self._paths = frozenset(path.encode() for path, _ in self._keys)
+        # By format version too: after an upgrade between two attempts, manifests inherit differently.
+        self._rewritten: dict[tuple[str, int], _Rewritten | None] = {}
+
+    def applied(
+        self, manifests: Sequence[ManifestFile], base: TableMetadata, snapshot_id: int, staging: Staging
+    ) -> Remaining:
+        """What remains of a base's manifests.
+
+        Raises:
+            ValidationFailed: One of the files is not in the base (any more).
+        """
+        own = [manifest for manifest in manifests if manifest.content is self._content]
+        candidates = [manifest for manifest in own if self._may_list(manifest, base)]
+
+        def rewritten(manifest: ManifestFile) -> _Rewritten | None:
+            key = manifest.manifest_path, base.format_version
+            if key not in self._rewritten:
+                self._rewritten[key] = self._rewrite(manifest, base, snapshot_id, staging)
+            return self._rewritten[key]
+
+        results = zip(candidates, staging.runner.map(rewritten, candidates), strict=True)
+        found = {manifest.manifest_path: result for manifest, result in results if result is not None}
+        removed = [file for result in found.values() for file in result.removed]
+        self._check_complete(removed)
+        return Remaining(
+            kept=tuple(manifest for manifest in own if manifest.manifest_path not in found),
+            written=tuple(written for result in found.values() for written in result.manifests),
+            removed=tuple(removed),
+        )
+
+    def _check_complete(self, removed: Sequence[DataFile]) -> None:
+        missing = self._keys - {key_of(file) for file in removed}
+        if missing:
+            others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+            raise ValidationFailed(
+                f"{min(path for path, _ in missing)}{others} not in the table any more: another commit removed it "
+                "after the change was prepared; run the operation again"
+            )
+
+    def _rewrite(
+        self, manifest: ManifestFile, base: TableMetadata, snapshot_id: int, staging: Staging
+    ) -> _Rewritten | None:
+        """The manifest without the files, or None where it lists none of them."""
+        data = staging.store.read(manifest.manifest_path)
+        # Whole entries are dear to decode; the paths alone tell most manifests apart.
+        paths = decode_columns(data, location=manifest.manifest_path).file_path.to_pylist()
+        if self._paths.isdisjoint(path for path in paths if path is not None):
+            return None
+        entries: list[ManifestEntry] = []
+        removed: list[DataFile] = []
+        for entry in inherited(decode_entries(data, location=manifest.manifest_path), manifest):
+            if entry.status is EntryStatus.DELETED:
+                continue
+            if key_of(entry.data_file) in self._keys:
+                removed.append(entry.data_file)
+                entries.append(replace(entry, status=EntryStatus.DELETED, snapshot_id=snapshot_id))
+            else:
+                entries.append(replace(entry, status=EntryStatus.EXISTING))
+        if not removed:
+            return None
+        written = write_manifests(entries, base=base, content=self._content, snapshot_id=snapshot_id, staging=staging)
+        return _Rewritten(tuple(written), tuple(removed))
+
+    def _may_list(self, manifest: ManifestFile, base: TableMetadata) -> bool:
+        """Whether one of the files may be in the manifest, by its spec and its partition summaries."""
+        partitions = self._partitions.get(manifest.partition_spec_id)
+        if partitions is None or (manifest.added_files_count == 0 and manifest.existing_files_count == 0):
+            return False
+        spec = base.spec_by_id.get(manifest.partition_spec_id)
+        summaries = manifest.partitions
+        if summaries is None or spec is None or len(partitions) > _MOST_PARTITIONS:
+            return True
+        types = [field.type for field in spec.partition_type(base.schema).fields]
+        return any(partition is None or all(map(_may_be, summaries, types, partition)) for partition in partitions)
+
+
+def _may_be(summary: PartitionFieldSummary, type_: Type, value: Value | None) -> bool:
+    """Whether a partition value may be among those that the summary is of."""
+    if value is None:
+        return summary.contains_null
+    if isinstance(value, float) and math.isnan(value):
+        return summary.contains_nan is not False
+    if summary.lower_bound is None or summary.upper_bound is None or not isinstance(type_, PrimitiveType):
+        return True
+    lower, upper = decode_value(type_, summary.lower_bound), decode_value(type_, summary.upper_bound)
+    return bool(lower <= value <= upper)  # type: ignore[operator]
