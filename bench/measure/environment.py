@@ -13,6 +13,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -67,12 +68,18 @@ def fingerprint(
 
 def _hardware() -> dict[str, Any]:
     return {
-        "cpu": cpuinfo.get_cpu_info().get("brand_raw", platform.processor() or "unknown"),
+        "cpu": _cpu_name(),
         "architecture": platform.machine(),
         # What this process may use, which in a container is less than what the machine has.
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "memory_bytes": psutil.virtual_memory().total,
     }
+
+
+@cache
+def _cpu_name() -> str:
+    # Takes a second: it asks several programs.
+    return str(cpuinfo.get_cpu_info().get("brand_raw") or platform.processor() or "unknown")
 
 
 def _package_version(name: str) -> str | None:

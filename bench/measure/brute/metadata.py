@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -97,7 +98,7 @@ def load_table_json(path: str) -> TableJson:
         values = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
         if not isinstance(values, dict) or "format-version" not in values:
             raise ValueError("no format-version")
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, EOFError, zlib.error) as error:
         raise DatasetFailed(f"{location} is not table metadata: {error}") from error
     return TableJson(location, values)
 

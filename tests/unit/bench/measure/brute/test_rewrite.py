@@ -1,0 +1,90 @@
+import shutil
+from pathlib import Path
+
+import pytest
+from pyiceberg.table import StaticTable
+
+from bench.engines.engine import normalised
+from bench.errors import DatasetFailed
+from bench.measure.brute.manifests import live_files
+from bench.measure.brute.metadata import TableJson, load_table_json
+from bench.measure.brute.rewrite import home_prefixes, relocated, without_deletes
+from tests.unit.bench.measure.scripted import small_table
+
+
+@pytest.fixture
+def moved(tmp_path: Path) -> tuple[str, Path]:
+    """Where a table was, and its directory now."""
+    location = small_table(tmp_path / "old", partitioned=True)
+    before = Path(location).parents[1]
+    after = tmp_path / "new" / "place"
+    shutil.copytree(before, after)
+    shutil.rmtree(tmp_path / "old")
+    return str(before), after
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return folder
+
+
+def test_a_table_that_was_moved_is_recognised_and_readable(moved: tuple[str, Path], work: Path) -> None:
+    before, after = moved
+    table = load_table_json(str(after))
+    prefixes = home_prefixes(table)
+    assert {normalised(old): new for old, new in prefixes.items()} == {before: str(after)}
+    location = relocated(table, work, prefixes)
+    files = live_files(load_table_json(location))
+    assert len(files) > 4
+    assert all(Path(file.path).is_file() and file.path.startswith(str(after)) for file in files)
+    assert StaticTable.from_metadata(location).scan().to_arrow().num_rows == 400
+    assert StaticTable.from_metadata(location).scan(row_filter="name = 'n3'").to_arrow().num_rows == 57
+
+
+def test_prefixes_end_at_a_segment_and_the_longest_wins(moved: tuple[str, Path], work: Path) -> None:
+    _, after = moved
+    stated = load_table_json(str(after)).values["location"]
+    prefixes = {stated.removesuffix("l"): "/wrong", f"{stated}/": f"{after}/", stated.rpartition("/")[0]: "/wrong"}
+    location = relocated(load_table_json(str(after)), work, prefixes)
+    assert StaticTable.from_metadata(location).scan().count() == 400
+
+
+def test_nothing_is_written_near_the_table(moved: tuple[str, Path], work: Path) -> None:
+    _, after = moved
+    before = sorted(path for path in after.rglob("*"))
+    table = load_table_json(str(after))
+    relocated(table, work, home_prefixes(table))
+    assert sorted(path for path in after.rglob("*")) == before
+
+
+def test_a_table_at_home_needs_no_prefixes(tmp_path: Path) -> None:
+    assert home_prefixes(load_table_json(small_table(tmp_path))) == {}
+
+
+def test_a_copy_whose_original_is_still_there_is_not_taken_for_moved(tmp_path: Path) -> None:
+    location = small_table(tmp_path / "old")
+    shutil.copytree(Path(location).parents[1], tmp_path / "copy")
+    assert home_prefixes(load_table_json(str(tmp_path / "copy"))) == {}
+
+
+def test_a_wrong_prefix_is_told(moved: tuple[str, Path], work: Path) -> None:
+    _, after = moved
+    table = load_table_json(str(after))
+    with pytest.raises(DatasetFailed, match=r"no such file: .*/nowhere/"):
+        relocated(table, work, {table.values["location"]: "/nowhere"})
+
+
+def test_without_deletes_a_table_stays_what_it_is(tmp_path: Path, work: Path) -> None:
+    table = load_table_json(small_table(tmp_path))
+    copy = without_deletes(table, work)
+    assert live_files(load_table_json(copy)) == live_files(table)
+    assert StaticTable.from_metadata(copy).scan().to_arrow().num_rows == 400
+
+
+def test_a_table_without_a_snapshot_cannot_be_rewritten(work: Path) -> None:
+    table = TableJson("m", {"format-version": 2, "location": "/t", "snapshots": []})
+    with pytest.raises(DatasetFailed, match="m has no snapshot with a manifest list"):
+        without_deletes(table, work)
+    assert home_prefixes(table) == {}
