@@ -2,26 +2,111 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from threading import Lock
 
 import pyarrow as pa
 
 from engine.catalog.identifiers import dotted
+from engine.columnar.reserved import METADATA_COLUMNS
 from engine.commit.committer import Committer, Identifier, TableState
 from engine.errors import Unsupported
+from engine.expressions.predicate import Predicate
 from engine.inspect.inspector import Inspector
 from engine.operations.append import append
+from engine.operations.delete import Mode, delete
 from engine.operations.target import Target
+from engine.plan.cache import ManifestCache
+from engine.plan.scan import ScanPlan, TableScan, table_scan
+from engine.plan.snapshots import AsOf
+from engine.read.plans import count_rows, read_plan
+from engine.read.request import BATCH_ROWS
 from engine.runtime.counters import Counters
+from engine.runtime.runner import Runner
 from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.partitioning import PartitionSpec
 from engine.spec.schema import Schema
 from engine.spec.snapshots import MAIN, Snapshot, SnapshotRef
 from engine.spec.sorting import SortOrder
+from engine.spec.types import NestedField
+from engine.storage.counting import CountingStore
 from engine.storage.store import Store
 from engine.write.data_files import write_data_files
+
+
+class Scan:
+    """A scan of one state of a table: what to read is decided by `plan`, and read by the others, each time anew.
+
+    Args:
+        scan: Snapshot, filter and columns.
+        metadata_columns: Columns that readers compute (``_file``, ``_pos``, ...), after those of the table.
+        counters: Count planning, reading and storage requests; None counts planning alone, in `ScanPlan.counters`.
+    """
+
+    def __init__(
+        self, scan: TableScan, metadata_columns: tuple[NestedField, ...] = (), counters: Counters | None = None
+    ) -> None:
+        self._scan = scan
+        self._metadata_columns = metadata_columns
+        self._counters = counters
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The snapshot that is read; None for a table without one."""
+        return self._scan.snapshot
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that come out."""
+        return Schema((*self._scan.projection.fields, *self._metadata_columns))
+
+    def plan(self) -> ScanPlan:
+        """The data files to read, with their deletes and what is left of the filter for each.
+
+        Raises:
+            Invalid: The filter or the columns do not fit the schema.
+            FileNotFound: A file of the metadata tree is missing.
+            CorruptTable: The metadata contradicts the specification.
+        """
+        plan = self._scan.plan()
+        if self._counters is not None:
+            self._counters.merge(plan.counters)
+        return plan
+
+    def to_batches(self, *, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
+        """The rows as a stream, in the order of `plan`, read ahead by a bounded amount.
+
+        Args:
+            batch_rows: The most rows of a batch.
+
+        Raises:
+            As `plan`; from the stream FileNotFound, CorruptTable, and Unsupported for files that are not Parquet.
+        """
+        return read_plan(
+            self.plan(),
+            self._scan.store,
+            projection=self.schema,
+            counters=self._counters,
+            runner=self._scan.runner,
+            batch_rows=batch_rows,
+            table_name=self._scan.table_name,
+        )
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as a table; errors as `to_batches`."""
+        return self.to_batches().read_all()
+
+    def count(self) -> int:
+        """How many rows there are. Record counts are used only for files without deletes and without a remaining
+        filter; errors as `to_batches`."""
+        return count_rows(
+            self.plan(),
+            self._scan.store,
+            counters=self._counters,
+            runner=self._scan.runner,
+            table_name=self._scan.table_name,
+        )
 
 
 class Table:
@@ -34,13 +119,23 @@ class Table:
         state: The table as loaded.
         store: Its storage.
         committer: Its catalog; None for a read-only table.
+        cache: Keeps decoded manifests from one plan to the next; None makes one for the handle, and one of 0 bytes
+            decodes them for each plan.
     """
 
-    def __init__(self, identifier: Identifier, state: TableState, store: Store, committer: Committer | None) -> None:
+    def __init__(
+        self,
+        identifier: Identifier,
+        state: TableState,
+        store: Store,
+        committer: Committer | None,
+        cache: ManifestCache | None = None,
+    ) -> None:
         self._identifier = identifier
         self._state = state
         self._store = store
         self._committer = committer
+        self._cache = ManifestCache() if cache is None else cache
         self._lock = Lock()
 
     def __repr__(self) -> str:
@@ -119,6 +214,53 @@ class Table:
             self._advance(self._committer.load_state(self._identifier))
         return self
 
+    def scan(
+        self,
+        filter: str | Predicate | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        snapshot_id: int | None = None,
+        ref: str | None = None,
+        as_of: AsOf | None = None,
+        case_sensitive: bool = True,
+        runner: Runner | None = None,
+        counters: Counters | None = None,
+    ) -> Scan:
+        """A scan of the loaded state; nothing is read yet.
+
+        Args:
+            filter: Which rows: SQL-like text such as ``"id < 5 and day in ('mon', 'tue')"``, or an expression.
+            columns: Full names of the columns to return, in the schema's order; None for all. Metadata columns
+                (``_file``, ``_pos``, ``_deleted``, ...) may be among them and come last.
+            snapshot_id: A snapshot to read.
+            ref: A branch or tag to read.
+            as_of: A time to read the table at. At most one of these three; without any, the current snapshot.
+            case_sensitive: Whether names in filter and columns are.
+            runner: Plans and reads in parallel; by default on all processors.
+            counters: Count planning, reading, and storage requests and bytes.
+
+        Raises:
+            Invalid: The filter is no filter, or the snapshot is asked for in two ways.
+            Unsupported: SQL that a filter cannot be.
+            NotFound: No such snapshot or reference.
+        """
+        own = self.metadata.schema.id_of
+        extra = [c for c in columns or () if c in METADATA_COLUMNS and c not in own]
+        scan = table_scan(
+            self.metadata,
+            self._store if counters is None else CountingStore(self._store, counters),
+            filter=filter,
+            columns=None if columns is None else [c for c in columns if c not in extra],
+            snapshot_id=snapshot_id,
+            ref=ref,
+            as_of=as_of,
+            case_sensitive=case_sensitive,
+            runner=runner,
+            cache=self._cache,
+            table_name=self.name,
+        )
+        return Scan(scan, tuple(METADATA_COLUMNS[name] for name in extra), counters)
+
     def append(
         self,
         data: pa.Table | pa.RecordBatchReader,
@@ -149,14 +291,50 @@ class Table:
         self._advance(state)
         return snapshot
 
+    def delete(
+        self,
+        filter: str | Predicate,
+        mode: Mode | None = None,
+        *,
+        branch: str = MAIN,
+        snapshot_properties: Mapping[str, str] | None = None,
+        counters: Counters | None = None,
+    ) -> Snapshot | None:
+        """Delete the rows that a filter is true for, in one snapshot, which is returned; None where no row matched.
+
+        See `engine.operations.delete` for the modes and the isolation.
+
+        Args:
+            filter: Which rows; a row for which it is null stays.
+            mode: ``"merge-on-read"`` or ``"copy-on-write"``; None means the property ``write.delete.mode``.
+            branch: Where.
+            snapshot_properties: Entries for the snapshot summary.
+            counters: Count files, bytes and attempts.
+
+        Raises:
+            Invalid: No mode, or the filter does not fit the table.
+            Unsupported: The table is read-only, or its format version does not have the mode.
+            ValidationFailed: Another commit changed what this one was meant for.
+            CommitFailed: The rows are still there; for `CommitStateUnknown`, may or may not be.
+        """
+        target = self._target(counters)
+
+        def scan_of(metadata: TableMetadata) -> TableScan:
+            ref = branch if branch in metadata.refs else None
+            return table_scan(metadata, target.store, filter=filter, ref=ref, cache=self._cache, table_name=self.name)
+
+        state, snapshot = delete(target, scan_of, mode=mode, branch=branch, properties=snapshot_properties)
+        self._advance(state)
+        return snapshot
+
     def _target(self, counters: Counters | None) -> Target:
         if self._committer is None:
             raise Unsupported(f"{self.name} was opened by its metadata file and is read-only; load it from a catalog")
         return Target(
             committer=self._committer,
             identifier=self._identifier,
-            store=self._store,
-            counters=counters or Counters(),
+            store=self._store if counters is None else CountingStore(self._store, counters),
+            counters=Counters() if counters is None else counters,
         )
 
     def _advance(self, state: TableState) -> None:
