@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from engine import errors
     from engine.opening import Catalog, load_catalog, load_table
+    from engine.runtime.counters import Counters
     from engine.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec, partition_spec
     from engine.spec.schema import Schema
     from engine.spec.sorting import UNSORTED, SortField, SortOrder
@@ -70,6 +71,7 @@ __all__ = [
     "UUID",
     "VARIANT",
     "Catalog",
+    "Counters",
     "DecimalType",
     "FixedType",
     "ListType",
@@ -98,6 +100,7 @@ _ELSEWHERE = {
     "load_catalog": "engine.opening",
     "load_table": "engine.opening",
     "Table": "engine.table",
+    "Counters": "engine.runtime.counters",
     "Schema": "engine.spec.schema",
     "SortField": "engine.spec.sorting",
     "SortOrder": "engine.spec.sorting",
