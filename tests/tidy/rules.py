@@ -34,7 +34,7 @@ BENCH_ARROWS: dict[str, tuple[str, ...]] = {
     "engines": ("layouts", "spark_session"),
     "experiment": ("engines", "workloads"),
     "measure": ("experiment", "statistics"),
-    "cases": ("gate", "workloads"),
+    "cases": ("engines", "gate", "workloads"),
     "report": ("gate", "measure"),
     "cli": ("report", "experiment", "doctor", "cases"),
     "suites": ("measure",),
