@@ -13,18 +13,21 @@ from engine.catalog.filesystem import FileSystemCatalog
 from engine.catalog.identifiers import dotted, namespace_identifier, table_identifier
 from engine.catalog.rest import RestCatalog
 from engine.catalog.rest_session import open_session
-from engine.catalog.sql import SqlCatalog
+from engine.catalog.rest_views import RestViewCatalog
+from engine.catalog.sql_views import SqlViewCatalog
 from engine.catalog.versions import current_metadata_file
+from engine.catalog.views import ViewCatalog
 from engine.codec.metadata_json import decode_metadata
 from engine.columnar.schemas import from_arrow_schema
 from engine.commit.committer import TableState
-from engine.errors import Invalid
+from engine.errors import Invalid, Unsupported
 from engine.spec.creation import new_table_metadata
 from engine.spec.partitioning import UNPARTITIONED, PartitionSpec, partition_spec
 from engine.spec.properties import FORMAT_VERSION
 from engine.spec.schema import Schema
 from engine.spec.sorting import UNSORTED, SortOrder
 from engine.spec.transforms import Transform, parse_transform
+from engine.spec.views import SqlRepresentation, ViewMetadata, ViewVersion
 from engine.storage.relocated import RelocatedStore
 from engine.storage.resolve import Stores, absolute_location, scheme_of
 from engine.storage.store import Store
@@ -96,7 +99,7 @@ class Catalog:
         given = dict(properties or {})
         version = FORMAT_VERSION.of(given)
         given.pop(FORMAT_VERSION.name, None)
-        columns = schema if isinstance(schema, Schema) else from_arrow_schema(schema)
+        columns = _schema(schema)
         metadata = new_table_metadata(
             columns,
             _spec(partition_spec, columns),
@@ -132,9 +135,88 @@ class Catalog:
         self._inner.rename_table(table_identifier(name), table_identifier(new_name))
         return self.load_table(new_name)
 
-    def drop_table(self, name: Name) -> None:
-        """Forget a table; raises NotFound. A SQL catalog leaves its files, a directory catalog deletes them."""
-        self._inner.drop_table(table_identifier(name))
+    def drop_table(self, name: Name, *, purge: bool = False) -> None:
+        """Forget a table; raises NotFound. A SQL catalog leaves its files, a directory catalog deletes them.
+
+        `purge` asks a REST server to delete its files; other catalogs raise Unsupported.
+        """
+        if not purge:
+            self._inner.drop_table(table_identifier(name))
+        elif isinstance(self._inner, RestCatalog):
+            self._inner.drop_table(table_identifier(name), purge=True)
+        else:
+            raise Unsupported(f"drop_table(purge=True) in catalog {self.name!r}, which is not behind REST")
+
+    def create_view(
+        self,
+        name: Name,
+        queries: Mapping[str, str],
+        schema: Schema | pa.Schema,
+        *,
+        default_namespace: Name = (),
+        default_catalog: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        location: str | None = None,
+    ) -> ViewMetadata:
+        """Make a view. Its namespace need not exist.
+
+        Args:
+            name: With a namespace; tables and views share their names.
+            queries: SQL by dialect, such as ``{"spark": "select ..."}``.
+            schema: Of the rows that the queries give.
+            default_namespace: Of names without one in the queries.
+            default_catalog: Likewise.
+            properties: The view's.
+            location: Where its metadata goes; by default the warehouse, by name.
+
+        Raises:
+            AlreadyExists: A view or table has that name.
+            Invalid: No query, or two for one dialect.
+            Unsupported: The catalog has no views.
+        """
+        definition = self._definition(queries, default_namespace, default_catalog)
+        place = absolute_location(location) if location else None
+        identifier = table_identifier(name)
+        columns = _schema(schema)
+        return self._views.create_view(identifier, definition, columns, location=place, properties=properties).metadata
+
+    def replace_view(
+        self,
+        name: Name,
+        queries: Mapping[str, str],
+        schema: Schema | pa.Schema,
+        *,
+        default_namespace: Name = (),
+        default_catalog: str | None = None,
+    ) -> ViewMetadata:
+        """Give a view another definition; the old one stays in its history. Arguments as for `create_view`.
+
+        Raises:
+            NotFound: No such view.
+            Invalid: A dialect that the view has would be lost.
+        """
+        definition = self._definition(queries, default_namespace, default_catalog)
+        return self._views.replace_view(table_identifier(name), definition, _schema(schema)).metadata
+
+    def load_view(self, name: Name) -> ViewMetadata:
+        """The view as it is now; raises NotFound."""
+        return self._views.load_view(table_identifier(name)).metadata
+
+    def view_exists(self, name: Name) -> bool:
+        """Whether there is a view of that name."""
+        return self._views.view_exists(table_identifier(name))
+
+    def list_views(self, namespace: Name) -> list[str]:
+        """The full names of the views directly in a namespace; raises NotFound."""
+        return [dotted(view) for view in self._views.list_views(namespace_identifier(namespace))]
+
+    def rename_view(self, name: Name, new_name: Name) -> None:
+        """Give a view another name; raises NotFound, AlreadyExists."""
+        self._views.rename_view(table_identifier(name), table_identifier(new_name))
+
+    def drop_view(self, name: Name) -> None:
+        """Forget a view; raises NotFound."""
+        self._views.drop_view(table_identifier(name))
 
     def create_namespace(self, namespace: Name, properties: Mapping[str, str] | None = None) -> None:
         """Make a namespace; raises AlreadyExists."""
@@ -166,6 +248,22 @@ class Catalog:
     def close(self) -> None:
         """Close what the catalog holds open."""
         self._inner.close()
+
+    @property
+    def _views(self) -> ViewCatalog:
+        if not isinstance(self._inner, ViewCatalog):
+            raise Unsupported(f"views in catalog {self.name!r}: a directory catalog has none")
+        return self._inner
+
+    def _definition(self, queries: Mapping[str, str], namespace: Name, catalog: str | None) -> ViewVersion:
+        return ViewVersion(
+            version_id=1,
+            schema_id=0,
+            timestamp_ms=self._now_ms(),
+            representations=tuple(SqlRepresentation(sql=sql, dialect=dialect) for dialect, sql in queries.items()),
+            default_catalog=catalog,
+            default_namespace=namespace_identifier(namespace) if namespace else (),
+        )
 
     def _table(self, identifier: tuple[str, ...], state: TableState) -> Table:
         return Table(identifier, state, self._inner.store_at(state.metadata.location), self._inner)
@@ -203,7 +301,7 @@ def load_catalog(
     scheme = scheme_of(address)
     if scheme in ("http", "https"):
         session = open_session(address, warehouse=warehouse, token=token, credential=credential, properties=properties)
-        return Catalog(RestCatalog(session, name=name))
+        return Catalog(RestViewCatalog(session, name=name))
     if token is not None or credential is not None:
         raise Invalid("token= and credential= are for REST catalogs, whose address starts with http:// or https://")
     if scheme in _DIRECTORY_SCHEMES:
@@ -212,7 +310,7 @@ def load_catalog(
         root = absolute_location(address)
         return Catalog(FileSystemCatalog(root, stores(root), name=name))
     root_or_none = None if warehouse is None else absolute_location(warehouse)
-    return Catalog(SqlCatalog(address, warehouse=root_or_none, name=name, store_at=stores))
+    return Catalog(SqlViewCatalog(address, warehouse=root_or_none, name=name, store_at=stores))
 
 
 def load_table(
@@ -239,6 +337,10 @@ def load_table(
         store = RelocatedStore(stores, {old: absolute_location(new) for old, new in relocate.items()})
     name = metadata.location.rstrip("/").rpartition("/")[2]
     return Table((name,), TableState(metadata=metadata, metadata_location=metadata_location), store, None)
+
+
+def _schema(given: Schema | pa.Schema) -> Schema:
+    return given if isinstance(given, Schema) else from_arrow_schema(given)
 
 
 def _spec(given: SpecLike, schema: Schema) -> PartitionSpec:

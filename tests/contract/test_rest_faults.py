@@ -1,0 +1,158 @@
+"""Whatever happens to requests and answers on the way to a REST catalog, a change is made once, or not, or said to be
+unknown; and no file that a visible snapshot needs is deleted."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.catalog.rest import RestCatalog
+from engine.catalog.rest_session import open_session
+from engine.commit.changes.append import Append
+from engine.commit.committer import Committed, Conflicted, Unknown
+from engine.commit.retry import Waiting
+from engine.commit.transaction import Transaction
+from engine.errors import CommitConflict, CommitStateUnknown, EngineError, Invalid, StorageFailed
+from engine.spec.requirements import AssertTableUuid
+from engine.spec.updates import SetLocation, SetProperties
+from tests.services.processes import free_port
+from tests.services.rest_over_catalog import FAULTS, Fault, RestOverCatalog
+from tests.services.scripted_http import Reply, Seen, scripted_server
+from tests.unit.engine.commit.tables import NAME, World, data_file, metadata, world
+
+AFTERMATH: dict[Fault, type[Committed | Conflicted | Unknown]] = {
+    "none": Committed,
+    "lost-before": Unknown,
+    "lost-after": Unknown,
+    "half-an-answer": Unknown,
+    "garbled": Unknown,
+    "slow": Unknown,
+    "503-before": Unknown,
+    "503-after": Unknown,
+    "502-after": Unknown,
+    "sent-twice": Conflicted,
+    "late": Unknown,
+}
+"""What a commit of one request comes back as. 429 is not among them: the transport waits and sends again."""
+
+QUICK_FAULTS = [fault for fault in FAULTS if fault != "slow"]
+PATIENCE = {"rest.client.socket-timeout-ms": "500"}
+QUICK = Waiting(sleep=lambda _: None, monotonic=lambda: 0.0, random=lambda: 0.0)
+
+
+def client(address: str) -> RestCatalog:
+    return RestCatalog(open_session(address, properties=PATIENCE, waiting=QUICK))
+
+
+def append(catalog: RestCatalog, w: World) -> EngineError | None:
+    """Append a data file; the error, if it is said not to be there."""
+    try:
+        Transaction(catalog, NAME, w.staging(), QUICK).commit([Append(data_files=[data_file("ours")])])
+    except EngineError as error:
+        return error
+    return None
+
+
+def check_append_under(faults: Sequence[Fault]) -> None:
+    w = world(metadata(properties={"commit.retry.num-retries": "2"}))
+    served = RestOverCatalog(w.committer, faults)
+    with scripted_server(served) as server:
+        catalog = client(server.address)
+        error = append(catalog, w)
+        catalog.close()
+    served.deliver()
+    files = set(w.files())
+    if error is None:
+        assert files == {"ours"}
+    elif not isinstance(error, CommitStateUnknown):
+        # Nothing happened, and nothing will: the files are gone.
+        assert isinstance(error, CommitConflict)
+        assert not files
+        assert not w.stored()
+    assert len(w.metadata.snapshots) == len(files)
+
+
+PAIRS = [*itertools.product(QUICK_FAULTS, repeat=2), ("slow", "none"), ("slow", "503-after"), ("late", "slow")]
+
+
+@pytest.mark.parametrize("faults", PAIRS, ids="-then-".join)
+def test_an_append_happens_once_or_not(faults: Sequence[Fault]) -> None:
+    check_append_under(faults)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.sampled_from(QUICK_FAULTS), min_size=3, max_size=6))
+def test_an_append_happens_once_or_not_under_many_faults(faults: list[Fault]) -> None:
+    check_append_under(faults)
+
+
+@pytest.mark.parametrize("fault", AFTERMATH)
+def test_a_commit_is_sent_once_and_tells_what_is_known(fault: Fault) -> None:
+    w = world()
+    with scripted_server(RestOverCatalog(w.committer, [fault])) as server:
+        catalog = client(server.address)
+        staged = Append(data_files=[data_file("ours")]).stage(w.metadata, w.staging())
+        outcome = catalog.commit(NAME, staged.requirements, staged.updates)
+        catalog.close()
+        assert server.count("POST") == 1
+    assert type(outcome) is AFTERMATH[fault]
+    if isinstance(outcome, Conflicted):
+        # The commit itself may have been in its own way.
+        assert not outcome.is_certain
+        assert "ours" in w.files()
+
+
+def test_a_commit_that_was_turned_away_is_sent_again() -> None:
+    w = world()
+    with scripted_server(RestOverCatalog(w.committer, ["429", "429"])) as server:
+        catalog = client(server.address)
+        outcome = catalog.commit(NAME, [], [SetProperties({"a": "1"})])
+        catalog.close()
+        assert server.count("POST") == 3
+    assert isinstance(outcome, Committed)
+
+
+def test_the_load_being_too_high_for_long_is_a_certain_conflict() -> None:
+    w = world()
+    with scripted_server(RestOverCatalog(w.committer, ["429"] * 9)) as server:
+        catalog = client(server.address)
+        outcome = catalog.commit(NAME, [], [SetProperties({"a": "1"})])
+        catalog.close()
+    assert outcome == Conflicted("slow down", is_certain=True)
+    assert not w.metadata.properties
+
+
+def test_a_server_that_is_not_there_changes_nothing() -> None:
+    w = world()
+    with scripted_server(RestOverCatalog(w.committer)) as server:
+        catalog = client(server.address)
+    catalog.close()
+    # Definite: the request never left.
+    with pytest.raises(StorageFailed, match="refused"):
+        catalog.commit(NAME, [], [SetProperties({"a": "1"})])
+    with pytest.raises(StorageFailed, match="refused"):
+        client(f"http://127.0.0.1:{free_port()}")
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [(400, Invalid), (401, StorageFailed), (403, StorageFailed), (413, Invalid), (422, Invalid), (307, StorageFailed)],
+)
+def test_a_refused_commit_is_definite(status: int, expected: type[EngineError]) -> None:
+    def answer(request: Seen) -> Reply:
+        if request.path == "/v1/config":
+            return Reply(body={"defaults": {}, "overrides": {}})
+        error = {"error": {"message": "because\nof many things", "type": "SomeException", "code": status}}
+        return Reply(status=status, body=error)
+
+    with scripted_server(answer) as server:
+        catalog = client(server.address)
+        with pytest.raises(expected, match=r"table db\.t: because .*SomeException") as raised:
+            catalog.commit(NAME, [AssertTableUuid("u")], [SetLocation("/x")])
+        catalog.close()
+    assert not isinstance(raised.value, CommitStateUnknown)
+    assert "\n" not in str(raised.value)
