@@ -1,6 +1,7 @@
 """Checks on imports: rows and arrows, libraries by room, cycles, imports inside functions."""
 
 import graphlib
+import re
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
@@ -105,11 +106,17 @@ def libraries(modules: Sequence[Module]) -> Iterator[Finding]:
                 yield Finding(rule="libraries", subject=f"{module.path}: {part}", detail=f"lives in {', '.join(homes)}")
 
 
+def requirements(pyproject: str) -> list[Requirement]:
+    """What pyproject.toml asks for, extras included."""
+    project = tomllib.loads(pyproject)["project"]
+    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    return [Requirement(line) for group in groups for line in group]
+
+
 def declared(modules: Sequence[Module]) -> Iterator[Finding]:
     """Every library that is imported stands in pyproject.toml, not merely comes with another."""
-    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-    groups = [project["dependencies"], *project["optional-dependencies"].values()]
-    names = {canonicalize_name(Requirement(line).name) for group in groups for line in group}
+    wanted = requirements((REPOSITORY / "pyproject.toml").read_text())
+    names = {canonicalize_name(requirement.name) for requirement in wanted}
     distributions = packages_distributions()
     for module in modules:
         for package in {item.package for item in module.imports}:
@@ -117,6 +124,18 @@ def declared(modules: Sequence[Module]) -> Iterator[Finding]:
                 continue
             if not names & {canonicalize_name(name) for name in distributions.get(package, [])}:
                 yield Finding(rule="declared", subject=f"{module.path}: {package}", detail="not in pyproject.toml")
+
+
+def locked(pyproject: str, lock: str) -> Iterator[Finding]:
+    """The lock pins what pyproject.toml asks for; without this a fresh machine is the first to notice."""
+    pins = {
+        canonicalize_name(name): version for name, version in re.findall(r"^([\w.-]+)==([^\s;]+)", lock, re.MULTILINE)
+    }
+    for requirement in requirements(pyproject):
+        version = pins.get(canonicalize_name(requirement.name))
+        if version is None or version not in requirement.specifier:
+            detail = f"requirements.lock has {version}: run `make lock`"
+            yield Finding(rule="locked", subject=str(requirement), detail=detail)
 
 
 def cycles(modules: Sequence[Module]) -> Iterator[Finding]:

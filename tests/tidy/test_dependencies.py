@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.tidy.dependencies import cycles, declared, libraries, local_imports, public_engine, rooms
+from tests.tidy.dependencies import cycles, declared, libraries, local_imports, locked, public_engine, rooms
 from tests.tidy.rules import BENCH_ARROWS, ENGINE_LIBRARIES, ENGINE_ROWS
 from tests.tidy.source import Module
 
@@ -95,6 +95,16 @@ def test_declared() -> None:
     assert not list(declared([Module("bench/x.py", text)]))
     # Installed, but only because another library needs it.
     assert list(declared([Module("bench/x.py", "from dateutil import parser")]))
+
+
+def test_locked() -> None:
+    pyproject = """
+        [project]
+        dependencies = ["some_thing[extra]>=1.0", "old>=3"]
+        optional-dependencies = { dev = ["missing"] }
+    """
+    lock = "old==2.9 ; python_version > '3' \\\n    --hash=sha256:1\nsome-thing==1.2 \\\n    --hash=sha256:2\n"
+    assert [finding.subject for finding in locked(pyproject, lock)] == ["old>=3", "missing"]
 
 
 def test_cycles() -> None:

@@ -25,6 +25,11 @@ def check_machine_words(_: Sequence[Module]) -> Iterable[Finding]:
             yield from style.machine_words(path, (REPOSITORY / path).read_bytes().decode(errors="replace"))
 
 
+def check_locked(_: Sequence[Module]) -> Iterable[Finding]:
+    files = ("pyproject.toml", "requirements.lock")
+    return dependencies.locked(*((REPOSITORY / name).read_text() for name in files))
+
+
 def check_commands(_: Sequence[Module]) -> Iterable[Finding]:
     targets = set(re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE))
     for path in DOCUMENTS:
@@ -40,6 +45,7 @@ CHECKS: tuple[Callable[[Sequence[Module]], Iterable[Finding]], ...] = (
     dependencies.local_imports,
     style.sizes,
     style.calls,
+    check_locked,
     check_file_names,
     check_machine_words,
     check_commands,
