@@ -51,6 +51,8 @@ class TableBuilder:
         )
         path = f"memory://t/metadata/m{len(self.manifests)}.avro"
         self.store.write(path, encoded.data)
+        if self.format_version >= 3 and is_data and first_row_id is None:
+            first_row_id = 1000 * len(self.manifests)
         made = encoded.manifest_file(path, sequence_number=sequence_number, first_row_id=first_row_id)
         self.manifests.append(made if summaries else replace(made, partitions=None))
         return self.manifests[-1]
