@@ -103,7 +103,7 @@ def _positions(draw: Draw, path: str, data: Sequence[Held]) -> Held:
     more: dict[str, Any] = {}
     target = draw(st.sampled_from(data))
     if kind in ("referenced", "bounds"):
-        spec_id, partition = target.scope  # type: ignore[assignment]
+        spec_id, partition = target.scope
         raw = target.file.file_path.encode()
         more = (
             {"referenced_data_file": target.file.file_path}

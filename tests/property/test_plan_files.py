@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from hypothesis import given
@@ -19,8 +20,8 @@ from engine.spec.manifest import EntryStatus, ManifestEntry
 from engine.spec.partitioning import PartitionField, PartitionSpec, common_partition_type
 from engine.spec.schema import Schema
 from engine.spec.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, Void, Year
-from engine.spec.types import NestedField, PrimitiveType
-from engine.spec.values import Value, encode_value
+from engine.spec.types import DecimalType, NestedField, PrimitiveType
+from engine.spec.values import Value, encode_value, unscaled
 from tests.property.filter_strategies import columns_of, predicates, rows, schemas
 from tests.property.table_builder import SNAPSHOT_ID, TableBuilder, data_file
 
@@ -29,6 +30,9 @@ Row = dict[int, Value | None]
 TRANSFORMS: tuple[Transform, ...] = (
     Identity(), Year(), Month(), Day(), Hour(), Void(), Truncate(1), Truncate(5), Bucket(1), Bucket(7),
 )  # fmt: skip
+
+
+_BITS = {"int": 31, "date": 31, "long": 63}
 
 
 @dataclass
@@ -74,10 +78,11 @@ def _tuple_of(spec: PartitionSpec, schema: Schema, row: Row) -> tuple[Value | No
 def _is_writable(spec: PartitionSpec, schema: Schema, values: tuple[Value | None, ...]) -> bool:
     """Hours of the farthest timestamps, and truncation below the least number, fit no partition column."""
     for field, value in zip(spec.fields, values, strict=True):
-        limit = {"int": 31, "date": 31, "long": 63}.get(
-            field.transform.result_type(schema.primitive(field.source_id)).name
-        )
-        if limit is not None and isinstance(value, int) and not -(1 << limit) <= value < 1 << limit:
+        type_ = field.transform.result_type(schema.primitive(field.source_id))
+        if isinstance(type_, DecimalType) and isinstance(value, Decimal):
+            if abs(unscaled(value, type_.scale)) >= 10**type_.precision:
+                return False
+        elif isinstance(value, int) and not -(1 << _BITS.get(type_.name, 64)) <= value < 1 << _BITS.get(type_.name, 64):
             return False
     return True
 
@@ -127,7 +132,7 @@ def plant(draw: Draw, builder: TableBuilder, every: Sequence[Row]) -> list[Plant
             size = draw(st.integers(1, 3))
             now, waiting = waiting[:size], waiting[size:]
             sequence_number = draw(st.integers(1, 5))
-            made = []
+            made: list[Planted] = []
             for values, file_rows in now:
                 path = f"memory://t/data/{spec.spec_id}-{len(planted) + len(made)}.parquet"
                 status = draw(
