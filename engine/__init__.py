@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         list_type,
         map_type,
     )
-    from engine.table import Table
+    from engine.table import Scan, Table
 
 __all__ = [
     "BINARY",
@@ -80,6 +80,7 @@ __all__ = [
     "PartitionField",
     "PartitionSpec",
     "PrimitiveType",
+    "Scan",
     "Schema",
     "SortField",
     "SortOrder",
@@ -99,8 +100,9 @@ _ELSEWHERE = {
     "Catalog": "engine.opening",
     "load_catalog": "engine.opening",
     "load_table": "engine.opening",
-    "Table": "engine.table",
     "Counters": "engine.runtime.counters",
+    "Scan": "engine.table",
+    "Table": "engine.table",
     "Schema": "engine.spec.schema",
     "SortField": "engine.spec.sorting",
     "SortOrder": "engine.spec.sorting",
