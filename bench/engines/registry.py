@@ -80,4 +80,6 @@ def make_engine(name: str, context: EngineContext) -> AnyEngine:
         make = cast("Callable[[EngineContext], AnyEngine]", getattr(import_module(module), factory))
         return make(context)
     except ImportError as error:
+        if (error.name or "").partition(".")[0] in ("bench", "engine"):
+            raise  # this project's own mistake, not a missing peer
         raise EngineMissing(f"{error.name or error} is not installed: pip install 'icebench[peers]'") from error

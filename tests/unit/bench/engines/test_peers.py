@@ -1,0 +1,80 @@
+"""The engines that need no Spark, on one table: the same filters mean the same rows and files to all."""
+
+from pathlib import Path
+
+import pytest
+from pyiceberg import manifest
+from pyspark.sql import SparkSession
+
+from bench.engines.engine import Ability, AnyEngine, normalised
+from bench.engines.registry import ENGINES, EngineContext, make_engine
+from tests.unit.bench.measure.scripted import small_rows, small_table
+
+COLUMNS = ["id", "day", "price", "name", "moment"]
+FILTERS = {
+    None: 400,
+    "id >= 150 and id < 250": 100,
+    "day = '2000-01-25'": 9,
+    "id between 5 and 9 or name = 'n1'": 61,
+    "day in ('2000-01-20', '2000-02-20')": 19,
+    "moment < '2000-01-01T05:00:00'": 5,
+    "price >= 3.95 and name like 'n%'": 5,
+    "price is null": 8,
+    "id < 0": 0,
+}
+
+
+def no_session() -> SparkSession:
+    raise AssertionError("these engines need no Spark")
+
+
+@pytest.fixture(scope="module")
+def location(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return small_table(tmp_path_factory.mktemp("peers"), partitioned=True)
+
+
+@pytest.fixture(scope="module", params=[name for name, entry in ENGINES.items() if not entry.needs_spark])
+def engine(request: pytest.FixtureRequest) -> AnyEngine:
+    return make_engine(request.param, EngineContext(spark=no_session))
+
+
+@pytest.mark.parametrize(("filter", "rows"), FILTERS.items(), ids=str)
+def test_rows(engine: AnyEngine, location: str, filter: str | None, rows: int) -> None:
+    handle = engine.open(location)
+    compiled = engine.compile(handle, filter)
+    found = engine.checksum(handle, COLUMNS, compiled)
+    assert found.rows == rows
+    assert all(type(value) is int for value in engine.scan(handle, COLUMNS, compiled).values())
+    if filter is None:
+        ids = small_rows().column("id").to_pylist()
+        assert found.columns["id"].total == sum(ids)
+        assert found.columns["price"].nulls == 8
+
+
+def test_plans(engine: AnyEngine, location: str) -> None:
+    if Ability.PLAN not in engine.abilities:
+        pytest.skip(f"{engine.name} does not plan")
+    handle = engine.open(location)
+    everything = engine.plan(handle, engine.compile(handle, None))
+    assert all(Path(path).is_file() for path in everything.files)
+    assert everything.counters["files_planned"] == len(everything.files)
+    some = engine.plan(handle, engine.compile(handle, "day < '2000-02-01' and name = 'n1'"))
+    assert len(some.files) < len(everything.files)
+    assert some.files < everything.files
+    assert {path for path in some.files if "name=n1" in path} == some.files
+    assert normalised(next(iter(some.files))) in everything.files
+
+
+def test_a_handle_is_good_for_filters_of_another(engine: AnyEngine, location: str) -> None:
+    first, second = engine.open(location), engine.open(location)
+    compiled = engine.compile(first, "id < 7")
+    assert engine.checksum(second, ["id"], compiled).rows == 7
+
+
+def test_opening_forgets_what_pyiceberg_keeps(location: str) -> None:
+    engine = make_engine("pyiceberg", EngineContext(spark=no_session))
+    handle = engine.open(location)
+    engine.plan(handle, engine.compile(handle, None))
+    assert len(manifest._manifest_cache) > 0
+    engine.open(location)
+    assert len(manifest._manifest_cache) == 0
