@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import engine
+from engine.errors import Invalid, Unsupported, ValidationFailed
+from engine.operations import delete as operation
+from engine.read.matches import matched_rows
+from engine.runtime.counters import COMMIT_ATTEMPTS, FILES_WRITTEN, Counters
+from engine.spec.updates import UpgradeFormatVersion
+
+ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("day", pa.int32())])
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[engine.Catalog]:
+    opened = engine.load_catalog(f"{tmp_path}/wh")
+    yield opened
+    opened.close()
+
+
+def table(catalog: engine.Catalog, rows: int = 10, **properties: str) -> engine.Table:
+    named = {name.replace("_", "-"): value for name, value in properties.items()}
+    made = catalog.create_table("db.t", ROWS, properties=named)
+    made.append(numbers(0, rows))
+    return made
+
+
+def numbers(start: int, stop: int) -> pa.Table:
+    return pa.table({"id": range(start, stop), "day": [n // 5 for n in range(start, stop)]}, schema=ROWS)
+
+
+def ids(made: engine.Table) -> list[int]:
+    found: list[int] = made.scan(columns=["id"]).to_arrow()["id"].to_pylist()
+    return sorted(found)
+
+
+def stored(made: engine.Table) -> set[str]:
+    return {info.location for info in made.store.list(made.location)}
+
+
+class TestMode:
+    def test_it_must_be_said(self, catalog: engine.Catalog) -> None:
+        with pytest.raises(Invalid, match=r"mode='merge-on-read' or mode='copy-on-write'.*write\.delete\.mode"):
+            table(catalog).delete("id = 1")
+
+    def test_the_property_says_it(self, catalog: engine.Catalog) -> None:
+        made = catalog.create_table("db.t", ROWS, properties={"write.delete.mode": "merge-on-read"})
+        made.append(numbers(0, 10))
+        snapshot = made.delete("id = 1")
+        assert snapshot is not None
+        assert snapshot.summary["added-position-deletes"] == "1"
+        again = made.delete("id = 2", "copy-on-write")
+        assert again is not None
+        assert again.summary["deleted-data-files"] == "1"
+
+    def test_another_word_is_refused(self, catalog: engine.Catalog) -> None:
+        with pytest.raises(Invalid, match="'quickly' is neither"):
+            table(catalog).delete("id = 1", "quickly")  # type: ignore[arg-type]
+
+    def test_version_1_has_no_delete_files(self, catalog: engine.Catalog) -> None:
+        made = table(catalog, format_version="1")
+        with pytest.raises(Unsupported, match="format version 1"):
+            made.delete("id = 1", "merge-on-read")
+        made.delete("id = 1", "copy-on-write")
+        assert ids(made) == [0, *range(2, 10)]
+
+
+def test_nothing_matched_is_no_snapshot(catalog: engine.Catalog) -> None:
+    made = table(catalog)
+    before = stored(made), made.metadata_location
+    assert made.delete("id > 100", "merge-on-read") is None
+    assert made.delete("day is null", "copy-on-write") is None
+    assert (stored(made), made.metadata_location) == before
+
+
+def test_an_empty_table(catalog: engine.Catalog) -> None:
+    made = catalog.create_table("db.t", ROWS)
+    assert made.delete("id > 0", "merge-on-read") is None
+
+
+def test_a_file_without_remaining_rows_goes(catalog: engine.Catalog) -> None:
+    made = table(catalog)
+    made.append(numbers(10, 20))
+    for rows in ("id < 4", "id < 10"):
+        snapshot = made.delete(rows, "merge-on-read")
+    assert snapshot is not None
+    assert snapshot.summary["deleted-data-files"] == "1"
+    assert snapshot.summary["removed-delete-files"] == "1"
+    assert snapshot.summary["total-delete-files"] == "0"
+    assert ids(made) == list(range(10, 20))
+    plan = made.scan().plan()
+    assert plan.files.num_rows == 1
+    assert plan.files["deletes"].to_pylist() == [[]]
+
+
+def test_vectors_replace_each_other(catalog: engine.Catalog) -> None:
+    made = table(catalog, format_version="3")
+    for n in range(5):
+        made.delete(f"id = {n}", "merge-on-read")
+    (deletes,) = made.scan().plan().files["deletes"].to_pylist()
+    assert [(d["file_format"], d["record_count"]) for d in deletes] == [("puffin", 5)]
+    assert ids(made) == list(range(5, 10))
+    head = made.current_snapshot
+    assert head is not None
+    assert head.summary["total-delete-files"] == "1"
+    assert head.summary["total-position-deletes"] == "5"
+
+
+def test_position_deletes_of_version_2_are_replaced_by_vectors_after_an_upgrade(catalog: engine.Catalog) -> None:
+    made = table(catalog)
+    made.delete("id = 0", "merge-on-read")
+    upgraded = catalog.load_table("db.t")
+    upgrade(upgraded)
+    upgraded.refresh()
+    upgraded.delete("id = 1", "merge-on-read")
+    (deletes,) = upgraded.scan().plan().files["deletes"].to_pylist()
+    assert [(d["file_format"], d["record_count"]) for d in deletes] == [("puffin", 2)]
+    assert ids(upgraded) == list(range(2, 10))
+
+
+def upgrade(made: engine.Table) -> None:
+    committer = made._committer
+    assert committer is not None
+    committer.commit(made._identifier, [], [UpgradeFormatVersion(3)])
+
+
+def test_the_snapshot_says_who(catalog: engine.Catalog) -> None:
+    counters = Counters()
+    made = table(catalog)
+    snapshot = made.delete("id = 1", "merge-on-read", snapshot_properties={"job": "42"}, counters=counters)
+    assert snapshot is not None
+    assert snapshot.summary["job"] == "42"
+    assert counters[COMMIT_ATTEMPTS] == 1
+    # A delete file, a manifest and a manifest list.
+    assert counters[FILES_WRITTEN] == 3
+
+
+def test_branches(catalog: engine.Catalog) -> None:
+    made = table(catalog)
+    made.append(numbers(10, 12), branch="audit")
+    made.delete("id < 5", "merge-on-read", branch="audit")
+    made.delete("id >= 5", "copy-on-write", branch="main")
+    assert ids(made) == [0, 1, 2, 3, 4]
+    read = made.scan(columns=["id"], ref="audit").to_arrow()["id"].to_pylist()
+    assert sorted(read) == [5, 6, 7, 8, 9, 10, 11]
+
+
+def test_a_new_branch_starts_from_main(catalog: engine.Catalog) -> None:
+    made = table(catalog)
+    made.delete("id < 9", "merge-on-read", branch="small")
+    assert ids(made) == list(range(10))
+    assert made.scan(ref="small").count() == 1
+
+
+class TestOthersInBetween:
+    """Another commit lands between the scan and the commit of a delete."""
+
+    def delete_with(
+        self, made: engine.Table, between: list[object], monkeypatch: pytest.MonkeyPatch, rows: str, mode: str
+    ) -> None:
+        found = matched_rows
+        pending = list(between)
+
+        def then(*args: object, **options: object) -> object:
+            result = list(found(*args, **options))  # type: ignore[arg-type]
+            while pending:
+                pending.pop(0)()  # type: ignore[operator]
+            return result
+
+        monkeypatch.setattr(operation, "matched_rows", then)
+        made.delete(rows, mode)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+    def test_rows_that_match_fail_it(self, catalog: engine.Catalog, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+        made, theirs = table(catalog), catalog.load_table("db.t")
+        before = stored(made)
+        with pytest.raises(ValidationFailed, match="may hold rows"):
+            self.delete_with(made, [lambda: theirs.append(numbers(3, 5))], monkeypatch, "id = 4", mode)
+        assert ids(theirs.refresh()) == sorted([*range(10), 3, 4])
+        left = stored(made) - before
+        assert not [name for name in left if "deletes" in name]
+        assert len([name for name in left if name.endswith(".parquet")]) == 1
+
+    @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+    def test_other_rows_stay(self, catalog: engine.Catalog, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+        made, theirs = table(catalog), catalog.load_table("db.t")
+        self.delete_with(made, [lambda: theirs.append(numbers(50, 52))], monkeypatch, "id = 4", mode)
+        assert ids(made) == [0, 1, 2, 3, 5, 6, 7, 8, 9, 50, 51]
+
+    @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+    def test_with_snapshot_isolation_they_stay_even_when_they_match(
+        self, catalog: engine.Catalog, monkeypatch: pytest.MonkeyPatch, mode: str
+    ) -> None:
+        made = catalog.create_table("db.t", ROWS, properties={"write.delete.isolation-level": "snapshot"})
+        made.append(numbers(0, 10))
+        theirs = catalog.load_table("db.t")
+        self.delete_with(made, [lambda: theirs.append(numbers(4, 5))], monkeypatch, "id = 4", mode)
+        assert ids(made) == list(range(10))
+
+    def test_deletions_of_the_same_row_agree(self, catalog: engine.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+        made, theirs = table(catalog), catalog.load_table("db.t")
+        between = [lambda: theirs.delete("id < 5", "merge-on-read")]
+        self.delete_with(made, [*between], monkeypatch, "id = 4", "merge-on-read")
+        assert ids(made) == [5, 6, 7, 8, 9]
+
+    @pytest.mark.parametrize(
+        ("ours", "theirs_mode", "version"),
+        [
+            ("copy-on-write", "merge-on-read", "2"),
+            ("merge-on-read", "copy-on-write", "2"),
+            ("copy-on-write", "copy-on-write", "2"),
+            ("merge-on-read", "merge-on-read", "3"),
+            ("copy-on-write", "merge-on-read", "3"),
+        ],
+    )
+    def test_deleted_rows_never_come_back(
+        self, catalog: engine.Catalog, monkeypatch: pytest.MonkeyPatch, ours: str, theirs_mode: str, version: str
+    ) -> None:
+        made, theirs = table(catalog, format_version=version), catalog.load_table("db.t")
+        between = [lambda: theirs.delete("id = 7", theirs_mode)]  # type: ignore[arg-type]
+        with pytest.raises(ValidationFailed):
+            self.delete_with(made, [*between], monkeypatch, "id = 4", ours)
+        assert ids(made.refresh()) == [0, 1, 2, 3, 4, 5, 6, 8, 9]
+        made.delete("id = 4", ours)  # type: ignore[arg-type]
+        assert ids(made) == [0, 1, 2, 3, 5, 6, 8, 9]
