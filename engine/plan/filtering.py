@@ -4,18 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
-from engine.codec.columns import Int64Array
+from engine.codec.columns import BoolArray, Int64Array, ManifestColumns
 from engine.expressions.bound import BOUND_TRUE, BoundPredicate
 from engine.expressions.bounds import Evaluator
 from engine.expressions.segments import TRUE, Outcomes
-from engine.plan.manifests import LiveEntries
-from engine.plan.pruning import MetricStatistics, PartitionStatistics, told_by_partition
-from engine.runtime.counters import ENTRIES_SKIPPED_BY_METRICS, ENTRIES_SKIPPED_BY_PARTITION, Counters
+from engine.plan.manifests import LiveEntries, spec_of
+from engine.plan.pruning import MetricStatistics, PartitionStatistics, SummaryStatistics, told_by_partition
+from engine.plan.written_schemas import WrittenSchemas, has_metrics
+from engine.runtime.counters import (
+    ENTRIES_SKIPPED_BY_METRICS,
+    ENTRIES_SKIPPED_BY_PARTITION,
+    ENTRIES_SKIPPED_BY_SCHEMA_ID,
+    MANIFESTS_SKIPPED_BY_SUMMARY,
+    Counters,
+)
+from engine.spec.manifest import ManifestContent, ManifestFile
+from engine.spec.metadata import TableMetadata
 from engine.spec.partitioning import PartitionSpec
 from engine.spec.schema import Schema
+
+MANIFESTS_SKIPPED_BY_SCHEMA_ID = "manifests_skipped_by_schema_id"
+"""Counter: manifests whose files are all older than a column that the filter needs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,37 +41,90 @@ class Filtered:
 
 
 class EntryFilter:
-    """A bound filter for the entries of data manifests."""
+    """A bound filter for manifests and the entries of data manifests.
 
-    def __init__(self, bound: BoundPredicate, schema: Schema) -> None:
+    Args:
+        bound: The filter.
+        schema: What it is bound to.
+        metadata: The table.
+    """
+
+    def __init__(self, bound: BoundPredicate, schema: Schema, metadata: TableMetadata) -> None:
         self._schema = schema
+        self._metadata = metadata
+        self._written = WrittenSchemas(metadata, schema, bound.field_ids)
         self.evaluator = Evaluator(bound)
 
     def metrics(self, spec: PartitionSpec) -> frozenset[int]:
         """The columns whose metrics can tell more than the partition tuples of this spec."""
         return self.evaluator.bound.field_ids - told_by_partition(spec)
 
+    def select(self, manifests: Sequence[ManifestFile], counters: Counters) -> list[ManifestFile]:
+        """The manifests that may list matching files, by counts and partition summaries, then by the age of columns."""
+        live = [m for m in manifests if m.added_files_count != 0 or m.existing_files_count != 0]
+        by_summary: set[int] = set()
+        by_age: set[int] = set()
+        for spec_id in {m.partition_spec_id for m in live}:
+            group = [m for m in live if m.partition_spec_id == spec_id]
+            known = self.evaluator.leaf_outcomes(
+                SummaryStatistics(group, spec_of(group[0], self._metadata), self._schema)
+            )
+            kept = self._may_match(known, len(group))
+            by_summary.update(id(m) for m, keep in zip(group, kept.tolist(), strict=True) if keep)
+            newer = self._may_match(self._with_age(known, group), len(group)) if self._written.tells else kept
+            by_age.update(id(m) for m, keep in zip(group, newer.tolist(), strict=True) if keep)
+        counters.add(MANIFESTS_SKIPPED_BY_SUMMARY, len(manifests) - len(by_summary))
+        counters.add(MANIFESTS_SKIPPED_BY_SCHEMA_ID, len(by_summary) - len(by_age))
+        return [m for m in live if id(m) in by_age]
+
+    def _with_age(self, outcomes: Sequence[Outcomes], manifests: Sequence[ManifestFile]) -> list[Outcomes]:
+        """Only for data manifests that list nothing but files of their own snapshot."""
+        own = [m.content == ManifestContent.DATA and m.existing_files_count == 0 for m in manifests]
+        ids = [m.added_snapshot_id if alone else -1 for m, alone in zip(manifests, own, strict=True)]
+        return self._narrowed(outcomes, np.array(ids, np.int64), None)
+
+    def _narrowed(
+        self, outcomes: Sequence[Outcomes], snapshot_ids: Int64Array, columns: ManifestColumns | None
+    ) -> list[Outcomes]:
+        narrowed = []
+        for test, known in zip(self.evaluator.leaves, outcomes, strict=True):
+            field_id = test.leaf.column.field_id
+            has = None if columns is None else has_metrics(columns, field_id)
+            sets = [each.outcomes(test) for each in self._written.evidence(field_id, snapshot_ids, has)]
+            narrowed.append(reduce(np.bitwise_and, sets, known))
+        return narrowed
+
     def apply(self, entries: LiveEntries, spec: PartitionSpec, counters: Counters) -> Filtered:
-        """Drop entries by partition, then by metrics; count what each drops."""
+        """Drop entries by partition, by the age of columns, then by metrics; count what each drops."""
         if self.evaluator.bound == BOUND_TRUE:
             return Filtered(entries=entries, residual=np.zeros(len(entries), np.int64), residuals=(BOUND_TRUE,))
-        columns, rows = entries.columns, entries.rows
-        by_partition = self.evaluator.leaf_outcomes(PartitionStatistics(columns, spec, self._schema))
-        candidates = self._may_match(by_partition, columns.count)[rows]
-        counters.add(ENTRIES_SKIPPED_BY_PARTITION, int(len(rows) - candidates.sum()))
-        told = told_by_partition(spec)
-        by_metrics = MetricStatistics(columns, self._schema)
-        known = self.evaluator.leaf_outcomes(by_metrics)
-        outcomes = [
-            part if test.leaf.column.field_id in told else part & metric
-            for test, part, metric in zip(self.evaluator.leaves, by_partition, known, strict=True)
-        ]
-        kept = candidates & self._may_match(outcomes, columns.count)[rows] & (columns.record_count.values[rows] != 0)
+        columns, rows, count = entries.columns, entries.rows, entries.columns.count
+        known = self.evaluator.leaf_outcomes(PartitionStatistics(columns, spec, self._schema))
+        in_partition = self._may_match(known, count)[rows]
+        candidates = in_partition
+        if self._written.tells:
+            ids = np.full(count, -1, np.int64)
+            ids[rows] = entries.snapshot_id
+            known = self._narrowed(known, ids, columns)
+            candidates = in_partition & self._may_match(known, count)[rows]
+        known = self._with_metrics(known, columns, spec)
+        kept = candidates & self._may_match(known, count)[rows] & (columns.record_count.values[rows] != 0)
+        counters.add(ENTRIES_SKIPPED_BY_PARTITION, int(len(rows) - in_partition.sum()))
+        counters.add(ENTRIES_SKIPPED_BY_SCHEMA_ID, int(in_partition.sum() - candidates.sum()))
         counters.add(ENTRIES_SKIPPED_BY_METRICS, int(candidates.sum() - kept.sum()))
-        chosen = np.flatnonzero(kept)
-        surviving = entries.take(chosen)
-        residual, residuals = self.evaluator.residuals([o[surviving.rows] for o in outcomes], len(chosen))
+        surviving = entries.take(np.flatnonzero(kept))
+        residual, residuals = self.evaluator.residuals([o[surviving.rows] for o in known], len(surviving))
         return Filtered(entries=surviving, residual=residual, residuals=tuple(residuals))
 
-    def _may_match(self, leaf_outcomes: Sequence[Outcomes], count: int) -> Outcomes:
-        return (self.evaluator.combine(leaf_outcomes, count) & TRUE).astype(np.bool_)
+    def _with_metrics(
+        self, outcomes: Sequence[Outcomes], columns: ManifestColumns, spec: PartitionSpec
+    ) -> list[Outcomes]:
+        told = told_by_partition(spec)
+        by_metrics = self.evaluator.leaf_outcomes(MetricStatistics(columns, self._schema))
+        return [
+            known if test.leaf.column.field_id in told else known & metric
+            for test, known, metric in zip(self.evaluator.leaves, outcomes, by_metrics, strict=True)
+        ]
+
+    def _may_match(self, leaf_outcomes: Sequence[Outcomes], count: int) -> BoolArray:
+        return (self.evaluator.combine(leaf_outcomes, count) & TRUE) != 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,15 +10,11 @@ from engine.codec.columns import BoolArray, FixedColumn, Int64Array, ManifestCol
 from engine.codec.manifest import decode_columns, decode_header
 from engine.codec.manifest_list import decode_manifest_list
 from engine.errors import CorruptTable, FileNotFound, Unsupported
-from engine.expressions.bounds import Evaluator
-from engine.expressions.segments import TRUE
 from engine.plan.cache import ManifestCache, Metrics
-from engine.plan.pruning import SummaryStatistics
 from engine.runtime.runner import Runner
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.partitioning import PartitionSpec
-from engine.spec.schema import Schema
 from engine.spec.snapshots import Snapshot
 from engine.storage.store import Store
 
@@ -86,22 +81,6 @@ def spec_of(manifest: ManifestFile, metadata: TableMetadata) -> PartitionSpec:
         reason = f"has partition spec {manifest.partition_spec_id}, which is not in the table metadata"
         raise CorruptTable(reason, location=manifest.manifest_path)
     return spec
-
-
-def may_hold_files(
-    manifests: Sequence[ManifestFile], metadata: TableMetadata, schema: Schema, evaluator: Evaluator
-) -> list[ManifestFile]:
-    """The manifests with live entries that the filter may be true for, by counts and partition summaries."""
-    live = [m for m in manifests if m.added_files_count != 0 or m.existing_files_count != 0]
-    by_spec: dict[int, list[ManifestFile]] = {}
-    for manifest in live:
-        by_spec.setdefault(manifest.partition_spec_id, []).append(manifest)
-    kept: set[str] = set()
-    for group in by_spec.values():
-        source = SummaryStatistics(group, spec_of(group[0], metadata), schema)
-        outcomes = evaluator.outcomes(source)
-        kept.update(m.manifest_path for m, outcome in zip(group, outcomes.tolist(), strict=True) if outcome & TRUE)
-    return [m for m in live if m.manifest_path in kept]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,15 +11,16 @@ from engine.codec.columns import BoolArray
 from engine.expressions.bound import BOUND_TRUE, BoundPredicate
 from engine.expressions.segments import TRUE
 from engine.plan.delete_index import DeletesOfFiles, match_deletes
-from engine.plan.filtering import EntryFilter, Filtered
+from engine.plan.filtering import MANIFESTS_SKIPPED_BY_SCHEMA_ID, EntryFilter, Filtered
 from engine.plan.key_ranges import key_columns, uses_key
-from engine.plan.manifests import LiveEntries, ManifestSource, live_entries, may_hold_files, spec_of
+from engine.plan.manifests import LiveEntries, ManifestSource, live_entries, spec_of
 from engine.plan.pruning import MetricStatistics, PartitionStatistics
 from engine.runtime.counters import (
     DELETE_FILES_PLANNED,
     ENTRIES_DECODED,
     ENTRIES_SKIPPED_BY_METRICS,
     ENTRIES_SKIPPED_BY_PARTITION,
+    ENTRIES_SKIPPED_BY_SCHEMA_ID,
     FILES_PLANNED,
     MANIFESTS_DECODED,
     MANIFESTS_IN_LIST,
@@ -36,9 +37,19 @@ DELETE_FILES_UNUSED = "delete_files_unused"
 """Counter: live delete files that no planned data file needs, dangling ones and those of files that were skipped."""
 
 _PLANNING = (
-    MANIFESTS_IN_LIST, MANIFESTS_SKIPPED_BY_SUMMARY, MANIFESTS_DECODED, ENTRIES_DECODED, ENTRIES_SKIPPED_BY_PARTITION,
-    ENTRIES_SKIPPED_BY_METRICS, FILES_PLANNED, DELETE_FILES_PLANNED, DELETE_FILES_UNUSED,
-)  # fmt: skip
+    MANIFESTS_IN_LIST,
+    MANIFESTS_SKIPPED_BY_SUMMARY,
+    MANIFESTS_SKIPPED_BY_SCHEMA_ID,
+    MANIFESTS_DECODED,
+    ENTRIES_DECODED,
+    ENTRIES_SKIPPED_BY_PARTITION,
+    ENTRIES_SKIPPED_BY_SCHEMA_ID,
+    ENTRIES_SKIPPED_BY_METRICS,
+    FILES_PLANNED,
+    DELETE_FILES_PLANNED,
+    DELETE_FILES_UNUSED,
+)
+"""What every plan counts, if only zero."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +89,7 @@ class Planner:
     ) -> None:
         self._metadata = metadata
         self._schema = schema
-        self._filter = EntryFilter(bound, schema)
+        self._filter = EntryFilter(bound, schema, metadata)
         self._source = source
         self._counters = counters
         for name in _PLANNING:
@@ -87,7 +98,8 @@ class Planner:
     def plan(self, snapshot: Snapshot | None) -> PlannedEntries:
         """The files of a snapshot that may hold matching rows, with their deletes."""
         manifests = () if snapshot is None else self._source.manifests_of(snapshot)
-        kept = self._kept(manifests)
+        self._counters.add(MANIFESTS_IN_LIST, len(manifests))
+        kept = self._filter.select(manifests, self._counters)
         delete_manifests = [m for m in kept if m.content == ManifestContent.DELETES]
         deletes = [each for each in self._source.runner.map(self._deletes_of, delete_manifests) if len(each)]
         return self.plan_data([m for m in kept if m.content == ManifestContent.DATA], deletes)
@@ -112,12 +124,6 @@ class Planner:
         self._counters.add(DELETE_FILES_PLANNED, used)
         self._counters.add(DELETE_FILES_UNUSED, sum(len(each) for each in deletes) - used)
         return PlannedEntries(data=data, deletes=tuple(deletes), matches=matches)
-
-    def _kept(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
-        kept = may_hold_files(manifests, self._metadata, self._schema, self._filter.evaluator)
-        self._counters.add(MANIFESTS_IN_LIST, len(manifests))
-        self._counters.add(MANIFESTS_SKIPPED_BY_SUMMARY, len(manifests) - len(kept))
-        return kept
 
     def _count_decoded(self, entries: int) -> None:
         self._counters.add(MANIFESTS_DECODED)

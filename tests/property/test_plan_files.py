@@ -59,7 +59,9 @@ def specs(draw: st.DrawFn, schema: Schema) -> tuple[PartitionSpec, ...]:
             column = draw(st.sampled_from(list(columns_of(schema).values())))
             transform = draw(st.sampled_from(TRANSFORMS))
             key = (column.field_id, str(transform))
-            if not transform.accepts(column.type) or key in [(f.source_id, str(f.transform)) for f in fields]:
+            if not transform.accepts(schema.primitive(column.field_id)) or key in [
+                (f.source_id, str(f.transform)) for f in fields
+            ]:
                 continue
             field_id = ids.setdefault(key, 1000 + len(ids))
             fields.append(

@@ -1,0 +1,77 @@
+"""Columns that a file cannot have, because they were added to the table after the file (spec: "Column Projection").
+
+An entry keeps the id of the snapshot that added its file, and a snapshot says with which schema it was made. A column
+that came to the table with a later schema is missing in the file: it reads as its initial default, or as null. Without
+this, a filter on a new column reads every old file, as none of them has metrics of it.
+
+Nothing is concluded where the snapshot was expired or does not say its schema, where the table maps columns by name
+(files may have had the column before the table did), or where the file has metrics of the column after all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from engine.codec.columns import BoolArray, Int64Array, ManifestColumns
+from engine.expressions.bounds import ColumnBounds, Evidence, Presence
+from engine.expressions.vectors import vector_of
+from engine.spec.metadata import TableMetadata
+from engine.spec.properties import NAME_MAPPING
+from engine.spec.schema import Schema
+from engine.spec.types import PrimitiveType
+
+
+class WrittenSchemas:
+    """Of some columns of a schema, the snapshots that were made before the column was."""
+
+    def __init__(self, metadata: TableMetadata, schema: Schema, field_ids: Collection[int]) -> None:
+        self._schema = schema
+        self._older: dict[int, Int64Array] = {}
+        if NAME_MAPPING.of(metadata.properties) is not None:
+            return
+        written = [(s.snapshot_id, s.schema_id) for s in metadata.snapshots if s.schema_id is not None]
+        for field_id in field_ids:
+            first = min((s.schema_id for s in metadata.schemas if field_id in s.by_id), default=0)
+            older = [snapshot_id for snapshot_id, schema_id in written if schema_id < first]
+            if older:
+                self._older[field_id] = np.array(older, np.int64)
+
+    @property
+    def tells(self) -> bool:
+        """Whether any column is newer than any snapshot."""
+        return bool(self._older)
+
+    def evidence(self, field_id: int, snapshot_ids: Int64Array, has_metrics: BoolArray | None) -> Sequence[Evidence]:
+        """What is known of a column in files that these snapshots added, where they have no metrics of it."""
+        older = self._older.get(field_id)
+        if older is None:
+            return ()
+        missing: BoolArray = np.isin(snapshot_ids, older)
+        return (self._missing(field_id, missing if has_metrics is None else missing & ~has_metrics),)
+
+    def _missing(self, field_id: int, missing: BoolArray) -> Evidence:
+        field = self._schema.by_id[field_id]
+        default = field.initial_default
+        if not isinstance(field.type, PrimitiveType):
+            return ColumnBounds(len(missing))  # a struct may be there for the defaults of its fields
+        if default is None:
+            return ColumnBounds(len(missing), presence=Presence(null=True, nan=~missing, value=~missing))
+        bound = vector_of(field.type, [default if each else None for each in missing.tolist()])
+        # In a struct that is null, a field with a default is null all the same.
+        null = True if field_id in self._schema.parent_of else ~missing
+        is_nan = default != default  # noqa: PLR0124 - NaN
+        return ColumnBounds(
+            len(missing), bound, bound, Presence(null=null, nan=~missing | is_nan, value=~missing | (not is_nan))
+        )
+
+
+def has_metrics(columns: ManifestColumns, field_id: int) -> BoolArray:
+    """Whether each entry says anything of a column."""
+    found = np.zeros(columns.count, np.bool_)
+    for metrics in (columns.value_counts, columns.null_value_counts, columns.lower_bounds, columns.upper_bounds):
+        column = metrics.get(field_id)
+        if column is not None:
+            found |= True if column.valid is None else column.valid
+    return found
