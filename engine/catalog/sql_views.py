@@ -28,7 +28,7 @@ from engine.errors import (
     StorageFailed,
     Unsupported,
 )
-from engine.spec.properties import METADATA_PATH
+from engine.spec.properties import METADATA_COMPRESSION, METADATA_PATH
 from engine.spec.schema import Schema
 from engine.spec.views import ViewMetadata, ViewVersion, new_view_metadata
 from engine.storage.store import Store
@@ -175,9 +175,11 @@ class SqlViewCatalog(SqlCatalog):
         match = _VERSIONED.search(current or "")
         version = int(match[1]) + 1 if match else 0
         directory = METADATA_PATH.of(metadata.properties) or f"{metadata.location}/metadata"
-        location = f"{directory.rstrip('/')}/{version:05d}-{self._new_id()}.metadata.json"
+        compress = METADATA_COMPRESSION.of(metadata.properties) == "gzip"
+        suffix = ".gz.metadata.json" if compress else ".metadata.json"
+        location = f"{directory.rstrip('/')}/{version:05d}-{self._new_id()}{suffix}"
         try:
-            self.store_at(location).write(location, encode_view(metadata))
+            self.store_at(location).write(location, encode_view(metadata, compress=compress))
         except EngineError:
             self._files.delete(location)
             raise

@@ -7,12 +7,11 @@ ignored, and not kept when the metadata is written again.
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from engine.codec.json_object import JsonObject, parse_json, write_json
+from engine.codec.json_files import compressed, parse_json_file
+from engine.codec.json_object import JsonObject, write_json
 from engine.codec.partitioning_json import (
     partition_fields_from_json,
     partition_fields_to_json,
@@ -34,7 +33,7 @@ from engine.codec.snapshot_json import (
     statistics_from_json,
     statistics_to_json,
 )
-from engine.errors import CorruptTable, Invalid, Unsupported
+from engine.errors import Invalid, Unsupported
 from engine.spec.metadata import LATEST_FORMAT_VERSION, TableMetadata
 from engine.spec.partitioning import FIRST_PARTITION_FIELD_ID, PartitionSpec
 from engine.spec.schema import Schema
@@ -44,7 +43,6 @@ from engine.spec.transforms import UnknownTransform, Void
 
 T = TypeVar("T")
 
-_GZIP_MAGIC = b"\x1f\x8b"
 _NO_SNAPSHOT = -1
 
 
@@ -57,7 +55,7 @@ def decode_metadata(data: bytes, *, location: str | None = None) -> TableMetadat
         CorruptTable: The bytes contradict the specification; `path` is the member, such as ``snapshots[3].summary``.
         Unsupported: A format version above 3, or a type of such a version.
     """
-    return metadata_from_json(parse_json(_inflated(data, location), location=location), location=location)
+    return metadata_from_json(parse_json_file(data, location=location), location=location)
 
 
 def metadata_from_json(document: object, *, location: str | None = None) -> TableMetadata:
@@ -71,15 +69,6 @@ def metadata_from_json(document: object, *, location: str | None = None) -> Tabl
     metadata = _decode(node, version)
     _check(node, metadata)
     return metadata
-
-
-def _inflated(data: bytes, location: str | None) -> bytes:
-    if not data.startswith(_GZIP_MAGIC):
-        return data
-    try:
-        return gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as error:
-        raise CorruptTable(f"not valid gzip: {error}", location=location) from error
 
 
 def _decode(node: JsonObject, version: int) -> TableMetadata:
@@ -233,7 +222,7 @@ def encode_metadata(metadata: TableMetadata, *, compress: bool = False) -> bytes
         text = write_json(_encode(metadata))
     except ValueError as error:
         raise Invalid(f"the metadata of {metadata.location} has a value that JSON cannot hold: {error}") from error
-    return gzip.compress(text, mtime=0) if compress else text
+    return compressed(text) if compress else text
 
 
 def _encode(metadata: TableMetadata) -> dict[str, Any]:

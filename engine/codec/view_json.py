@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.codec.json_object import JsonObject, parse_json, write_json
+from engine.codec.json_files import compressed, parse_json_file
+from engine.codec.json_object import JsonObject, write_json
 from engine.codec.schema_json import schema_from_json, schema_to_json
 from engine.errors import Invalid, Unsupported
 from engine.spec.views import (
@@ -17,13 +18,13 @@ from engine.spec.views import (
 
 
 def decode_view(data: bytes, *, location: str | None = None) -> ViewMetadata:
-    """The view metadata in a metadata file.
+    """The view metadata in a metadata file; gzip, which Iceberg Java writes, is recognised by its first bytes.
 
     Raises:
         CorruptTable: The bytes contradict the view spec; `path` is the member, such as ``versions[1].schema-id``.
         Unsupported: A format version above 1, or a version without any SQL representation.
     """
-    return view_from_json(parse_json(data, location=location), location=location)
+    return view_from_json(parse_json_file(data, location=location), location=location)
 
 
 def view_from_json(document: object, *, location: str | None = None) -> ViewMetadata:
@@ -51,9 +52,10 @@ def view_from_json(document: object, *, location: str | None = None) -> ViewMeta
     return metadata
 
 
-def encode_view(metadata: ViewMetadata) -> bytes:
-    """The metadata file of a view."""
-    return write_json(view_to_json(metadata))
+def encode_view(metadata: ViewMetadata, *, compress: bool = False) -> bytes:
+    """The metadata file of a view, gzip when `compress`; the same metadata gives the same bytes."""
+    text = write_json(view_to_json(metadata))
+    return compressed(text) if compress else text
 
 
 def view_to_json(metadata: ViewMetadata) -> dict[str, Any]:

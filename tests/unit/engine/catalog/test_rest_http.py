@@ -1,0 +1,128 @@
+"""When a request is sent again, and what is said where no answer comes."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.catalog.rest_http import Answer, AnswerLost, HttpClient, Secrets, Timeouts, Unreachable
+from engine.commit.retry import Waiting
+from engine.errors import CorruptTable, Invalid
+from tests.services.processes import free_port
+from tests.services.scripted_http import Reply, Seen, scripted_server
+from tests.unit.engine.catalog.rest_answers import Script
+
+
+def client(address: str, slept: list[float] | None = None, secrets: Secrets | None = None) -> HttpClient:
+    waiting = Waiting(sleep=(slept if slept is not None else []).append, monotonic=lambda: 0.0, random=lambda: 0.0)
+    return HttpClient(address, timeouts=Timeouts(read_seconds=0.3), retries=2, waiting=waiting, secrets=secrets)
+
+
+def send(http: HttpClient, method: str = "GET", *, repeatable: bool = False) -> Answer:
+    body = b"{}" if method == "POST" else None
+    return http.send(method, f"{http.base}/x", headers={}, body=body, repeatable=repeatable)
+
+
+@pytest.mark.parametrize("status", [502, 503, 504, 429])
+def test_a_question_is_asked_again_when_the_server_is_busy(status: int) -> None:
+    slept: list[float] = []
+    with scripted_server(Script({"GET /x": [Reply(status=status), Reply(status=status), Reply(body="ok")]})) as server:
+        assert send(client(server.address, slept)).body == b"ok"
+        assert server.count("GET") == 3
+    assert slept == [0.1, 0.2]
+
+
+def test_a_server_may_say_how_long_to_wait() -> None:
+    slept: list[float] = []
+    replies = [Reply(status=503, headers={"Retry-After": "7"}), Reply(status=429, headers={"Retry-After": "9999"})]
+    with scripted_server(Script({"GET /x": [*replies, Reply(body="ok")]})) as server:
+        assert send(client(server.address, slept)).is_success
+    assert slept == [7, 0.1, 30, 0.2]
+
+
+def test_a_server_that_stays_busy_is_believed_in_the_end() -> None:
+    with scripted_server(Script({"GET /x": [Reply(status=503)]})) as server:
+        assert send(client(server.address)).status == 503
+        assert server.count("GET") == 3
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [Reply(cut_at=-1), Reply(body="long enough", cut_at=3), Reply(body="x", after_seconds=0.8)],
+    ids=["no-answer", "half-an-answer", "late"],
+)
+def test_only_a_question_is_asked_again_when_the_answer_is_lost(reply: Reply) -> None:
+    with scripted_server(Script({"GET /x": [reply, Reply(body="ok")], "POST /x": [reply, Reply()]})) as server:
+        http = client(server.address)
+        assert send(http).body == b"ok"
+        with pytest.raises(AnswerLost, match="POST http"):
+            send(http, "POST")
+        assert server.count("POST") == 1
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+def test_a_change_is_not_sent_again_when_the_server_fails(status: int) -> None:
+    with scripted_server(Script({"POST /x": [Reply(status=status), Reply()]})) as server:
+        assert send(client(server.address), "POST").status == status
+        assert server.count("POST") == 1
+
+
+def test_a_change_that_is_carried_out_once_is_sent_again() -> None:
+    with scripted_server(Script({"POST /x": [Reply(cut_at=-1), Reply(status=503), Reply(body="ok")]})) as server:
+        assert send(client(server.address), "POST", repeatable=True).body == b"ok"
+    # It may have been carried out when it arrived first.
+    with scripted_server(Script({"POST /x": [Reply(cut_at=-1)]})) as server, pytest.raises(AnswerLost):
+        send(client(server.address), "POST", repeatable=True)
+
+
+def test_what_never_left_is_told_apart() -> None:
+    slept: list[float] = []
+    http = client(f"http://127.0.0.1:{free_port()}", slept)
+    for method in ("GET", "POST"):
+        with pytest.raises(Unreachable, match="refused"):
+            send(http, method)
+    # Sending it again does no harm.
+    assert slept == [0.1, 0.2] * 2
+    with pytest.raises(Unreachable, match="no-such-host"):
+        send(client("http://no-such-host.invalid"), "POST")
+
+
+def test_a_plain_server_is_not_taken_for_one_with_tls() -> None:
+    with scripted_server(Script({})) as server, pytest.raises((Unreachable, AnswerLost)) as raised:
+        send(client(server.address.replace("http:", "https:")), "POST")
+    assert "SSL" in str(raised.value)
+
+
+def test_redirects_are_not_followed() -> None:
+    away = Reply(status=302, headers={"Location": "http://127.0.0.1:1/"})
+    with scripted_server(Script({"GET /x": [away]})) as server:
+        assert send(client(server.address)).status == 302
+
+
+def test_secrets_stay_out_of_messages() -> None:
+    secrets = Secrets(["tell-nobody"])
+    http = client(f"http://127.0.0.1:{free_port()}", secrets=secrets)
+    with pytest.raises(Unreachable) as raised:
+        http.send("GET", f"{http.base}/x?key=tell-nobody", headers={})
+    assert "tell-nobody" not in str(raised.value)
+    assert "***" in str(raised.value)
+    assert secrets.hidden("") == ""
+
+
+@pytest.mark.parametrize("address", ["http://", "nothing", "https://host/path?query=1", "https://host/#part"])
+def test_an_address_is_checked(address: str) -> None:
+    with pytest.raises(Invalid, match="address"):
+        HttpClient(address)
+
+
+def test_a_password_in_an_address_is_refused_and_not_repeated() -> None:
+    with pytest.raises(Invalid, match="token= or credential=") as raised:
+        HttpClient("https://ann:hunter2@host/")
+    assert "hunter2" not in str(raised.value)
+
+
+def test_an_answer_that_is_no_json_says_whose_it_is() -> None:
+    def answer(seen: Seen) -> Reply:
+        return Reply(body="<html>")
+
+    with scripted_server(answer) as server, pytest.raises(CorruptTable, match=server.address):
+        send(client(server.address)).json()

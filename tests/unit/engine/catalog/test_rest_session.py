@@ -1,0 +1,126 @@
+"""Configuration, paths, pages and keys of a session with a REST catalog."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from engine.catalog.rest import HAS_TABLE, LOAD_TABLE, RestCatalog
+from engine.catalog.rest_session import open_session
+from engine.catalog.rest_views import LIST_VIEWS, RestViewCatalog
+from engine.errors import CorruptTable, Invalid, NotFound, StorageFailed, Unsupported
+from tests.services.scripted_http import Reply, scripted_server
+from tests.unit.engine.catalog.rest_answers import CONFIG, Script, error, opened
+
+NAMESPACES = "GET /v1/namespaces"
+EMPTY = Reply(body={"namespaces": []})
+
+
+def test_the_server_sets_defaults_and_has_the_last_word() -> None:
+    config = {"defaults": {"a": "1", "b": "1", "c": "1"}, "overrides": {"c": "3"}}
+    with opened({}, config=config, warehouse="my lake/1", properties={"b": "2", "c": "2"}) as o:
+        assert o.session.properties == {"a": "1", "b": "2", "c": "3", "warehouse": "my lake/1"}
+        assert o.server.seen[0].query == {"warehouse": "my lake/1"}
+
+
+def test_paths_have_the_servers_prefix_and_separator() -> None:
+    config = {"defaults": {}, "overrides": {"prefix": "ws/1", "namespace-separator": "%2E"}}
+    listing = {"GET /v1/ws/1/namespaces/a%20b%2Ec%2Fd/tables": [Reply(body={"identifiers": []})]}
+    with opened(listing, config=config) as o:
+        assert RestCatalog(o.session).list_tables(("a b", "c/d")) == []
+    with opened({NAMESPACES: [EMPTY]}) as o:
+        assert RestCatalog(o.session).list_namespaces(("a", "b")) == []
+        assert o.server.seen[-1].query["parent"] == "a\x1fb"
+
+
+def test_a_server_may_send_its_clients_elsewhere() -> None:
+    with scripted_server(Script({NAMESPACES: [EMPTY]})) as other:
+        with opened({}, config={"defaults": {}, "overrides": {"uri": f"{other.address}/"}}, token="t") as o:
+            RestCatalog(o.session).list_namespaces()
+            assert o.requests() == []
+        assert other.seen[-1].headers["authorization"] == "Bearer t"
+
+
+def test_headers_of_the_properties_are_sent() -> None:
+    with opened({NAMESPACES: [EMPTY]}, properties={"header.X-Team": "lake"}) as o:
+        RestCatalog(o.session).list_namespaces()
+        assert all(seen.headers["x-team"] == "lake" for seen in o.server.seen)
+
+
+def test_what_a_server_does_not_offer_is_not_asked() -> None:
+    config = {**CONFIG, "endpoints": [str(LOAD_TABLE)]}
+    with opened({}, config=config) as o:
+        with pytest.raises(Unsupported, match=r"does not offer GET /v1/\{prefix\}/namespaces"):
+            RestCatalog(o.session).list_namespaces()
+        assert not o.session.offers(HAS_TABLE)
+        # So a table is looked for by loading it.
+        assert not RestCatalog(o.session).table_exists(("db", "t"))
+        assert o.requests() == ["GET /v1/namespaces/db/tables/t"]
+
+
+def test_a_server_that_does_not_say_is_taken_for_an_old_one() -> None:
+    with opened({}) as o:
+        assert o.session.offers(LOAD_TABLE)
+        assert not o.session.offers(HAS_TABLE)
+        with pytest.raises(Unsupported, match="views"):
+            RestViewCatalog(o.session).list_views(("db",))
+    with opened({}, properties={"view-endpoints-supported": "true"}) as o:
+        assert o.session.offers(LIST_VIEWS)
+
+
+def test_all_pages_are_read() -> None:
+    pages = [
+        Reply(body={"namespaces": [["b"]], "next-page-token": "t=1&x"}),
+        Reply(body={"namespaces": [], "next-page-token": "2"}),
+        Reply(body={"namespaces": [["a"]], "next-page-token": None}),
+    ]
+    with opened({NAMESPACES: pages}) as o:
+        assert RestCatalog(o.session).list_namespaces() == [("a",), ("b",)]
+        assert [seen.query["pageToken"] for seen in o.server.seen[1:]] == ["", "t=1&x", "2"]
+
+
+def test_pages_that_go_round_end() -> None:
+    with opened({NAMESPACES: [Reply(body={"namespaces": [["a"]], "next-page-token": "1"})]}) as o:
+        with pytest.raises(CorruptTable, match="page token '1'"):
+            RestCatalog(o.session).list_namespaces()
+        assert len(o.requests()) == 2
+
+
+def test_a_server_that_takes_keys_gets_each_request_until_it_answers() -> None:
+    made = Reply(body={"namespace": ["a"], "properties": {}})
+    replies = {"POST /v1/namespaces": [Reply(cut_at=-1), Reply(status=503), made]}
+    with opened(replies, config={**CONFIG, "idempotency-key-lifetime": "PT30M"}) as o:
+        catalog = RestCatalog(o.session)
+        catalog.create_namespace(("a",))
+        catalog.create_namespace(("b",))
+        keys = [uuid.UUID(seen.headers["idempotency-key"]) for seen in o.server.seen[1:]]
+    assert len(keys) == 4
+    assert len(set(keys)) == 2
+    assert keys[0] == keys[1] == keys[2]
+    assert {(key.version, key.variant) for key in keys} == {(7, uuid.RFC_4122)}
+    with opened({NAMESPACES: [EMPTY]}) as o:
+        RestCatalog(o.session).list_namespaces()
+        assert "idempotency-key" not in o.server.seen[-1].headers
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        (Reply(body="<html>"), CorruptTable),
+        (Reply(body={"defaults": {"a": 1}}), CorruptTable),
+        (error(404, "NoSuchWarehouseException", "no lake"), NotFound),
+        (error(403, "ForbiddenException"), StorageFailed),
+        (Reply(status=503), StorageFailed),
+        (Reply(status=301, headers={"Location": "https://elsewhere/"}), StorageFailed),
+    ],
+)
+def test_a_catalog_that_cannot_be_opened_says_why(reply: Reply, expected: type[Exception]) -> None:
+    with pytest.raises(expected) as raised, opened({"GET /v1/config": [reply]}):
+        pass
+    assert "127.0.0.1" in str(raised.value)
+
+
+def test_timeouts_are_checked() -> None:
+    with pytest.raises(Invalid, match="socket-timeout-ms='soon'"):
+        open_session("http://127.0.0.1:1", properties={"rest.client.socket-timeout-ms": "soon"})

@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+import sqlite3
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection
+
+from engine.catalog.sql import SqlCatalog
+from engine.catalog.sql_database import AnswerLost, Database, DatabaseBusy
+from engine.commit.committer import Committed, Conflicted, Unknown
+from engine.errors import AlreadyExists, CommitStateUnknown, CorruptTable, Invalid, NotFound, StorageFailed
+from engine.spec.creation import new_table_metadata
+from engine.spec.metadata import TableMetadata
+from engine.spec.schema import Schema
+from engine.spec.types import LONG, NestedField
+from engine.spec.updates import SetProperties
+from engine.storage.memory import MemoryStore
+
+NAME = ("db", "t")
+
+
+def metadata(**properties: str) -> TableMetadata:
+    schema = Schema((NestedField(field_id=1, name="id", type=LONG),))
+    named = {name.replace("_", "-"): value for name, value in properties.items()}
+    return new_table_metadata(schema, location="memory://wh/db/t", uuid=uuid.uuid4(), now_ms=1, properties=named)
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/catalog.db"
+
+
+@pytest.fixture
+def catalog(url: str, store: MemoryStore) -> Iterator[SqlCatalog]:
+    made = SqlCatalog(url, warehouse="memory://wh", store_at=lambda _: store)
+    yield made
+    made.close()
+
+
+def lose_answers(monkeypatch: pytest.MonkeyPatch, *, applied: bool) -> None:
+    commit = Database._commit
+
+    def lose(self: Database, connection: Connection) -> None:
+        if applied:
+            commit(self, connection)
+        raise AnswerLost("connection reset")
+
+    monkeypatch.setattr(Database, "_commit", lose)
+
+
+def rows(url: str, query: str) -> list[tuple[object, ...]]:
+    with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
+        found = connection.execute(query).fetchall()
+    connection.close()
+    return found
+
+
+def test_the_row_of_a_table(catalog: SqlCatalog, url: str) -> None:
+    first = catalog.create_table(NAME, metadata())
+    query = "select * from iceberg_tables"
+    assert rows(url, query) == [("default", "db", "t", first.metadata_location, None, "TABLE")]
+    outcome = catalog.commit(NAME, [], [SetProperties({"a": "1"})])
+    assert isinstance(outcome, Committed)
+    second = outcome.state.metadata_location
+    assert rows(url, query) == [("default", "db", "t", second, first.metadata_location, "TABLE")]
+    assert first.metadata_location.rpartition("/")[2].startswith("00000-")
+    assert second.rpartition("/")[2].startswith("00001-")
+
+
+def test_namespaces_are_rows_of_properties(catalog: SqlCatalog, url: str) -> None:
+    catalog.create_namespace(("a", "b"), {"owner": "ann"})
+    query = "select * from iceberg_namespace_properties order by property_key"
+    assert rows(url, query) == [("default", "a.b", "exists", "true"), ("default", "a.b", "owner", "ann")]
+
+
+def test_catalogs_share_a_database(catalog: SqlCatalog, url: str, store: MemoryStore) -> None:
+    other = SqlCatalog(url, warehouse="memory://other", name="other", store_at=lambda _: store)
+    catalog.create_table(NAME, metadata())
+    assert not other.table_exists(NAME)
+    assert other.list_namespaces() == []
+    with pytest.raises(NotFound, match="in catalog 'other'; the database also has catalogs named default"):
+        other.load_state(NAME)
+    other.close()
+
+
+def test_a_view_is_no_table(catalog: SqlCatalog, url: str) -> None:
+    with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
+        connection.execute("insert into iceberg_tables values ('default', 'db', 't', 'memory://v', null, 'VIEW')")
+    connection.close()
+    assert not catalog.table_exists(NAME)
+    assert catalog.list_tables(("db",)) == []
+    with pytest.raises(NotFound):
+        catalog.drop_table(NAME)
+    # But their names are one space.
+    with pytest.raises(AlreadyExists):
+        catalog.create_table(NAME, metadata())
+
+
+def test_a_database_without_the_type_column_is_used_as_it_is(url: str, store: MemoryStore) -> None:
+    with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
+        connection.execute(
+            "create table iceberg_tables (catalog_name varchar(255) not null, table_namespace varchar(255) not null, "
+            "table_name varchar(255) not null, metadata_location varchar(1000), "
+            "previous_metadata_location varchar(1000), primary key (catalog_name, table_namespace, table_name))"
+        )
+    connection.close()
+    catalog = SqlCatalog(url, warehouse="memory://wh", store_at=lambda _: store)
+    state = catalog.create_table(NAME, metadata())
+    assert isinstance(catalog.commit(NAME, [], [SetProperties({"a": "1"})]), Committed)
+    assert catalog.list_tables(("db",)) == [NAME]
+    catalog.rename_table(NAME, ("db", "u"))
+    catalog.drop_table(("db", "u"))
+    assert store.exists(state.metadata_location)
+    assert [row[1] for row in rows(url, "pragma table_info(iceberg_tables)")][-1] == "previous_metadata_location"
+    catalog.close()
+
+
+class TestLostAnswers:
+    def test_of_a_commit(self, catalog: SqlCatalog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+        base = catalog.create_table(NAME, metadata())
+        lose_answers(monkeypatch, applied=True)
+        outcome = catalog.commit(NAME, [], [SetProperties({"a": "1"})])
+        assert isinstance(outcome, Unknown)
+        assert outcome.base_location == base.metadata_location
+        # It did happen, so its file must be there.
+        assert catalog.load_state(NAME).metadata_location == outcome.metadata_location
+
+    def test_of_one_that_did_not_happen(
+        self, catalog: SqlCatalog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        base = catalog.create_table(NAME, metadata())
+        lose_answers(monkeypatch, applied=False)
+        outcome = catalog.commit(NAME, [], [SetProperties({"a": "1"})])
+        assert isinstance(outcome, Unknown)
+        assert catalog.load_state(NAME) == base
+        assert store.exists(outcome.metadata_location or "")
+
+    def test_of_a_creation_is_looked_up(self, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+        lose_answers(monkeypatch, applied=True)
+        state = catalog.create_table(NAME, metadata())
+        assert catalog.load_state(NAME) == state
+
+    def test_and_unknown_where_it_did_not_happen(
+        self, catalog: SqlCatalog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        lose_answers(monkeypatch, applied=False)
+        with pytest.raises(CommitStateUnknown, match=r"whether db\.t was created"):
+            catalog.create_table(NAME, metadata())
+        assert len(list(store.list("memory://wh"))) == 1
+
+
+def test_a_refusing_database_leaves_no_file(
+    catalog: SqlCatalog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = catalog.create_table(NAME, metadata())
+
+    def refuse(self: Database, statement: object, taken: str = "") -> int:
+        raise StorageFailed("the disk is full")
+
+    monkeypatch.setattr(Database, "change", refuse)
+    with pytest.raises(StorageFailed):
+        catalog.commit(NAME, [], [SetProperties({"a": "1"})])
+    with pytest.raises(StorageFailed):
+        catalog.create_table(("db", "u"), metadata())
+    assert [info.location for info in store.list("memory://wh")] == [base.metadata_location]
+
+
+def test_a_busy_database_is_a_conflict(
+    catalog: SqlCatalog, store: MemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = catalog.create_table(NAME, metadata())
+    impatient = SqlCatalog(f"{url}?timeout=0.05", warehouse="memory://wh", store_at=lambda _: store)
+    writer = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
+    writer.execute("begin immediate")
+    outcome = impatient.commit(NAME, [], [SetProperties({"a": "1"})])
+    with pytest.raises(DatabaseBusy):
+        impatient.create_namespace(("other",))
+    writer.execute("rollback")
+    writer.close()
+    impatient.close()
+    assert isinstance(outcome, Conflicted)
+    assert "locked" in outcome.reason
+    assert [info.location for info in store.list("memory://wh")] == [base.metadata_location]
+
+
+def test_outdated_metadata_files_are_deleted_when_asked(catalog: SqlCatalog, store: MemoryStore) -> None:
+    made = metadata(
+        **{"write.metadata.previous-versions-max": "2", "write.metadata.delete-after-commit.enabled": "true"}
+    )
+    catalog.create_table(NAME, made)
+    for n in range(6):
+        catalog.commit(NAME, [], [SetProperties({"n": str(n)})])
+    names = [info.location.rpartition("/")[2][:5] for info in store.list("memory://wh")]
+    assert names == ["00004", "00005", "00006"]
+
+
+def test_compressed_metadata(catalog: SqlCatalog, store: MemoryStore) -> None:
+    state = catalog.create_table(NAME, metadata(**{"write.metadata.compression-codec": "gzip"}))
+    assert state.metadata_location.endswith(".gz.metadata.json")
+    assert store.read(state.metadata_location)[:2] == b"\x1f\x8b"
+    fresh = SqlCatalog(str(catalog._database.engine.url), store_at=lambda _: store)
+    assert fresh.load_state(NAME) == state
+    fresh.close()
+
+
+def test_default_locations(catalog: SqlCatalog, url: str, store: MemoryStore) -> None:
+    assert catalog.default_location(("a", "b", "t")) == "memory://wh/a/b/t"
+    catalog.create_namespace(("db",), {"location": "memory://elsewhere/"})
+    assert catalog.default_location(NAME) == "memory://elsewhere/t"
+    without = SqlCatalog(url, store_at=lambda _: store, name="other")
+    with pytest.raises(Invalid, match="no warehouse"):
+        without.default_location(NAME)
+    without.close()
+
+
+def test_a_row_without_metadata_is_corrupt(catalog: SqlCatalog, url: str) -> None:
+    with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
+        connection.execute("insert into iceberg_tables values ('default', 'db', 't', null, null, null)")
+    connection.close()
+    with pytest.raises(CorruptTable, match=r"db\.t"):
+        catalog.load_state(NAME)
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("catalog.db", "is not the URL of a database"),
+        ("nosuchdb://host/db", "no driver for the database 'nosuchdb'"),
+    ],
+)
+def test_wrong_urls(address: str, message: str) -> None:
+    with pytest.raises(Invalid, match=message):
+        SqlCatalog(address)
+
+
+def test_a_database_that_cannot_be_opened(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageFailed):
+        SqlCatalog(f"sqlite:///{tmp_path}/file/catalog.db")
+    (tmp_path / "garbage.db").write_text("this is no database, it is a text of some length")
+    with pytest.raises(StorageFailed, match="not a database"):
+        SqlCatalog(f"sqlite:///{tmp_path}/garbage.db")
+
+
+def test_passwords_are_not_shown() -> None:
+    database = Database("sqlite://user:secret@/x")
+    assert "secret" not in str(database)
+
+
+def test_directories_of_the_database_are_made(tmp_path: Path) -> None:
+    catalog = SqlCatalog(f"sqlite:///{tmp_path}/a/b/catalog.db")
+    assert (tmp_path / "a" / "b" / "catalog.db").exists()
+    catalog.close()
