@@ -100,22 +100,25 @@ class Database:
 
 
 def _open(url: str) -> tuple[str, Engine]:
+    shown = url
     try:
         parsed = make_url(url)
         shown = parsed.render_as_string(hide_password=True)
         if parsed.get_backend_name() == "sqlite":
             return shown, _open_sqlite(parsed)
         return shown, create_engine(parsed, pool_pre_ping=True)
-    except ArgumentError as error:
-        raise Invalid(f"{url!r} is not the URL of a database, such as sqlite:///warehouse/catalog.db") from error
     except (NoSuchModuleError, ModuleNotFoundError) as error:
         raise Invalid(f"no driver for the database {url.partition(':')[0]!r} is installed: {error}") from error
+    except ArgumentError as error:
+        raise Invalid(f"{shown!r} is not the URL of a database, such as sqlite:///warehouse/catalog.db") from error
     except OSError as error:
         raise StorageFailed(f"cannot make the directory of {shown}: {error.strerror}") from error
 
 
 def _open_sqlite(url: URL) -> Engine:
-    arguments = {"timeout": _BUSY_SECONDS, "check_same_thread": False}
+    arguments: dict[str, object] = {"check_same_thread": False}
+    if "timeout" not in url.query:
+        arguments["timeout"] = _BUSY_SECONDS
     if not url.database or url.database == ":memory:":
         # Every connection to it would be a database of its own: there is one, and threads take turns.
         return create_engine(url, connect_args=arguments, poolclass=QueuePool, pool_size=1, max_overflow=0)

@@ -251,8 +251,9 @@ def test_a_database_that_cannot_be_opened(tmp_path: Path) -> None:
 
 
 def test_passwords_are_not_shown() -> None:
-    database = Database("sqlite://user:secret@/x")
-    assert "secret" not in str(database)
+    with pytest.raises(Invalid) as raised:
+        Database("sqlite://user:secret@/x")
+    assert "secret" not in str(raised.value)
 
 
 def test_directories_of_the_database_are_made(tmp_path: Path) -> None:
