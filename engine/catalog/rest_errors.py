@@ -63,7 +63,8 @@ def error_of(answer: Answer, secrets: Secrets, *, subject: str) -> EngineError:
         return AlreadyExists(text)
     if 400 <= status < 500 and status not in (408, 429):
         return Invalid(text)
-    if status >= 500 and answer.method not in ("GET", "HEAD"):
+    # 408 may be a proxy's that gave up waiting for the server.
+    if (status >= 500 or status == 408) and answer.method not in ("GET", "HEAD"):
         return CommitStateUnknown(f"the REST catalog failed at the request, which may have been carried out: {text}")
     if 300 <= status < 400:
         return StorageFailed(f"{text}: redirects to {answer.header('location')!r} are not followed; use that address")

@@ -4,7 +4,7 @@ unknown; and no file that a visible snapshot needs is deleted."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +16,7 @@ from engine.commit.changes.append import Append
 from engine.commit.committer import Committed, Conflicted, Unknown
 from engine.commit.retry import Waiting
 from engine.commit.transaction import Transaction
-from engine.errors import CommitConflict, CommitStateUnknown, EngineError, Invalid, StorageFailed
+from engine.errors import CommitConflict, CommitStateUnknown, EngineError, Invalid, StorageFailed, Unsupported
 from engine.spec.requirements import AssertTableUuid
 from engine.spec.updates import SetLocation, SetProperties
 from tests.services.processes import free_port
@@ -138,21 +138,46 @@ def test_a_server_that_is_not_there_changes_nothing() -> None:
         client(f"http://127.0.0.1:{free_port()}")
 
 
-@pytest.mark.parametrize(
-    ("status", "expected"),
-    [(400, Invalid), (401, StorageFailed), (403, StorageFailed), (413, Invalid), (422, Invalid), (307, StorageFailed)],
-)
-def test_a_refused_commit_is_definite(status: int, expected: type[EngineError]) -> None:
+def refusing(status: int) -> Callable[[Seen], Reply]:
+    """A server that answers everything but the question for its configuration with that status."""
+
     def answer(request: Seen) -> Reply:
         if request.path == "/v1/config":
             return Reply(body={"defaults": {}, "overrides": {}})
         error = {"error": {"message": "because\nof many things", "type": "SomeException", "code": status}}
         return Reply(status=status, body=error)
 
-    with scripted_server(answer) as server:
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [(400, Invalid), (401, StorageFailed), (403, StorageFailed), (413, Invalid), (422, Invalid), (307, StorageFailed)],
+)
+def test_a_refused_commit_is_definite(status: int, expected: type[EngineError]) -> None:
+    with scripted_server(refusing(status)) as server:
         catalog = client(server.address)
         with pytest.raises(expected, match=r"table db\.t: because .*SomeException") as raised:
             catalog.commit(NAME, [AssertTableUuid("u")], [SetLocation("/x")])
         catalog.close()
     assert not isinstance(raised.value, CommitStateUnknown)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("status", [408, 500, 502, 503, 504, 507, 599])
+def test_a_commit_at_which_the_server_fails_is_unknown(status: int) -> None:
+    with scripted_server(refusing(status)) as server:
+        catalog = client(server.address)
+        outcome = catalog.commit(NAME, [AssertTableUuid("u")], [SetLocation("/x")])
+        catalog.close()
+        assert server.count("POST") == 1
+    assert isinstance(outcome, Unknown)
+    assert f"HTTP {status}" in str(outcome.cause)
+
+
+def test_what_a_server_cannot_do_is_definite() -> None:
+    with scripted_server(refusing(501)) as server:
+        catalog = client(server.address)
+        with pytest.raises(Unsupported, match="HTTP 501"):
+            catalog.commit(NAME, [], [SetLocation("/x")])
+        catalog.close()
