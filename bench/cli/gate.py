@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import click
@@ -32,6 +33,10 @@ class CasesDiffer(BenchError):
     """The same code counted differently in different processes."""
 
 
+class CasesFailed(BenchError):
+    """The cases could not be run."""
+
+
 @click.command("gate")
 @click.option("--accept", "accepting", is_flag=True, help="Move the baseline to what is counted now.")
 @click.option(
@@ -48,23 +53,25 @@ def gate(context: Context, accepting: bool, allow: tuple[str, ...]) -> int:  # n
     path = context.places.baseline
     out = context.terminal.out
     try:
-        if accepting:
-            return move_baseline(path, allow, out, runs_of_fresh_processes)
-        return judge(path, run_cases(), out)
+        with context.terminal.err.status("counting the work of the cases"):
+            if accepting:
+                return move_baseline(path, allow, out, runs_of_fresh_processes)
+            return judge(path, run_cases, out)
     except ConfigError as error:
         context.terminal.err.print(f"icebench: {error}", markup=False, soft_wrap=True)
         return ExitCode.CONFIGURATION
 
 
-def judge(path: Path, now: Mapping[str, CaseResult], out: Console) -> int:
-    """Print how `now` differs from the baseline at `path`; give the exit code.
+def judge(path: Path, run: Callable[[], Mapping[str, CaseResult]], out: Console) -> int:
+    """Print how what `run` counts differs from the baseline at `path`; give the exit code.
 
     Raises:
         ConfigError: No baseline, or one that cannot be decoded.
     """
     if not path.is_file():
         raise ConfigError("no baseline; 'icebench gate --accept' makes the first one, to be committed", path=str(path))
-    verdict = compare(_read(path), now)
+    baseline = _read(path)
+    verdict = compare(baseline, run())
     for finding in verdict.findings:
         _print(finding, out)
     out.print(
@@ -113,16 +120,18 @@ def move_baseline(
 
 def runs_of_fresh_processes() -> list[Mapping[str, CaseResult]]:
     """The cases, run once for each hash seed in an interpreter of its own."""
-    runs: list[Mapping[str, CaseResult]] = []
-    for seed in HASH_SEEDS:
-        environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
-        command = [sys.executable, "-m", "bench.cases.counters"]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            raise CasesDiffer(f"the cases failed with PYTHONHASHSEED={seed}: {last}")
-        runs.append(decode(done.stdout).cases)
-    return runs
+    with ThreadPoolExecutor(max_workers=min(len(HASH_SEEDS), os.cpu_count() or 1)) as pool:
+        return list(pool.map(_run_of, HASH_SEEDS))
+
+
+def _run_of(seed: int) -> Mapping[str, CaseResult]:
+    environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
+    command = [sys.executable, "-m", "bench.cases.counters"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise CasesFailed(f"the cases failed with PYTHONHASHSEED={seed}: {last}")
+    return decode(done.stdout).cases
 
 
 def _refuse(moved: Accepted, out: Console) -> int:

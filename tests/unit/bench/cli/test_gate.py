@@ -25,7 +25,7 @@ def written(tmp_path: Path, **cases: CaseResult) -> Path:
 
 def judged(path: Path, now: Mapping[str, CaseResult]) -> tuple[int, str]:
     out = StringIO()
-    return judge(path, now, Console(file=out, width=200)), out.getvalue()
+    return judge(path, lambda: now, Console(file=out, width=200)), out.getvalue()
 
 
 def moved(path: Path, *runs: Mapping[str, CaseResult], allow: tuple[str, ...] = ()) -> tuple[int, str]:
