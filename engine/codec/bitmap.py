@@ -24,7 +24,7 @@ _RUNS = 12347
 _NO_OFFSET_THRESHOLD = 4
 _ARRAY_LIMIT = 4096
 _BITSET_BYTES = 8192
-_BYTE_BITS = np.array([bin(byte).count("1") for byte in range(256)], np.int64)
+_BYTE_BITS = np.array([byte.bit_count() for byte in range(256)], np.int64)
 
 
 def encode_vector(positions: BitMap64) -> bytes:

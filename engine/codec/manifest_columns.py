@@ -69,7 +69,9 @@ _ELEMENTS = frozenset((*path, "element") for path in _LISTS.values())
 _LEAVES = frozenset({*_NUMBERS.values(), *_BYTES.values(), *_LISTS.values()}) | _ELEMENTS
 _PAIRS = frozenset(child for path in MAPS.values() for child in (path, (*path, "key"), (*path, "value")))
 WITHOUT_METRICS = Selection(_LEAVES, frozenset({PARTITION}))
-WITH_SLOTS = Selection(_LEAVES, frozenset({PARTITION, *MAPS.values()}), frozenset(MAPS.values()))
+WITH_SLOTS = Selection(
+    _LEAVES | frozenset(MAPS.values()), frozenset({PARTITION, *MAPS.values()}), frozenset(MAPS.values())
+)
 WITH_PAIRS = Selection(_LEAVES | _PAIRS, frozenset({PARTITION}))
 
 

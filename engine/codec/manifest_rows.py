@@ -100,6 +100,8 @@ class _Batch:
             self._add(f.type, f.required, list(values))
 
     def _add(self, type_: Type, required: bool, values: list[Any]) -> None:  # noqa: FBT001
+        if required and None in values:
+            raise ValueError("a required value is missing")
         match type_:
             case MapType(value=value):
                 self._add_map(value.type.name == "binary" if isinstance(value.type, PrimitiveType) else False, values)
@@ -235,7 +237,8 @@ def _converter(type_: PrimitiveType) -> Callable[[Any], bytes]:
     match type_:
         case DecimalType(precision=precision, scale=scale):
             width = decimal_width(precision)
-            return lambda value: unscaled(_expect(value, Decimal), scale).to_bytes(width, "big", signed=True)
+            limit = 10**precision
+            return lambda value: _decimal_bytes(unscaled(_expect(value, Decimal), scale), limit, width)
         case FixedType(length=length):
             return lambda value: _expect_size(value, length)
     match type_.name:
@@ -250,6 +253,12 @@ def _converter(type_: PrimitiveType) -> Callable[[Any], bytes]:
         case "uuid":
             return lambda value: _expect(value, uuid.UUID).bytes
     return lambda value: _expect(value, bytes)
+
+
+def _decimal_bytes(number: int, limit: int, width: int) -> bytes:
+    if not -limit < number < limit:
+        raise OverflowError(f"the unscaled value {number} has too many digits")
+    return number.to_bytes(width, "big", signed=True)
 
 
 def _expect(value: Any, type_: type) -> Any:  # noqa: ANN401 - any value, checked

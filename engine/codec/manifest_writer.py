@@ -228,19 +228,23 @@ class _Manifest:
         """Takes a batch of at least one entry; raises Invalid."""
         for entry in batch:
             self.layout.check(entry)
-            counts = self._counts[entry.status]
-            counts[0] += 1
-            counts[1] += entry.data_file.record_count
-            number = entry.sequence_number
-            if number is not None and entry.status is not EntryStatus.DELETED:
-                least = self._min_sequence_number
-                self._min_sequence_number = number if least is None else min(least, number)
         try:
             self._summaries.add([entry.data_file.partition for entry in batch])
             data, ends = encode_rows(batch, self._entry_type)
         except (ValueError, TypeError, OverflowError, struct.error) as error:
             raise Invalid(f"an entry does not fit the manifest's schema: {error}") from error
+        for entry in batch:
+            self._count(entry)
         self._cut(data, ends)
+
+    def _count(self, entry: ManifestEntry) -> None:
+        counts = self._counts[entry.status]
+        counts[0] += 1
+        counts[1] += entry.data_file.record_count
+        number = entry.sequence_number
+        if number is not None and entry.status is not EntryStatus.DELETED:
+            least = self._min_sequence_number
+            self._min_sequence_number = number if least is None else min(least, number)
 
     def _cut(self, data: bytes, ends: list[int]) -> None:
         raw: list[tuple[int, bytes]] = []

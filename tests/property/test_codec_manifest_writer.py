@@ -7,7 +7,6 @@ import math
 import struct
 import uuid
 from collections.abc import Iterator
-from decimal import Decimal
 from typing import Any
 
 import fastavro
@@ -41,7 +40,7 @@ from engine.spec.types import (
     NestedField,
     PrimitiveType,
 )
-from engine.spec.values import decode_value
+from engine.spec.values import decimal_of, decode_value
 from tests.property.manifest_strategies import COLUMN_IDS, INT32, INT64
 
 TYPES: tuple[PrimitiveType, ...] = (
@@ -64,7 +63,7 @@ def partition_values(type_: PrimitiveType) -> st.SearchStrategy[Any]:
     match type_:
         case DecimalType(precision=precision, scale=scale):
             limit = 10**precision - 1
-            return st.integers(-limit, limit).map(lambda n: Decimal(n).scaleb(-scale))
+            return st.integers(-limit, limit).map(lambda n: decimal_of(n, scale))
         case FixedType(length=length):
             return st.binary(min_size=length, max_size=length)
     by_name: dict[str, st.SearchStrategy[Any]] = {
