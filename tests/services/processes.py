@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pwd
+import shutil
 import signal
 import socket
 import subprocess
@@ -35,6 +36,12 @@ def as_user(user: str | None) -> dict[str, Any]:
     return {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []}
 
 
+def _dying_with_parent() -> list[str]:
+    """What to put before a command that Linux is to end when this process is killed and can end nothing itself."""
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "TERM"] if setpriv else []
+
+
 @contextmanager
 def running(
     command: Sequence[str],
@@ -59,7 +66,7 @@ def running(
     with log.open("wb") as output:
         # A session of its own: an interrupt at the terminal is for pytest, which then ends this.
         process = subprocess.Popen(
-            command,
+            [*_dying_with_parent(), *command],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
