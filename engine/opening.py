@@ -29,7 +29,7 @@ from engine.spec.sorting import UNSORTED, SortOrder
 from engine.spec.transforms import Transform, parse_transform
 from engine.spec.views import SqlRepresentation, ViewMetadata, ViewVersion
 from engine.storage.relocated import RelocatedStore
-from engine.storage.resolve import Stores, absolute_location, scheme_of
+from engine.storage.resolve import STORAGE_SCHEMES, Stores, absolute_location, scheme_of
 from engine.storage.store import Store
 from engine.table import Table
 
@@ -38,8 +38,6 @@ Name = str | Sequence[str]
 
 SpecLike = PartitionSpec | Sequence[tuple[str, Transform | str]]
 """A spec, or ``(column, transform)`` pairs such as ``("ts", "day")``, ``("id", "bucket[16]")``."""
-
-_DIRECTORY_SCHEMES = frozenset({"", "file", "memory"})
 
 
 class Catalog:
@@ -304,7 +302,7 @@ def load_catalog(
         return Catalog(RestViewCatalog(session, name=name))
     if token is not None or credential is not None:
         raise Invalid("token= and credential= are for REST catalogs, whose address starts with http:// or https://")
-    if scheme in _DIRECTORY_SCHEMES:
+    if scheme in STORAGE_SCHEMES:
         if warehouse is not None:
             raise Invalid("a directory catalog is its own warehouse; give one of the two")
         root = absolute_location(address)

@@ -10,9 +10,10 @@ import pyarrow as pa
 from engine.catalog.identifiers import dotted
 from engine.columnar.reserved import METADATA_COLUMNS
 from engine.commit.committer import Committer, Identifier, TableState
-from engine.errors import Unsupported
+from engine.errors import Invalid, Unsupported
 from engine.expressions.predicate import Predicate
 from engine.inspect.inspector import Inspector
+from engine.operations.add_files import add_files
 from engine.operations.append import append
 from engine.operations.delete import Mode, delete
 from engine.operations.target import Target
@@ -282,12 +283,39 @@ class Table:
             Unsupported: The table is read-only.
             CommitFailed: The rows are not in the table; for `CommitStateUnknown`, may or may not be.
         """
+        if not isinstance(data, pa.Table | pa.RecordBatchReader):
+            raise Invalid(f"append takes a pyarrow Table or RecordBatchReader, not {type(data).__name__}")
         target = self._target(counters)
 
         def prepare(metadata: TableMetadata) -> list[DataFile]:
             return write_data_files(data, metadata=metadata, store=target.store, counters=target.counters)
 
         state, snapshot = append(target, prepare, branch=branch, properties=snapshot_properties)
+        self._advance(state)
+        return snapshot
+
+    def add_files(
+        self,
+        files: Sequence[DataFile],
+        *,
+        branch: str = MAIN,
+        snapshot_properties: Mapping[str, str] | None = None,
+        counters: Counters | None = None,
+    ) -> Snapshot:
+        """Add files that were written elsewhere, in one snapshot, which is returned. See `engine.operations.add_files`.
+
+        Args:
+            files: Data and delete files as their writer describes them; none is opened.
+            branch: Where to; made when it does not exist.
+            snapshot_properties: Entries for the snapshot summary.
+            counters: Count files, bytes and attempts.
+
+        Raises:
+            Invalid: No files, or a description does not fit the table.
+            Unsupported: The table is read-only, or a position-delete file does not name its one data file.
+            CommitFailed: The files are not in the table; for `CommitStateUnknown`, may or may not be.
+        """
+        state, snapshot = add_files(self._target(counters), files, branch=branch, properties=snapshot_properties)
         self._advance(state)
         return snapshot
 

@@ -29,6 +29,8 @@ _S3_OPTIONS = {
 _S3_SCHEMES = ("s3", "s3a", "s3n")
 _GCS_SCHEMES = ("gs", "gcs")
 _ARROW_SCHEMES = frozenset({*_S3_SCHEMES, *_GCS_SCHEMES, "hdfs", "viewfs"})
+STORAGE_SCHEMES = frozenset({"", "file", "memory", *_ARROW_SCHEMES})
+"""Schemes of locations; empty for plain paths."""
 
 
 def store_for(location: str, properties: Mapping[str, str] | None = None) -> Store:

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import engine
+from engine.errors import AlreadyExists, Invalid, NotFound, Unsupported
+from engine.spec.transforms import Bucket, Day
+
+ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("at", pa.timestamp("us"))])
+DATA = pa.table({"id": [1, 2, 3], "at": [0, 10**12, 2 * 10**12]}, schema=ROWS)
+
+
+def test_a_database_and_a_relative_warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    catalog = engine.load_catalog("sqlite:///wh/catalog.db", warehouse="wh")
+    table = catalog.create_table("db.t", ROWS)
+    assert table.location == f"{tmp_path}/wh/db/t"
+    assert (tmp_path / "wh" / "catalog.db").exists()
+    catalog.close()
+    again = engine.load_catalog("sqlite:///wh/catalog.db")
+    assert again.load_table("db.t").metadata == table.metadata
+    with pytest.raises(Invalid, match="no warehouse"):
+        again.create_table("db.u", ROWS)
+    again.close()
+
+
+@pytest.mark.parametrize("prefix", ["", "file://", "file:"])
+def test_a_directory(tmp_path: Path, prefix: str) -> None:
+    catalog = engine.load_catalog(f"{prefix}{tmp_path}/wh")
+    table = catalog.create_table("db.t", ROWS)
+    table.append(DATA)
+    assert table.location == f"{prefix}{tmp_path}/wh/db/t"
+    assert engine.load_catalog(f"{tmp_path}/wh").load_table("db.t").scan().count() == 3
+    assert catalog.list_tables("db") == ["db.t"]
+    assert catalog.list_namespaces() == ["db"]
+
+
+def test_tables_in_memory() -> None:
+    catalog = engine.load_catalog("memory://opening")
+    catalog.create_table("db.t", ROWS).append(DATA)
+    assert engine.load_catalog("memory://opening").load_table("db.t").scan().count() == 3
+    catalog.drop_table("db.t")
+
+
+def test_wrong_addresses(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="its own warehouse"):
+        engine.load_catalog(str(tmp_path), warehouse="elsewhere")
+    with pytest.raises(Unsupported, match="atomically"):
+        engine.load_catalog(
+            "s3://bucket/wh", properties={"s3.region": "us-east-1", "s3.endpoint": "http://127.0.0.1:1"}
+        )
+
+
+class TestCreation:
+    @pytest.fixture
+    def catalog(self, tmp_path: Path) -> engine.Catalog:
+        return engine.load_catalog(str(tmp_path))
+
+    def test_specs_by_name(self, catalog: engine.Catalog) -> None:
+        table = catalog.create_table("db.t", ROWS, partition_spec=[("at", "day"), ("id", Bucket(4))])
+        assert [(f.name, f.transform) for f in table.spec.fields] == [("at_day", Day()), ("id_bucket", Bucket(4))]
+
+    def test_specs_and_orders_by_id(self, catalog: engine.Catalog) -> None:
+        columns = (
+            engine.NestedField(field_id=7, name="id", type=engine.LONG),
+            engine.NestedField(field_id=5, name="at", type=engine.TIMESTAMP),
+        )
+        schema = engine.Schema(columns)
+        order = engine.SortOrder((engine.SortField(source_ids=(7,), transform=engine.parse_transform("identity")),))
+        spec = engine.partition_spec(schema, [("at", engine.parse_transform("month"))])
+        table = catalog.create_table(("db", "t"), schema, partition_spec=spec, sort_order=order)
+        assert [f.source_id for f in table.spec.fields] == [2]
+        assert [f.source_id for f in table.sort_order.fields] == [1]
+
+    def test_format_versions(self, catalog: engine.Catalog) -> None:
+        for version in (1, 2, 3):
+            made = catalog.create_table(f"db.v{version}", ROWS, properties={"format-version": str(version)})
+            assert made.metadata.format_version == version
+            assert made.properties == {}
+            made.append(DATA)
+            assert made.scan().count() == 3
+        assert catalog.create_table("db.default", ROWS).metadata.format_version == 2
+        with pytest.raises(Unsupported, match="format version 4"):
+            catalog.create_table("db.v4", ROWS, properties={"format-version": "4"})
+        with pytest.raises(Invalid, match="format-version"):
+            catalog.create_table("db.x", ROWS, properties={"format-version": "new"})
+
+    def test_names_are_checked_and_used_once(self, catalog: engine.Catalog) -> None:
+        catalog.create_table("db.t", ROWS)
+        with pytest.raises(AlreadyExists):
+            catalog.create_table("db.t", ROWS)
+        with pytest.raises(Invalid, match="no namespace"):
+            catalog.create_table("t", ROWS)
+        with pytest.raises(NotFound):
+            catalog.load_table("db.missing")
+        assert catalog.table_exists("db.t")
+        assert not catalog.table_exists("db.missing")
+
+    def test_unknown_transforms(self, catalog: engine.Catalog) -> None:
+        with pytest.raises(Unsupported, match="zorder"):
+            catalog.create_table("db.t", ROWS, partition_spec=[("id", "zorder")])
+        with pytest.raises(Invalid, match="no column 'nosuch'"):
+            catalog.create_table("db.t", ROWS, partition_spec=[("nosuch", "day")])
+
+
+class TestOpeningATable:
+    @pytest.fixture
+    def table(self, tmp_path: Path) -> engine.Table:
+        table = engine.load_catalog(f"{tmp_path}/wh").create_table("db.t", ROWS)
+        table.append(DATA)
+        table.delete("id = 2", "merge-on-read")
+        return table
+
+    def test_by_directory_or_file(self, table: engine.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        for location in ("wh/db/t", f"{tmp_path}/wh/db/t/", f"file://{tmp_path}/wh/db/t", table.metadata_location):
+            assert engine.load_table(location).scan().count() == 2
+        assert engine.load_table("wh/db/t/metadata/v2.metadata.json").scan().count() == 3
+
+    def test_nothing_there(self, tmp_path: Path) -> None:
+        with pytest.raises(NotFound, match="no table at"):
+            engine.load_table(f"{tmp_path}/nowhere")
+        with pytest.raises(NotFound, match=r"v9\.metadata\.json"):
+            engine.load_table(f"{tmp_path}/v9.metadata.json")
+
+    def test_a_table_that_was_moved(self, table: engine.Table, tmp_path: Path) -> None:
+        shutil.move(f"{tmp_path}/wh/db/t", tmp_path / "moved")
+        moved = engine.load_table(f"{tmp_path}/moved", relocate={f"{tmp_path}/wh/db/t": f"{tmp_path}/moved"})
+        assert sorted(moved.scan().to_arrow()["id"].to_pylist()) == [1, 3]
+        assert moved.location == f"{tmp_path}/wh/db/t"
+        (path,) = moved.scan().plan().files["file_path"].to_pylist()
+        assert Path(moved.store.physical(path)).exists()
+        with pytest.raises(Unsupported, match="read-only"):
+            moved.append(DATA)
