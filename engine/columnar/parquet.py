@@ -41,6 +41,10 @@ class ParquetSource:
         dictionaries: Text columns, by name, to decode as Arrow dictionaries.
         footer: The file's metadata where it is known already; saves reading it.
 
+    Attributes:
+        schema: The file's Arrow schema with field ids, its own or those of the name mapping.
+        has_field_ids: Whether they are its own.
+
     Raises:
         FileNotFound: Naming the file and `needed_by`.
         CorruptTable: The file is not Parquet.
@@ -71,7 +75,7 @@ class ParquetSource:
                 pre_buffer=_is_remote(location),
                 coerce_int96_timestamp_unit="us",
             )
-            self._has_ids = has_field_ids(self._file.schema_arrow)
+            self.has_field_ids = has_field_ids(self._file.schema_arrow)
             self.schema = identified(self._file.schema_arrow, name_mapping, location)
         except (pa.ArrowInvalid, OSError) as error:
             self._input.close()
@@ -112,7 +116,7 @@ class ParquetSource:
 
     def fields_of(self, table: pa.Table) -> pa.Schema:
         """The schema of a decoded table with field ids, those of the name mapping included."""
-        return table.schema if self._has_ids else identified(table.schema, self._name_mapping, self.location)
+        return table.schema if self.has_field_ids else identified(table.schema, self._name_mapping, self.location)
 
     def close(self) -> None:
         """Close the file."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -35,16 +36,24 @@ GLOBAL: Scope = ()
 """The scope of deletes that concern more than one partition."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EqualityGroup:
     """The keys of all delete files of one scope that compare the same columns.
 
-    `schema` holds the columns `field_ids`, in the types of the table, and what is around them.
+    `schema` holds the columns `field_ids`, in the types of the table, and what is around them. `keys` are the values of
+    `field_ids`, key by key as read, and `sequence_numbers` of the files that they were read from.
     """
 
+    scope: Scope
     field_ids: tuple[int, ...]
     schema: Schema
-    index: KeyIndex
+    keys: tuple[pa.Array, ...]
+    sequence_numbers: npt.NDArray[np.int64]
+
+    @cached_property
+    def index(self) -> KeyIndex:
+        """The keys, to be looked up."""
+        return KeyIndex.build(self.keys, self.sequence_numbers)
 
     def deleted(self, rows: pa.Table | pa.RecordBatch, sequence_number: int) -> npt.NDArray[np.bool_]:
         """Which rows are deleted; `rows` has the group's columns, of a data file of that data sequence number."""
@@ -104,17 +113,17 @@ def key_schema(field_ids: Sequence[int], schemas: Sequence[Schema], location: st
             raise CorruptTable(f"it compares column {field_id}, which no schema of the table has", location=location)
         (top,) = known.select([field_id]).fields
         before = fields.get(top.field_id)
-        fields[top.field_id] = top if before is None else _joined(before, top)
+        fields[top.field_id] = top if before is None else joined_fields(before, top)
     return Schema(tuple(fields.values()))
 
 
-def _joined(left: NestedField, right: NestedField) -> NestedField:
-    """One struct of which two schemas gave different fields."""
+def joined_fields(left: NestedField, right: NestedField) -> NestedField:
+    """One struct of which two schemas, or two readers, want different fields; any other column is `left`."""
     if not isinstance(left.type, StructType) or not isinstance(right.type, StructType):
         return left
     fields = {f.field_id: f for f in left.type.fields}
     for f in right.type.fields:
-        fields[f.field_id] = _joined(fields[f.field_id], f) if f.field_id in fields else f
+        fields[f.field_id] = joined_fields(fields[f.field_id], f) if f.field_id in fields else f
     return replace(left, type=StructType(tuple(fields.values())))
 
 
@@ -134,7 +143,7 @@ def load_equality(
         scope_of: The files with their scopes; see `scopes`.
         schemas: The table's schemas, the current one first, then the newest first.
         store: Where the files are.
-        runner: Decodes files and builds indexes in parallel.
+        runner: Decodes files in parallel.
         counters: Count the files.
         needed_by: For errors, e.g. ``"table db.t, snapshot 17"``.
         name_mapping: For files without field ids.
@@ -151,11 +160,11 @@ def load_equality(
     tables = dict(zip(ordered, runner.map(load, ordered), strict=True))
     counters.add(DELETE_FILES_LOADED, len(ordered))
 
-    def build(key: tuple[Scope, tuple[int, ...]]) -> EqualityGroup:
-        return _group(key[1], of_ids[key[1]], [(tables[file], file.sequence_number) for file in members[key]])
-
-    groups = dict(zip(members, runner.map(build, members), strict=True))
-    counters.add(DELETE_KEYS_APPLIED, sum(len(group.index) for group in groups.values()))
+    groups = {
+        (scope, ids): _group(scope, ids, of_ids[ids], [(tables[file], file.sequence_number) for file in own])
+        for (scope, ids), own in members.items()
+    }
+    counters.add(DELETE_KEYS_APPLIED, sum(len(group.sequence_numbers) for group in groups.values()))
     return EqualityDeletes(scope_of, groups)
 
 
@@ -180,8 +189,10 @@ def _load(
     return pa.concat_tables(parts) if parts else to_arrow_schema(schema).empty_table()
 
 
-def _group(field_ids: tuple[int, ...], schema: Schema, tables: Sequence[tuple[pa.Table, int]]) -> EqualityGroup:
+def _group(
+    scope: Scope, field_ids: tuple[int, ...], schema: Schema, tables: Sequence[tuple[pa.Table, int]]
+) -> EqualityGroup:
     joined = pa.concat_tables([table for table, _ in tables])
     numbers = np.repeat([number for _, number in tables], [table.num_rows for table, _ in tables])
-    columns = [column_by_id(joined, schema, field_id) for field_id in field_ids]
-    return EqualityGroup(field_ids, schema, KeyIndex.build(columns, numbers))
+    keys = tuple(column_by_id(joined, schema, field_id) for field_id in field_ids)
+    return EqualityGroup(scope, field_ids, schema, keys, numbers.astype(np.int64))

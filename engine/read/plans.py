@@ -75,12 +75,11 @@ def count_rows(
     """How many rows a plan has. Files without deletes and without a residual are counted by their record counts."""
     counted = counters or Counters()
     known, unknown = 0, []
-    counts = plan.files.column("record_count").to_pylist()
-    for file, record_count in zip(planned_files(plan), counts, strict=True):
+    for file in planned_files(plan):
         if file.deletes or file.residual is not None:
             unknown.append(file)
         else:
-            known += record_count
+            known += file.record_count
     request = request_for(plan, store, projection=Schema(()), table_name=table_name)
     rest = sum(b.num_rows for b in read_files(unknown, request, runner=runner or LocalRunner(), counters=counted))
     counted.add(ROWS_RETURNED, known)
@@ -125,14 +124,15 @@ def planned_files(plan: ScanPlan, *, rows: npt.NDArray[np.int64] | None = None) 
     """The data files of a plan, one by one; `rows` of ``plan.files`` if given."""
     files = plan.files if rows is None else plan.files.take(pa.array(rows))
     codes = plan.residual_codes if rows is None else plan.residual_codes[rows]
-    names = ("file_path", "file_format", "spec_id", "data_sequence_number", "first_row_id")
+    names = ("file_path", "file_format", "record_count", "spec_id", "data_sequence_number", "first_row_id")
     columns = [files.column(name).to_pylist() for name in names]
     residuals = [None if r == BOUND_TRUE else r for r in plan.residuals]
     found = zip(*columns, _partitions(plan, files), _deletes(files.column("deletes")), codes.tolist(), strict=True)
-    for path, file_format, spec_id, sequence_number, first_row_id, partition, deletes, code in found:
+    for path, file_format, record_count, spec_id, sequence_number, first_row_id, partition, deletes, code in found:
         yield FileRead(
             file_path=path,
             file_format=file_format,
+            record_count=record_count,
             spec_id=spec_id,
             partition=partition,
             data_sequence_number=sequence_number,

@@ -72,6 +72,10 @@ def read_files(
         name_mapping=request.name_mapping,
     )
 
+    # Built ahead, so that threads do not build the same one at once.
+    for _ in runner.map(lambda group: len(group.index), deletes.equality.groups.values()):
+        pass
+
     def opened(file: FileRead) -> list[Work]:
         return _row_groups(file, deletes, request, counters)
 

@@ -33,6 +33,7 @@ class FileRead:
     Args:
         file_path: Its location.
         file_format: ``"parquet"``; others are refused.
+        record_count: Its rows, by its manifest entry.
         spec_id: Its partition spec.
         partition: Its partition tuple, one internal value a field of the spec; None where it can not be told.
         data_sequence_number: For equality deletes and row lineage.
@@ -44,6 +45,7 @@ class FileRead:
 
     file_path: str
     file_format: str = "parquet"
+    record_count: int = 0
     spec_id: int = 0
     partition: Partition | None = ()
     data_sequence_number: int = 0

@@ -1,0 +1,156 @@
+"""How the columns of a group of files become the columns of a scan.
+
+Almost all files carry field ids, and Spark finds their columns by them. Files of an import (`add_files`, a migrated
+Hive table) carry none: they are read by the names that the table's name mapping knows, and what they lack is filled in
+here: identity-partition values, defaults, nulls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as st
+
+from engine.columnar.parquet import ParquetSource
+from engine.columnar.schemas import child_fields, field_id_of
+from engine.errors import Unsupported
+from engine.read.request import FileRead, ReadRequest
+from engine.runtime.runner import Runner
+from engine.spark.deletes import PATH, ROW
+from engine.spark.read_schema import ReadColumn
+from engine.spark.types import literal, quoted, read_field, spark_type
+from engine.spec.types import ListType, MapType, NestedField, PrimitiveType, StructType, Type
+from engine.spec.values import Value
+
+
+class Shape(Protocol):
+    """What files of one group have in common."""
+
+    def read_fields(self, columns: Sequence[ReadColumn]) -> list[st.StructField]:
+        """The fields to ask Spark's reader for."""
+        ...
+
+    def completed(self, frame: DataFrame, columns: Sequence[ReadColumn]) -> DataFrame:
+        """The columns under their names, from what the reader gave."""
+        ...
+
+
+@dataclass(frozen=True)
+class ById:
+    """Files with field ids."""
+
+    def read_fields(self, columns: Sequence[ReadColumn]) -> list[st.StructField]:
+        return [read_field(c.field, c.name) for c in columns]
+
+    def completed(self, frame: DataFrame, columns: Sequence[ReadColumn]) -> DataFrame:
+        return frame
+
+
+@dataclass(frozen=True)
+class ByName:
+    """Files without field ids, of one schema and one set of partition values.
+
+    Args:
+        schema: The files' schema with the ids that the name mapping gives.
+        constants: Field id -> value of identity-partitioned columns.
+    """
+
+    schema: pa.Schema
+    constants: Mapping[int, Value | None]
+
+    def read_fields(self, columns: Sequence[ReadColumn]) -> list[st.StructField]:
+        found = ((c.field, self._stored(c.field)) for c in columns)
+        return [
+            st.StructField(stored.name, _stored_type(stored, wanted.type, wanted.name), nullable=True)
+            for wanted, stored in found
+            if stored is not None
+        ]
+
+    def completed(self, frame: DataFrame, columns: Sequence[ReadColumn]) -> DataFrame:
+        made = []
+        for c in columns:
+            stored = self._stored(c.field)
+            column = self._missing(c.field) if stored is None else _renamed(F.col(quoted(stored.name)), stored, c.field)
+            made.append(column.alias(c.name))
+        return frame.select(*made, *(F.col(name) for name in (PATH, ROW) if name in frame.columns))
+
+    def _stored(self, wanted: NestedField) -> pa.Field | None:
+        return next((f for f in self.schema if field_id_of(f) == wanted.field_id), None)
+
+    def _missing(self, wanted: NestedField) -> Column:
+        type_ = wanted.type
+        if isinstance(type_, PrimitiveType):
+            value = self.constants.get(wanted.field_id, wanted.initial_default)
+            if value is not None:
+                return literal(type_, value)
+        return F.lit(None).cast(spark_type(type_, column=wanted.name))
+
+
+def shapes_of(files: Sequence[FileRead], request: ReadRequest, runner: Runner) -> list[tuple[Shape, list[FileRead]]]:
+    """Files by shape. Footers are read only if the table has a name mapping: without one all files have ids."""
+    if request.name_mapping is None:
+        return [(ById(), list(files))] if files else []
+
+    def unnamed(file: FileRead) -> pa.Schema | None:
+        with ParquetSource(
+            request.store, file.file_path, name_mapping=request.name_mapping, needed_by=request.needed_by
+        ) as source:
+            return None if source.has_field_ids else source.schema
+
+    found: dict[tuple[object, ...], tuple[Shape, list[FileRead]]] = {}
+    for file, schema in zip(files, runner.map(unnamed, files), strict=True):
+        if schema is None:
+            key: tuple[object, ...] = ()
+            shape: Shape = ById()
+        else:
+            key = (schema.to_string(show_field_metadata=True), file.scope)
+            shape = ByName(schema, request.constants(file))
+        found.setdefault(key, (shape, []))[1].append(file)
+    return list(found.values())
+
+
+def _stored_type(stored: pa.Field, wanted: Type, column: str) -> st.DataType:
+    """The type to read a file's column as: the wanted type, with the file's names for fields of structs."""
+    inner = child_fields(stored.type)
+    match wanted:
+        case StructType(fields):
+            by_id = {f.field_id: f for f in fields}
+            both = [(f, by_id[i]) for f in inner if (i := field_id_of(f)) is not None and i in by_id]
+            if not both:
+                raise Unsupported(f"column {column!r}: a file without field ids has no field of it that is wanted")
+            return st.StructType(
+                [st.StructField(f.name, _stored_type(f, w.type, f"{column}.{w.name}")) for f, w in both]
+            )
+        case ListType(element):
+            return st.ArrayType(_stored_type(inner[0], element.type, f"{column}.element"))
+        case MapType(key, value):
+            return st.MapType(_stored_type(inner[0], key.type, column), _stored_type(inner[1], value.type, column))
+    return spark_type(wanted, column=column)
+
+
+def _renamed(column: Column, stored: pa.Field, wanted: NestedField) -> Column:
+    """A file's column with the wanted names and fields inside."""
+    inner = child_fields(stored.type)
+    match wanted.type:
+        case StructType(fields):
+            by_id = {field_id_of(f): f for f in inner}
+            made = []
+            for f in fields:
+                own = by_id.get(f.field_id)
+                part = (
+                    F.lit(None).cast(spark_type(f.type, column=f.name))
+                    if own is None
+                    else _renamed(column.getField(own.name), own, f)
+                )
+                made.append(part.alias(f.name))
+            return F.when(column.isNotNull(), F.struct(*made))
+        case ListType(element) if not isinstance(element.type, PrimitiveType):
+            return F.transform(column, lambda x: _renamed(x, inner[0], element))
+        case MapType(_, value) if not isinstance(value.type, PrimitiveType):
+            return F.transform_values(column, lambda _, x: _renamed(x, inner[1], value))
+    return column

@@ -1,0 +1,162 @@
+"""Iceberg types as Spark types, and single values as Spark literals."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 - as everyone calls it
+from pyspark.sql import types as st
+
+from engine.errors import Unsupported
+from engine.spec.partition_paths import human_value
+from engine.spec.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UNKNOWN,
+    UUID,
+    DecimalType,
+    FixedType,
+    ListType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+    Type,
+)
+from engine.spec.values import Value
+
+FIELD_ID_KEY = "parquet.field.id"
+DEFAULT_KEY = "EXISTS_DEFAULT"
+
+_SIMPLE: dict[Type, st.DataType] = {
+    BOOLEAN: st.BooleanType(),
+    INT: st.IntegerType(),
+    LONG: st.LongType(),
+    FLOAT: st.FloatType(),
+    DOUBLE: st.DoubleType(),
+    DATE: st.DateType(),
+    TIMESTAMP: st.TimestampNTZType(),
+    TIMESTAMPTZ: st.TimestampType(),
+    STRING: st.StringType(),
+    UUID: st.BinaryType(),
+    BINARY: st.BinaryType(),
+    UNKNOWN: st.NullType(),
+}
+_MOMENTS = {
+    "date": ("DATE", 1),
+    "timestamp": ("TIMESTAMP_NTZ", 86_400_000_000),
+    "timestamptz": ("TIMESTAMP", 86_400_000_000),
+}
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+
+
+def spark_type(type_: Type, *, column: str) -> st.DataType:
+    """The Spark type that a column is read as, field ids in the metadata of struct fields; uuid is its 16 bytes.
+
+    Raises:
+        Unsupported: Spark has no such type (time, nanoseconds, variant, geometry), or it fills missing fields inside
+            structs with null only and the field has a default; names the column.
+    """
+    match type_:
+        case DecimalType():
+            return st.DecimalType(type_.precision, type_.scale)
+        case FixedType():
+            return st.BinaryType()
+        case StructType(fields):
+            return st.StructType([_inner(f, f"{column}.{f.name}") for f in fields])
+        case ListType(element):
+            return st.ArrayType(spark_type(element.type, column=f"{column}.element"))
+        case MapType(key, value):
+            keys, values = (spark_type(f.type, column=f"{column}.{f.name}") for f in (key, value))
+            return st.MapType(keys, values)
+        case _ if type_ in _SIMPLE:
+            return _SIMPLE[type_]
+    raise Unsupported(f"column {column!r}: Spark has no type for {type_}")
+
+
+def _inner(field: NestedField, name: str) -> st.StructField:
+    if field.initial_default is not None:
+        raise Unsupported(f"column {name!r}: on Spark, defaults of fields inside structs are not supported")
+    if field.type == UUID:
+        raise Unsupported(f"column {name!r}: on Spark, uuid inside a struct is not supported")
+    own = spark_type(field.type, column=name)
+    return st.StructField(field.name, own, nullable=True, metadata={FIELD_ID_KEY: field.field_id})
+
+
+def read_field(field: NestedField, name: str) -> st.StructField:
+    """The field of a read schema under the given name: found by id, filled with the initial default where missing."""
+    metadata: dict[str, object] = {FIELD_ID_KEY: field.field_id}
+    if field.initial_default is not None and isinstance(field.type, PrimitiveType):
+        metadata[DEFAULT_KEY] = sql_literal(field.type, field.initial_default)
+    return st.StructField(name, spark_type(field.type, column=field.name), nullable=True, metadata=metadata)
+
+
+def sql_literal(type_: PrimitiveType, value: Value) -> str:
+    """A single value as a Spark SQL expression of the type that the column is read as."""
+    name = type_.name
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+            return f"'{escaped}'"
+        case bytes():
+            return f"X'{value.hex()}'"
+        case Decimal():
+            return f"CAST('{value:f}' AS {spark_type(type_, column=name).simpleString()})"
+        case float():
+            return f"CAST('{value!r}' AS {name})"
+        case int() if name in _MOMENTS:
+            keyword, units_per_day = _MOMENTS[name]
+            if not _FIRST_DAY <= value // units_per_day <= _LAST_DAY:
+                raise Unsupported(f"on Spark, {type_} values outside of the years 1 to 9999: {value}")
+            return f"{keyword}'{human_value(type_, value)}'"
+        case int():
+            return f"CAST('{value}' AS {spark_type(type_, column=name).simpleString()})"
+    return f"X'{value.hex}'"  # uuid
+
+
+def literal(type_: PrimitiveType, value: Value) -> Column:
+    """A single value as a Spark column of the type that the column is read as."""
+    return F.expr(sql_literal(type_, value))
+
+
+def quoted(name: str) -> str:
+    """A name as Spark takes it in `col`, dots and backticks included."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def shown(column: Column, type_: Type) -> Column:
+    """A column as the user gets it: uuid as text, everything else as it is read."""
+    if type_ != UUID:
+        return column
+    pieces = [F.hex(F.substring(column, start, length)) for start, length in ((1, 4), (5, 2), (7, 2), (9, 2), (11, 6))]
+    return F.when(column.isNotNull(), F.lower(F.concat_ws("-", *pieces)))
+
+
+def shown_type(type_: Type, *, column: str) -> st.DataType:
+    """The type of `shown`; arguments and errors as `spark_type`."""
+    return st.StringType() if type_ == UUID else spark_type(type_, column=column)
+
+
+def pruned(column: Column, read: Type, wanted: Type) -> Column:
+    """Of a column that is read with more fields inside than are wanted, the wanted ones."""
+    match read, wanted:
+        case StructType(), StructType(fields):
+            by_id = {f.field_id: f for f in read.fields}
+            parts = [pruned(column.getField(f.name), by_id[f.field_id].type, f.type).alias(f.name) for f in fields]
+            return F.when(column.isNotNull(), F.struct(*parts))
+        case ListType(own), ListType(element) if own.type != element.type:
+            return F.transform(column, lambda x: pruned(x, own.type, element.type))
+        case MapType(_, own), MapType(_, value) if own.type != value.type:
+            return F.transform_values(column, lambda _, x: pruned(x, own.type, value.type))
+    return column
