@@ -127,10 +127,6 @@ class ColumnBounds:
         last = 2 * segments.count
         low = 0 if self.lower is None else _known(self.lower, self.lower.segments(segments.cuts), 0)
         high = last if self.upper is None else _known(self.upper, self.upper.segments(segments.cuts), last)
-        # A lower bound above the upper one is a writer's mistake: then the two say nothing.
-        crossed = np.greater(low, high)
-        if crossed.any():
-            return np.where(crossed, np.uint8(TRUE | FALSE), segments.between(low, high))
         return segments.between(low, high)
 
 

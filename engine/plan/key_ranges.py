@@ -148,12 +148,9 @@ def _ranges(
 ) -> _Ranges:
     top = 2 * _length(cuts)
     pairs = list(zip(bounds, entries, strict=True))
-    low = np.concatenate([_places(b.lower, cuts, 0, b.count)[e.rows] for b, e in pairs])
-    high = np.concatenate([_places(b.upper, cuts, top, b.count)[e.rows] for b, e in pairs])
-    crossed = low > high
     return _Ranges(
-        low=np.where(crossed, 0, low),
-        high=np.where(crossed, top, high),
+        low=np.concatenate([_places(b.lower, cuts, 0, b.count)[e.rows] for b, e in pairs]),
+        high=np.concatenate([_places(b.upper, cuts, top, b.count)[e.rows] for b, e in pairs]),
         value=np.concatenate([_flags(b.presence.value, b.count)[e.rows] for b, e in pairs]),
         null=np.concatenate([_flags(b.presence.null, b.count)[e.rows] for b, e in pairs]),
         nan=np.concatenate([_flags(b.presence.nan if floating else False, b.count)[e.rows] for b, e in pairs]),

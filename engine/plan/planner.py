@@ -90,19 +90,23 @@ class Planner:
         self._metadata = metadata
         self._schema = schema
         self._filter = EntryFilter(bound, schema, metadata)
-        self._source = source
+        self.source = source
         self._counters = counters
         for name in _PLANNING:
             counters.add(name, 0)
 
     def plan(self, snapshot: Snapshot | None) -> PlannedEntries:
         """The files of a snapshot that may hold matching rows, with their deletes."""
-        manifests = () if snapshot is None else self._source.manifests_of(snapshot)
-        self._counters.add(MANIFESTS_IN_LIST, len(manifests))
-        kept = self._filter.select(manifests, self._counters)
+        manifests = () if snapshot is None else self.source.manifests_of(snapshot)
+        kept = self.select(manifests)
         delete_manifests = [m for m in kept if m.content == ManifestContent.DELETES]
-        deletes = [each for each in self._source.runner.map(self._deletes_of, delete_manifests) if len(each)]
+        deletes = [each for each in self.source.runner.map(self._deletes_of, delete_manifests) if len(each)]
         return self.plan_data([m for m in kept if m.content == ManifestContent.DATA], deletes)
+
+    def select(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
+        """The manifests that may list files with matching rows, or their deletes."""
+        self._counters.add(MANIFESTS_IN_LIST, len(manifests))
+        return self._filter.select(manifests, self._counters)
 
     def plan_data(
         self, manifests: Sequence[ManifestFile], deletes: Sequence[LiveEntries], admits: Admits | None = None
@@ -112,12 +116,12 @@ class Planner:
 
         def data_of(manifest: ManifestFile) -> Filtered:
             spec = spec_of(manifest, self._metadata)
-            columns = self._source.columns(manifest, self._filter.metrics(spec) | keys)
+            columns = self.source.columns(manifest, self._filter.metrics(spec) | keys)
             self._count_decoded(columns.count)
             entries = live_entries(manifest, columns)
             return self._filter.apply(entries if admits is None else admits(entries), spec, self._counters)
 
-        data = tuple(each for each in self._source.runner.map(data_of, manifests) if len(each.entries))
+        data = tuple(each for each in self.source.runner.map(data_of, manifests) if len(each.entries))
         matches = match_deletes([each.entries for each in data], deletes, self._metadata)
         used = len(np.unique(matches.indices))
         self._counters.add(FILES_PLANNED, sum(len(each.entries) for each in data))
@@ -131,7 +135,7 @@ class Planner:
 
     def _deletes_of(self, manifest: ManifestFile) -> LiveEntries:
         """The delete files of a manifest that may delete matching rows."""
-        columns = self._source.columns(manifest, None)
+        columns = self.source.columns(manifest, None)
         self._count_decoded(columns.count)
         entries = live_entries(manifest, columns)
         return self._relevant(entries, spec_of(manifest, self._metadata))

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from engine.expressions.binding import bind
+from engine.expressions.bounds import ColumnBounds, Evaluator, Evidence, Presence
+from engine.expressions.parse import parse
+from engine.expressions.segments import FALSE, NULL, TRUE
+from engine.expressions.vectors import vector_of
+from engine.spec.schema import Schema
+from engine.spec.types import DOUBLE, INT, STRING, NestedField, PrimitiveType
+from engine.spec.values import Value
+
+SCHEMA = Schema(
+    (
+        NestedField(field_id=1, name="i", type=INT),
+        NestedField(field_id=2, name="s", type=STRING),
+        NestedField(field_id=3, name="d", type=DOUBLE),
+        NestedField(field_id=4, name="r", type=INT, required=True),
+    )
+)
+T, F, N = TRUE, FALSE, NULL
+
+
+class Known:
+    """One row of statistics."""
+
+    count = 1
+
+    def __init__(self, **columns: Evidence) -> None:
+        self._columns = {SCHEMA.find(name).field_id: evidence for name, evidence in columns.items()}
+
+    def evidence(self, field_id: int) -> Sequence[Evidence]:
+        found = self._columns.get(field_id)
+        return () if found is None else (found,)
+
+
+def between(
+    type_: PrimitiveType,
+    low: Value | None,
+    high: Value | None,
+    *,
+    null: bool = False,
+    nan: bool = False,
+    value: bool = True,
+) -> ColumnBounds:
+    return ColumnBounds(1, vector_of(type_, [low]), vector_of(type_, [high]), Presence(null, nan, value))
+
+
+def outcomes(text: str, **columns: Evidence) -> int:
+    return int(Evaluator(bind(parse(text), SCHEMA)).outcomes(Known(**columns))[0])
+
+
+FIVE_TO_NINE = between(INT, 5, 9)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("i < 5", F), ("i < 6", T | F), ("i <= 9", T), ("i > 9", F), ("i >= 5", T), ("i = 7", T | F), ("i = 4", F),
+        ("i != 4", T), ("i != 7", T | F), ("i in (1, 2)", F), ("i in (1, 20)", F), ("i in (1, 7)", T | F),
+        ("i in (5, 6, 7, 8, 9)", T), ("i not in (1, 20)", T), ("i is null", F), ("i is not null", T),
+        ("i between 5 and 9", T), ("i < 5 or i > 9", F), ("not (i < 5)", T),
+    ],
+)  # fmt: skip
+def test_a_range_of_numbers(text: str, expected: int) -> None:
+    assert outcomes(text, i=FIVE_TO_NINE) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("s < 'b'", F), ("s = 'bcd'", T | F), ("starts_with(s, 'b')", T), ("starts_with(s, 'c')", F),
+        ("s like 'bc%'", T | F), ("s not like 'a%'", T), ("s not like 'bd%'", T | F), ("s >= 'bc'", T),
+    ],
+)  # fmt: skip
+def test_a_range_of_text(text: str, expected: int) -> None:
+    assert outcomes(text, s=between(STRING, "bc", "bz~")) == expected
+
+
+def test_nulls_are_neither_true_nor_false() -> None:
+    assert outcomes("i < 100", i=between(INT, 5, 9, null=True)) == T | N
+    assert outcomes("i < 100", i=between(INT, None, None, null=True, value=False)) == N
+    assert outcomes("i is null", i=between(INT, None, None, null=True, value=False)) == T
+    assert outcomes("i is null or i < 100", i=between(INT, 5, 9, null=True)) == T | N  # leaves are seen one by one
+
+
+def test_a_required_column_has_no_nulls() -> None:
+    assert outcomes("r < 100", r=between(INT, 5, 9, null=True)) == T
+
+
+def test_nan_is_above_every_number() -> None:
+    nans = between(DOUBLE, 1.0, 2.0, nan=True)
+    assert outcomes("d > 5", d=nans) == T | F
+    assert outcomes("d <= 5", d=nans) == T | F
+    assert outcomes("d > 5", d=between(DOUBLE, 1.0, 2.0)) == F
+    assert outcomes("d > 5", d=between(DOUBLE, None, None, nan=True, value=False)) == T
+    assert outcomes("d is nan", d=between(DOUBLE, 1.0, 2.0)) == F
+    assert outcomes("d is not nan", d=between(DOUBLE, 1.0, 2.0, null=True)) == T
+    assert outcomes("d is nan", d=nans) == T | F
+
+
+def test_zeros_are_equal() -> None:
+    assert outcomes("d = 0", d=between(DOUBLE, -0.0, -0.0)) == T
+    assert outcomes("d < 0", d=between(DOUBLE, -0.0, 0.0)) == F
+
+
+def test_one_bound_is_enough() -> None:
+    assert outcomes("i < 5", i=between(INT, 5, None)) == F
+    assert outcomes("i > 9", i=between(INT, None, 9)) == F
+    assert outcomes("i > 9", i=between(INT, 5, None)) == T | F
+
+
+def test_nothing_known_allows_everything() -> None:
+    assert outcomes("i = 1") == T | F | N
+    assert outcomes("i is null") == T | F
+    assert outcomes("d is nan") == T | F
+    assert outcomes("r = 1") == T | F
+
+
+def test_constants() -> None:
+    assert outcomes("true") == T
+    assert outcomes("false") == F
+
+
+KLEENE = {T: True, F: False, N: None}
+
+
+@pytest.mark.parametrize("a", range(1, 8))
+@pytest.mark.parametrize("b", range(1, 8))
+def test_combinations_are_those_of_all_pairs(a: int, b: int) -> None:
+    def kleene_and(x: bool | None, y: bool | None) -> bool | None:
+        return False if x is False or y is False else None if x is None or y is None else True
+
+    def kleene_or(x: bool | None, y: bool | None) -> bool | None:
+        return True if x is True or y is True else None if x is None or y is None else False
+
+    bit = {value: key for key, value in KLEENE.items()}
+    for text, combine in (("i = 1 and s = 'x'", kleene_and), ("i = 1 or s = 'x'", kleene_or)):
+        evaluator = Evaluator(bind(parse(text), SCHEMA))
+        found = evaluator.combine([np.array([a], np.uint8), np.array([b], np.uint8)], 1)
+        expected = 0
+        for x in (v for k, v in KLEENE.items() if a & k):
+            for y in (v for k, v in KLEENE.items() if b & k):
+                expected |= bit[combine(x, y)]
+        assert found.tolist() == [expected]
+
+
+def test_residuals() -> None:
+    evaluator = Evaluator(bind(parse("i = 1 and (s = 'x' or d > 5)"), SCHEMA))
+    sets = [np.array(each, np.uint8) for each in ([T, T | F, T], [T, F | N, F], [F, T | N, T | N])]
+    codes, residuals = evaluator.residuals(sets, 3)
+    assert [str(residuals[c]) for c in codes] == ["true", "i = 1 and d > 5.0", "d > 5.0"]
+    codes, residuals = evaluator.residuals([s[:0] for s in sets], 0)
+    assert len(codes) == 0
+
+
+def test_many_leaves_do_not_overflow_the_codes() -> None:
+    text = " or ".join(f"i = {n}" for n in range(0, 200, 2))
+    evaluator = Evaluator(bind(parse(text), SCHEMA))
+    sets = [np.array([F, T | F], np.uint8) for _ in evaluator.leaves]
+    codes, residuals = evaluator.residuals(sets, 2)
+    assert [str(residuals[c]) for c in codes] == ["false", text]

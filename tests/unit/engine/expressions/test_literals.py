@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from engine.errors import Invalid
+from engine.expressions.literals import Place, place
+from engine.spec.types import BOOLEAN, DOUBLE, FLOAT, INT, STRING, FixedType
+
+
+@given(st.fractions(-10, 10, max_denominator=1 << 40))
+def test_floats_are_rounded_once_to_the_nearest(number: Fraction) -> None:
+    literal = Decimal(number.numerator) / Decimal(number.denominator)
+    found = place(FLOAT, literal, "c")
+    assert found.exact
+    assert isinstance(found.floor, float)
+    own = abs(Fraction(found.floor) - Fraction(literal))
+    for neighbour in (np.nextafter(np.float32(found.floor), np.float32(d)) for d in (-np.inf, np.inf)):
+        assert own <= abs(Fraction(float(neighbour)) - Fraction(literal))
+
+
+def test_a_tie_is_not_rounded_twice() -> None:
+    # A little above the middle of 1 and the next float32, by less than float64 can tell: rounding through it gives 1.
+    literal = Decimal("1.000000059604644775390625000001")
+    assert np.float32(float(literal)) == 1.0
+    assert place(FLOAT, literal, "c") == Place(1.0 + 2.0**-23, exact=True)
+
+
+@pytest.mark.parametrize(
+    ("literal", "expected"),
+    [
+        (math.inf, Place(math.inf, exact=True)),
+        (10**400, Place(float(np.finfo(np.float64).max), exact=False)),
+        (-(10**400), Place(-math.inf, exact=False)),
+        (Decimal("1e-5000"), Place(0.0, exact=True)),
+    ],
+)
+def test_doubles_at_their_ends(literal: float | Decimal, expected: Place) -> None:
+    assert place(DOUBLE, literal, "c") == expected
+
+
+@given(st.integers(0, 3), st.binary(max_size=4), st.binary(min_size=3, max_size=3))
+def test_fixed_literals_of_any_length(length: int, literal: bytes, raw: bytes) -> None:
+    assume(length > 0)
+    value = raw[:length]
+    at = place(FixedType(length), literal, "c")
+    assert at.exact == (len(literal) == length)
+    # A value is at or below the literal exactly if it is at or below the floor.
+    assert (value <= literal) == (at.floor is not None and value <= at.floor)  # type: ignore[operator]
+    assert at.last == (at.floor == b"\xff" * length)
+
+
+def test_huge_exponents_cost_nothing() -> None:
+    assert place(INT, Decimal("1e999999999"), "c") == Place(2**31 - 1, exact=False, last=True)
+    assert place(INT, Decimal("-1e-999999999"), "c") == Place(-1, exact=False)
+
+
+def test_booleans_in_order() -> None:
+    assert place(BOOLEAN, True, "c") == Place(True, exact=True, last=True)
+    assert place(BOOLEAN, False, "c") == Place(False, exact=True)
+
+
+def test_text_must_be_unicode() -> None:
+    with pytest.raises(Invalid, match="not Unicode"):
+        place(STRING, "\ud800", "c")

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import uuid
+from decimal import Decimal
+
+import pytest
+
+from engine.errors import Invalid, Unsupported
+from engine.expressions.moments import Moment, parse_moment
+from engine.expressions.parse import parse
+from engine.expressions.predicate import (
+    FALSE,
+    TRUE,
+    Compare,
+    In,
+    IsNaN,
+    IsNull,
+    LiteralValue,
+    Not,
+    Predicate,
+    StartsWith,
+    equal,
+    greater_equal,
+    less_equal,
+    not_null,
+)
+
+UUID_TEXT = "f79c3e09-677c-4bbd-a479-3f349cb785e7"
+
+
+@pytest.mark.parametrize(
+    ("text", "predicate"),
+    [
+        ("a == 1", equal("a", 1)),
+        ("a <> 1", Compare("a", "!=", 1)),
+        ("1 < a", Compare("a", ">", 1)),
+        ("(a) >= (-2.5)", Compare("a", ">=", Decimal("-2.5"))),
+        ("a <=> null", IsNull("a")),
+        ("a is not distinct from 5", not_null("a") & equal("a", 5)),
+        ("a is distinct from 5", ~(not_null("a") & equal("a", 5))),
+        ("a in (1, 2, 1)", In("a", (1, 2))),
+        ("a not in ('x')", Not(In("a", ("x",)))),
+        ("a between 1 and 2", greater_equal("a", 1) & less_equal("a", 2)),
+        ("a not between 1 and 2", ~(greater_equal("a", 1) & less_equal("a", 2))),
+        ("a is null", IsNull("a")),
+        ("a is not null", Not(IsNull("a"))),
+        ("a is nan", IsNaN("a")),
+        ("not isnan(a)", Not(IsNaN("a"))),
+        ("flag", equal("flag", True)),
+        ("flag is true", not_null("flag") & equal("flag", True)),
+        ("flag is not false", ~(not_null("flag") & equal("flag", False))),
+        ("starts_with(a, 'x')", StartsWith("a", "x")),
+        ("a like 'abc%'", StartsWith("a", "abc")),
+        ("a like 'abc%%'", StartsWith("a", "abc")),
+        ("a not like 'abc%'", Not(StartsWith("a", "abc"))),
+        ("a like 'abc'", equal("a", "abc")),
+        ("a like '5!%%' escape '!'", StartsWith("a", "5%")),
+        ("a like 'x!_' escape '!'", equal("a", "x_")),
+        ("a like '%'", StartsWith("a", "")),
+        ("true", TRUE),
+        ("1 = 1", TRUE),
+        ("'a' > 'b'", FALSE),
+        ("a = 1 -- a remark", equal("a", 1)),
+        ('"odd name".b = 1', equal("odd name.b", 1)),
+        ("`a`.`b.c` = 1", equal("a.b.c", 1)),
+        ("a.b.c.d.e.f = 1", equal("a.b.c.d.e.f", 1)),
+        ("date = 5 and value = 6", equal("date", 5) & equal("value", 6)),
+        ("a = 1 and b = 2 or not c = 3", (equal("a", 1) & equal("b", 2)) | ~equal("c", 3)),
+    ],
+)
+def test_filters(text: str, predicate: Predicate) -> None:
+    assert parse(text) == predicate
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("99999999999999999999", 99999999999999999999),
+        ("1e3", Decimal(1000)),
+        ("-.5", Decimal("-0.5")),
+        ("'it''s \\n'", "it's \\n"),
+        ("X'00fF'", b"\x00\xff"),
+        ("DATE '2024-02-29'", parse_moment("2024-02-29")),
+        ("TIME '10:00'", parse_moment("10:00")),
+        ("TIMESTAMP '2024-02-29 10:00:00.123456789'", parse_moment("2024-02-29T10:00:00.123456789")),
+        ("TIMESTAMP '2024-02-29 10:00:00+01:00'", parse_moment("2024-02-29T09:00:00Z")),
+        ("timestamp '1970-01-01'", Moment("timestamp", 0)),
+        (f"UUID '{UUID_TEXT}'", uuid.UUID(UUID_TEXT)),
+        ("cast('5' as int)", 5),
+        ("cast(7.0 as bigint)", 7),
+        ("cast('1.50' as decimal(10, 2))", Decimal("1.50")),
+        ("cast('0.1' as double)", 0.1),
+        ("cast('-Infinity' as double)", float("-inf")),
+        ("cast('abc' as string)", "abc"),
+        ("cast('abc' as binary)", b"abc"),
+        ("'2024-02-29'::date", parse_moment("2024-02-29")),
+    ],
+)
+def test_literals(text: str, value: LiteralValue) -> None:
+    found = parse(f"a = {text}")
+    assert isinstance(found, Compare)
+    assert found.literal == value
+    assert type(found.literal) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "empty"),
+        ("a =", "column 3"),
+        ("a = 1 b", "column 7"),
+        ("a = 'x", "cannot parse"),
+        ("a ! 3", "cannot parse"),
+        ("a = 1 and", "column 9"),
+        ("a in (1", "column 7"),
+        ("a in ()", "no values"),
+        ("a = null", "is null"),
+        ("a in (1, null)", "is null"),
+        ("a = cast('nan' as double)", "is nan"),
+        ("a = X'0'", "hexadecimal"),
+        ("a = DATE '2024-13-01'", "calendar"),
+        ("a like 5", "single quotes"),
+        ("a like 'x!y' escape '!'", "ordinary character"),
+        ("select 1", "cannot parse"),
+        ("'x' is null", "column is expected"),
+        ("starts_with(a, 5)", "starts with"),
+    ],
+)
+def test_what_is_no_filter(text: str, reason: str) -> None:
+    with pytest.raises(Invalid, match=reason):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a < b", "a = 1 + 1", "a + 1 = 2", "length(a) = 1", "a in (select 1)", "(a, b) in ((1, 2))", "a ilike 'x%'",
+        "a like '%x'", "a like 'a_c'", "a like 'a\\%'", "a rlike 'x'", "cast(a as int) = 1", "case when a then b end",
+        "try_cast('1' as int) = a", "a = cast(2.5 as int)", "a = cast('1.234' as decimal(3, 2))", "a = ?",
+        "a = cast('abc' as varchar(2))", "a = current_date", "a[0] = 1", "a = 1; b = 2", "exists(a)", "true = 1",
+        "a = cast('2024-02-29T10:00:00' as date)", "a = 'x' 'y'", "a between symmetric 2 and 1",
+    ],
+)  # fmt: skip
+def test_sql_that_a_filter_cannot_be(text: str) -> None:
+    with pytest.raises(Unsupported):
+        parse(text)
+
+
+def test_long_filters() -> None:
+    assert len(parse(" or ".join(f"a = {i}" for i in range(3000))).children) == 3000  # type: ignore[attr-defined]
+    with pytest.raises(Invalid, match="nested too deeply"):
+        parse("(" * 2000 + "a = 1" + ")" * 2000)

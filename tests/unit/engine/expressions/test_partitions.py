@@ -1,0 +1,154 @@
+"""How much each transform tells: that it never tells too much is a property test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from engine.expressions.binding import bind
+from engine.expressions.bounds import ColumnBounds, Evaluator, Evidence, Presence
+from engine.expressions.parse import parse
+from engine.expressions.partitions import source_evidence
+from engine.expressions.segments import FALSE, NULL, TRUE
+from engine.expressions.vectors import NumberVector, vector_of
+from engine.spec.schema import Schema
+from engine.spec.transforms import (
+    Bucket,
+    Day,
+    Hour,
+    Identity,
+    Month,
+    Transform,
+    Truncate,
+    UnknownTransform,
+    Void,
+    Year,
+    hash_value,
+)
+from engine.spec.types import (
+    BINARY,
+    DATE,
+    DOUBLE,
+    INT,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMPTZ_NS,
+    VARIANT,
+    DecimalType,
+    NestedField,
+    PrimitiveType,
+)
+from engine.spec.values import Value
+
+T, F, N = TRUE, FALSE, NULL
+BUCKET = (hash_value(INT, 34) & 0x7FFFFFFF) % 16
+OTHER_BUCKET = (BUCKET + 1) % 16
+
+
+class Rows:
+    def __init__(self, count: int, evidence: Evidence) -> None:
+        self.count = count
+        self._evidence = evidence
+
+    def evidence(self, field_id: int) -> Sequence[Evidence]:
+        return (self._evidence,)
+
+
+def outcomes(type_: PrimitiveType, transform: Transform, values: list[Value | None], text: str) -> list[int]:
+    """The filter's outcomes for partitions of column `c` with these values."""
+    present = np.array([v is not None for v in values])
+    vector = vector_of(transform.result_type(type_), values)
+    bounds = ColumnBounds(len(values), vector, vector, Presence(null=~present, nan=False, value=present))
+    evidence = source_evidence(transform, type_, bounds)
+    assert evidence is not None
+    bound = bind(parse(text), Schema((NestedField(field_id=1, name="c", type=type_),)))
+    return Evaluator(bound).outcomes(Rows(len(values), evidence)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("type_", "transform", "values", "text", "expected"),
+    [
+        (INT, Identity(), [1, 2, 3, None], "c < 2", [T, F, F, N]),
+        (INT, Identity(), [1, None], "c is null", [F, T]),
+        (DATE, Year(), [53, 54, 55, None], "c >= date '2024-01-01'", [F, T, T, N]),
+        (DATE, Year(), [53, 54], "c between date '2024-01-01' and date '2024-12-31'", [F, T]),
+        (DATE, Month(), [648, 649, 650], "c = date '2024-02-29'", [F, T | F, F]),
+        (DATE, Day(), [19782, 19783], "c = date '2024-02-29'", [T, F]),
+        (TIMESTAMP, Month(), [648, 649], "c < timestamp '2024-02-01T00:00:00'", [T, F]),
+        (TIMESTAMP, Day(), [19782, 19783], "c >= timestamp '2024-02-29T12:00:00'", [T | F, T]),
+        (TIMESTAMP, Hour(), [474768, 474769], "c >= timestamp '2024-02-29T01:00:00'", [F, T]),
+        (TIMESTAMPTZ_NS, Year(), [54], "c < timestamp '2025-01-01T00:00:00Z'", [T]),
+        (INT, Truncate(10), [0, 10, 20, None], "c < 10", [T, F, F, N]),
+        (INT, Truncate(10), [0, 10, 20], "c between 15 and 20", [F, T | F, T | F]),
+        (LONG, Truncate(10), [-10], "c < 0", [T]),
+        (DecimalType(4, 2), Truncate(50), [Decimal("10.50")], "c < 11", [T]),
+        (DecimalType(4, 2), Truncate(50), [Decimal("10.50")], "c >= 11", [F]),
+        (DecimalType(30, 2), Truncate(50), [Decimal("10.50")], "c < 11", [T]),
+        (DecimalType(30, 2), Truncate(50), [Decimal("10.50")], "c >= 11", [F]),
+        (STRING, Truncate(2), ["ab", "ac", "b"], "starts_with(c, 'ab')", [T, F, F]),
+        (STRING, Truncate(2), ["ab", "b"], "c = 'abc'", [T | F, F]),
+        (STRING, Truncate(2), ["ab", "b"], "c = 'b'", [F, T]),
+        (STRING, Truncate(2), ["ab"], "starts_with(c, 'abc')", [T | F]),
+        (STRING, Truncate(2), ["ab"], "not starts_with(c, 'a')", [F]),
+        (BINARY, Truncate(1), [b"\xff"], "c >= X'ff'", [T]),
+        (INT, Bucket(16), [BUCKET, OTHER_BUCKET], "c = 34", [T | F, F]),
+        (INT, Bucket(16), [BUCKET, OTHER_BUCKET], "c != 34", [T | F, T]),
+        (INT, Bucket(16), [3], "c < 34", [T | F]),
+        (INT, Bucket(16), [None], "c = 34", [N]),
+        (INT, Bucket(16), [None, 3], "c is null", [T, F]),
+        (STRING, Bucket(8), [Bucket(8).apply(STRING, "a"), 99], "c in ('a')", [T | F, T | F]),
+        (STRING, Bucket(8), [0], "starts_with(c, 'a')", [T | F]),
+    ],
+)  # fmt: skip
+def test_what_values_tell(
+    type_: PrimitiveType, transform: Transform, values: list[Value | None], text: str, expected: list[int]
+) -> None:
+    assert outcomes(type_, transform, values, text) == expected
+
+
+def test_ranges_of_buckets() -> None:
+    buckets = {n: Bucket(100).apply(INT, n) for n in range(20)}
+    low, high = buckets[3], buckets[3]
+    bounds = ColumnBounds(1, vector_of(INT, [low]), vector_of(INT, [high]), Presence(False, False, True))
+    evidence = source_evidence(Bucket(100), INT, bounds)
+    assert evidence is not None
+    for n, bucket in buckets.items():
+        bound = bind(parse(f"c = {n}"), Schema((NestedField(field_id=1, name="c", type=INT),)))
+        assert Evaluator(bound).outcomes(Rows(1, evidence)).tolist() == [T | F if bucket == low else F]
+
+
+def test_days_before_1970_may_have_been_stored_one_too_high() -> None:
+    """Iceberg before 0.12 rounded towards zero."""
+    assert outcomes(TIMESTAMP, Day(), [0, -1, 1], "c < timestamp '1970-01-01T00:00:00'") == [T | F, T, F]
+    assert outcomes(TIMESTAMP, Day(), [-1], "c < timestamp '1969-12-31T00:00:00'") == [T | F]
+
+
+def test_the_top_bin_of_a_type_may_hold_wrapped_values() -> None:
+    """Java truncates -2147483648 to 2147483646, for its arithmetic wraps around."""
+    assert outcomes(INT, Truncate(10), [2147483646], "c < 0") == [T | F]
+    assert outcomes(INT, Truncate(10), [2147483630], "c < 0") == [F]
+
+
+def test_times_that_64_bits_do_not_hold() -> None:
+    assert outcomes(TIMESTAMP, Year(), [2**31 - 1], "c < timestamp '1970-01-01T00:00:00'") == [T | F]
+
+
+def test_nan_partitions() -> None:
+    vector = NumberVector(np.array([np.nan, 1.0]), np.array([False, True]))
+    bounds = ColumnBounds(2, vector, vector, Presence(False, np.array([True, False]), np.array([False, True])))
+    bound = bind(parse("c > 5"), Schema((NestedField(field_id=1, name="c", type=DOUBLE),)))
+    evidence = source_evidence(Identity(), DOUBLE, bounds)
+    assert evidence is not None
+    assert Evaluator(bound).outcomes(Rows(2, evidence)).tolist() == [T, F]
+
+
+@pytest.mark.parametrize(
+    ("transform", "type_"),
+    [(Void(), INT), (UnknownTransform("zorder"), INT), (Identity(), VARIANT), (Hour(), DATE), (Bucket(4), DOUBLE)],
+)
+def test_transforms_that_tell_nothing(transform: Transform, type_: PrimitiveType) -> None:
+    assert source_evidence(transform, type_, ColumnBounds(1)) is None
