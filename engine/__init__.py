@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from engine import errors
     from engine.opening import Catalog, load_catalog, load_table
     from engine.runtime.counters import Counters
+    from engine.spec.data_file import DataFile, FileContent
     from engine.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec, partition_spec
     from engine.spec.schema import Schema
     from engine.spec.sorting import UNSORTED, SortField, SortOrder
@@ -72,7 +73,9 @@ __all__ = [
     "VARIANT",
     "Catalog",
     "Counters",
+    "DataFile",
     "DecimalType",
+    "FileContent",
     "FixedType",
     "ListType",
     "MapType",
@@ -101,6 +104,8 @@ _ELSEWHERE = {
     "load_catalog": "engine.opening",
     "load_table": "engine.opening",
     "Counters": "engine.runtime.counters",
+    "DataFile": "engine.spec.data_file",
+    "FileContent": "engine.spec.data_file",
     "Scan": "engine.table",
     "Table": "engine.table",
     "Schema": "engine.spec.schema",
