@@ -37,14 +37,9 @@ def summarize(
         parent: The snapshot before, for the totals; None for the first of a branch.
         properties: The caller's own entries; the computed ones win.
     """
-    counts: Counter[str] = Counter()
     partitions: set[tuple[object, ...]] = set()
-    for file in added:
-        partitions.add((file.spec_id, *file.partition))
-        counts.update(_added(file))
-    for file in removed:
-        partitions.add((file.spec_id, *file.partition))
-        counts.update(_removed(file))
+    counts = Counter(_counts(added, "added", partitions))
+    counts.update(_counts(removed, "removed", partitions))
     summary = dict(properties or {})
     summary.update({name: str(n) for name, n in sorted(counts.items()) if n})
     summary["changed-partition-count"] = str(len(partitions))
@@ -58,30 +53,32 @@ def summarize(
     return summary
 
 
-def _size(file: DataFile) -> int:
-    # A deletion vector shares its Puffin file with others: only its own bytes count.
-    if file.content_size_in_bytes is not None:
-        return file.content_size_in_bytes
-    return file.file_size_in_bytes
+_FORMS = {
+    (FileContent.DATA, False): ("{}-data-files", "{}-records"),
+    (FileContent.POSITION_DELETES, False): ("{}-position-delete-files", "{}-position-deletes"),
+    (FileContent.POSITION_DELETES, True): ("{}-dvs", "{}-position-deletes"),
+    (FileContent.EQUALITY_DELETES, False): ("{}-equality-delete-files", "{}-equality-deletes"),
+}
+"""Content, and whether it is in a Puffin file -> the counters of files and of their rows."""
 
 
-def _added(file: DataFile) -> dict[str, int]:
-    match file.content:
-        case FileContent.DATA:
-            kind = {"added-data-files": 1, "added-records": file.record_count}
-        case FileContent.POSITION_DELETES:
-            form = "added-dvs" if file.file_format == "puffin" else "added-position-delete-files"
-            kind = {"added-delete-files": 1, form: 1, "added-position-deletes": file.record_count}
-        case FileContent.EQUALITY_DELETES:
-            kind = {
-                "added-delete-files": 1,
-                "added-equality-delete-files": 1,
-                "added-equality-deletes": file.record_count,
-            }
-    return {**kind, "added-files-size": _size(file)}
-
-
-def _removed(file: DataFile) -> dict[str, int]:
-    if file.content is FileContent.DATA:
-        return {"deleted-data-files": 1, "deleted-records": file.record_count, "removed-files-size": _size(file)}
-    return {name.replace("added-", "removed-", 1): n for name, n in _added(file).items()}
+def _counts(files: Iterable[DataFile], verb: str, partitions: set[tuple[object, ...]]) -> dict[str, int]:
+    """What these files count for; their partitions are added to `partitions`. One pass: there may be 100,000."""
+    found: dict[tuple[FileContent, bool], list[int]] = {}
+    for file in files:
+        partitions.add((file.spec_id, file.partition))
+        totals = found.setdefault((file.content, file.file_format == "puffin"), [0, 0, 0])
+        totals[0] += 1
+        totals[1] += file.record_count
+        # A deletion vector shares its Puffin file with others: only its own bytes count.
+        own = file.content_size_in_bytes
+        totals[2] += file.file_size_in_bytes if own is None else own
+    counts: Counter[str] = Counter()
+    for form, (number, rows, size) in found.items():
+        # Data files and their rows are said to be deleted, all else to be removed.
+        word = "deleted" if verb == "removed" and form[0] is FileContent.DATA else verb
+        of_files, of_rows = (name.format(word) for name in _FORMS[form])
+        counts.update({of_files: number, of_rows: rows, f"{verb}-files-size": size})
+        if form[0] is not FileContent.DATA:
+            counts[f"{verb}-delete-files"] += number
+    return counts
