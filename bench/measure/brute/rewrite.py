@@ -13,6 +13,7 @@ import io
 import json
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,34 +35,39 @@ _BLOCK_BYTES = 64_000  # as Iceberg Java writes
 Move = Callable[[str], str]
 
 
-def without_deletes(table: TableJson, folder: Path) -> str:
+def without_deletes(table: TableJson, folder: Path, *, new_id: Callable[[], uuid.UUID] = uuid.uuid4) -> str:
     """Write a metadata file of the current snapshot without its deletes.
 
     Args:
         table: The table; it has a snapshot with a manifest list.
         folder: An existing directory for the new files.
+        new_id: Makes names.
 
     Returns:
         The metadata file's location.
     """
+    target = _Target(folder, new_id)
     snapshot = _snapshot(table)
     avro = _Avro(read_bytes(snapshot["manifest-list"]))
     kept = [record for record in avro.records if record.get("content", DATA) == DATA]
-    listed = avro.write(folder / f"snap-{uuid.uuid4()}.avro", kept)
+    listed = avro.write(target.path("snap-{}.avro"), kept)
     summary = {
         name: "0" if name in ("total-delete-files", "total-position-deletes", "total-equality-deletes") else value
         for name, value in snapshot.get("summary", {}).items()
     }
-    return _write_metadata(table, folder, {**snapshot, "manifest-list": listed, "summary": summary})
+    return _write_metadata(table, target, {**snapshot, "manifest-list": listed, "summary": summary})
 
 
-def relocated(table: TableJson, folder: Path, prefixes: Mapping[str, str]) -> str:
+def relocated(
+    table: TableJson, folder: Path, prefixes: Mapping[str, str], *, new_id: Callable[[], uuid.UUID] = uuid.uuid4
+) -> str:
     """Write the current snapshot's metadata anew with other paths.
 
     Args:
         table: The table, whose own location may be its new one already.
         folder: An existing directory for the new files.
         prefixes: Old prefix -> new prefix; the longest that fits wins, and what none fits stays.
+        new_id: Makes names.
 
     Returns:
         The metadata file's location.
@@ -71,16 +77,16 @@ def relocated(table: TableJson, folder: Path, prefixes: Mapping[str, str]) -> st
         a
             Puffin file is compressed.
     """
-    move = _mover(prefixes)
+    move, target = _mover(prefixes), _Target(folder, new_id)
     snapshot = _snapshot(table)
     avro = _Avro(read_bytes(move(snapshot["manifest-list"])))
     records = []
     for record in avro.records:
-        path, length = _relocate_manifest(move(record["manifest_path"]), folder, move)
+        path, length = _relocate_manifest(move(record["manifest_path"]), target, move)
         records.append({**record, "manifest_path": path, "manifest_length": length})
-    listed = avro.write(folder / f"snap-{uuid.uuid4()}.avro", records)
+    listed = avro.write(target.path("snap-{}.avro"), records)
     location = move(table.values["location"])
-    return _write_metadata(table, folder, {**snapshot, "manifest-list": listed}, location=location)
+    return _write_metadata(table, target, {**snapshot, "manifest-list": listed}, location=location)
 
 
 def home_prefixes(table: TableJson) -> dict[str, str]:
@@ -108,6 +114,17 @@ def _snapshot(table: TableJson) -> Mapping[str, Any]:
     return snapshot
 
 
+@dataclass(frozen=True)
+class _Target:
+    """Where copies go."""
+
+    folder: Path
+    new_id: Callable[[], uuid.UUID]
+
+    def path(self, pattern: str) -> Path:
+        return self.folder / pattern.format(self.new_id())
+
+
 class _Avro:
     """An Avro file in memory, to be written again with other records: same schema, same key-value metadata."""
 
@@ -131,23 +148,23 @@ class _Avro:
         return str(path)
 
 
-def _relocate_manifest(location: str, folder: Path, move: Move) -> tuple[str, int]:
+def _relocate_manifest(location: str, target: _Target, move: Move) -> tuple[str, int]:
     avro = _Avro(read_bytes(location))
     entries = [
-        {**entry, "data_file": _relocate_file(entry["data_file"], folder, move)}
+        {**entry, "data_file": _relocate_file(entry["data_file"], target, move)}
         for entry in avro.records
         if entry["status"] != DELETED
     ]
-    path = folder / f"{uuid.uuid4()}-m0.avro"
+    path = target.path("{}-m0.avro")
     return avro.write(path, entries), path.stat().st_size
 
 
-def _relocate_file(file: Mapping[str, Any], folder: Path, move: Move) -> dict[str, Any]:
+def _relocate_file(file: Mapping[str, Any], target: _Target, move: Move) -> dict[str, Any]:
     moved = {**file, "file_path": move(file["file_path"])}
     if file.get("referenced_data_file"):
         moved["referenced_data_file"] = move(file["referenced_data_file"])
     if file["file_format"].lower() == "puffin":
-        return {**moved, **_relocate_vectors(moved["file_path"], folder, move)}
+        return {**moved, **_relocate_vectors(moved["file_path"], target, move)}
     if file.get("content", DATA) != POSITION_DELETES:
         return moved
     for bounds in ("lower_bounds", "upper_bounds"):
@@ -155,10 +172,10 @@ def _relocate_file(file: Mapping[str, Any], folder: Path, move: Move) -> dict[st
             {"key": b["key"], "value": move(b["value"].decode()).encode() if b["key"] == FILE_PATH_ID else b["value"]}
             for b in file.get(bounds) or ()
         ]
-    return {**moved, **_relocate_positions(moved["file_path"], file["file_format"], folder, move)}
+    return {**moved, **_relocate_positions(moved["file_path"], file["file_format"], target, move)}
 
 
-def _relocate_positions(location: str, kind: str, folder: Path, move: Move) -> dict[str, Any]:
+def _relocate_positions(location: str, kind: str, target: _Target, move: Move) -> dict[str, Any]:
     """Position deletes name their data files in a column, so the file itself has to be written again."""
     if kind.lower() != "parquet":
         raise DatasetFailed(f"{location}: only position deletes in Parquet can be relocated, not in {kind}")
@@ -167,16 +184,16 @@ def _relocate_positions(location: str, kind: str, folder: Path, move: Move) -> d
         rows = pq.read_table(source)
     index = rows.schema.get_field_index("file_path")
     paths = pa.array([move(path) for path in rows.column(index).to_pylist()], rows.schema.field(index).type)
-    target = folder / f"{uuid.uuid4()}-deletes.parquet"
-    pq.write_table(rows.set_column(index, rows.schema.field(index), paths), target)
-    return {"file_path": str(target), "file_size_in_bytes": target.stat().st_size}
+    path = target.path("{}-deletes.parquet")
+    pq.write_table(rows.set_column(index, rows.schema.field(index), paths), path)
+    return {"file_path": str(path), "file_size_in_bytes": path.stat().st_size}
 
 
-def _relocate_vectors(location: str, folder: Path, move: Move) -> dict[str, Any]:
+def _relocate_vectors(location: str, target: _Target, move: Move) -> dict[str, Any]:
     """Deletion vectors name their data files in the footer of their Puffin file; its blobs stay where they are."""
     # Several entries share a file: its copy has a name that they all find.
-    target = folder / f"{hashlib.sha256(location.encode()).hexdigest()[:32]}.puffin"
-    if not target.exists():
+    path = target.folder / f"{hashlib.sha256(location.encode()).hexdigest()[:32]}.puffin"
+    if not path.exists():
         data = read_bytes(location)
         size = int.from_bytes(data[-12:-8], "little")
         start = len(data) - 12 - size
@@ -188,11 +205,13 @@ def _relocate_vectors(location: str, folder: Path, move: Move) -> dict[str, Any]
             if "referenced-data-file" in properties:
                 properties["referenced-data-file"] = move(properties["referenced-data-file"])
         payload = json.dumps(footer, separators=(",", ":")).encode()
-        target.write_bytes(data[:start] + payload + len(payload).to_bytes(4, "little") + data[-8:])
-    return {"file_path": str(target), "file_size_in_bytes": target.stat().st_size}
+        path.write_bytes(data[:start] + payload + len(payload).to_bytes(4, "little") + data[-8:])
+    return {"file_path": str(path), "file_size_in_bytes": path.stat().st_size}
 
 
-def _write_metadata(table: TableJson, folder: Path, snapshot: Mapping[str, Any], *, location: str | None = None) -> str:
+def _write_metadata(
+    table: TableJson, target: _Target, snapshot: Mapping[str, Any], *, location: str | None = None
+) -> str:
     """A metadata file with this one snapshot, and nothing that would point at other files."""
     values = {
         **table.values,
@@ -204,7 +223,7 @@ def _write_metadata(table: TableJson, folder: Path, snapshot: Mapping[str, Any],
         "partition-statistics": [],
         "refs": {"main": {"snapshot-id": snapshot["snapshot-id"], "type": "branch"}},
     }
-    path = folder / f"00000-{uuid.uuid4()}.metadata.json"
+    path = target.path("00000-{}.metadata.json")
     path.write_text(json.dumps(values), encoding="utf-8")
     return str(path)
 
