@@ -23,15 +23,20 @@ def measure_decimals(bench: Bench, subject: Subject, often: Repetitions) -> None
     if not columns:
         bench.recorder.skip(case, "the table has no decimal column")
         return
-    bench.progress(NAME, f"{subject.layout}: checking rows", 0, 2)
+    rounds = often.warmups + often.repetitions
+    bench.progress(NAME, f"{subject.layout}: checking rows", 0, 1 + rounds)
     engines = bench.able(Ability.SCAN, subject, NAME)
     opened, checksums = checked_scans(bench, engines, subject.metadata_location, columns, case)
     agreed = agreeing(bench.recorder, case, checksums)
     if any(checksum.rows == 0 for checksum in checksums.values()):
         bench.recorder.skip(case, "the table has no rows")
         return
-    bench.progress(NAME, f"{subject.layout}: scanning {len(columns)} columns", 1, 2)
-    timings = time_scans(bench, {name: table for name, table in opened.items() if name in agreed}, columns, often)
+
+    def after_round(done: int, total: int) -> None:
+        bench.progress(NAME, f"{subject.layout}: scanned in round {done} of {total}", 1 + done, 1 + total)
+
+    scans = {name: table for name, table in opened.items() if name in agreed}
+    timings = time_scans(bench, scans, columns, often, after_round=after_round)
     bench.recorder.fail_each(case, timings.errors)
     for engine, seconds in timings.seconds.items():
         rows = checksums[engine].rows

@@ -30,18 +30,24 @@ def measure_deletes(bench: Bench, subject: Subject, often: Repetitions) -> None:
         bench.recorder.skip(everything, "the table has no deletes")
         return
     engines = bench.able(Ability.SCAN, subject, NAME)
+    rounds = often.warmups + often.repetitions
     variants = {NONE: subject.without_deletes, **subject.with_deletes}
     scans: dict[tuple[str, str], Opened] = {}
     checksums: dict[str, dict[str, Checksum]] = {}
     for done, (variant, location) in enumerate(variants.items()):
-        bench.progress(NAME, f"{subject.layout}: {variant}, checking rows", done, len(variants) + 1)
+        bench.progress(NAME, f"{subject.layout}: {variant}, checking rows", done, len(variants) + rounds)
         case = CaseId(layout=subject.layout, measurement=NAME, case=variant)
         opened, checksums[variant] = checked_scans(bench, engines, location, subject.delete_columns, case)
         good = agreeing(bench.recorder, case, checksums[variant]) & _counting(bench.recorder, case, subject, checksums)
         scans |= {(engine, variant): opened[engine] for engine in opened if engine in good}
-    bench.progress(NAME, f"{subject.layout}: scanning", len(variants), len(variants) + 1)
+
+    def after_round(done: int, total: int) -> None:
+        text = f"{subject.layout}: scanned in round {done} of {total}"
+        bench.progress(NAME, text, len(variants) + done, len(variants) + total)
+
     named = {f"{engine} {variant}": (engine, variant) for engine, variant in scans}
-    timings = time_scans(bench, {name: scans[key] for name, key in named.items()}, subject.delete_columns, often)
+    opened_by_name = {name: scans[key] for name, key in named.items()}
+    timings = time_scans(bench, opened_by_name, subject.delete_columns, often, after_round=after_round)
     for name, error in timings.errors.items():
         engine, variant = named[name]
         bench.recorder.fail(CaseId(layout=subject.layout, measurement=NAME, case=variant, engine=engine), error)

@@ -57,14 +57,22 @@ def agreeing(recorder: Recorder, case: CaseId, checksums: Mapping[str, Checksum]
     return agreed
 
 
-def time_scans(bench: Bench, scans: Mapping[str, Opened], columns: Sequence[str], often: Repetitions) -> Timings:
-    """Seconds of each named scan, interleaved."""
+def time_scans(
+    bench: Bench,
+    scans: Mapping[str, Opened],
+    columns: Sequence[str],
+    often: Repetitions,
+    *,
+    after_round: Callable[[int, int], None],
+) -> Timings:
+    """Seconds of each named scan, interleaved; `after_round` is told how many rounds of how many are done."""
     return interleave(
         [Case(name, partial(_scan, opened, columns)) for name, opened in scans.items()],
         repetitions=often.repetitions,
         warmups=often.warmups,
         random=bench.random,
         executor=bench.executor,
+        after_round=after_round,
     )
 
 

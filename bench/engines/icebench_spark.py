@@ -1,0 +1,45 @@
+"""This project's engine on Spark: its plan decides the files and deletes, Spark's own Parquet reader reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+
+from pyspark.sql import DataFrame
+
+import engine
+from bench.engines.checksum import Checksum
+from bench.engines.engine import Ability, Plan
+from bench.engines.registry import EngineContext
+from bench.engines.spark_scan import frame_checksum, run_to_noop
+
+
+class IcebenchSpark:
+    """`Scan.to_spark`. It plans exactly as the engine icebench does, so only its scans are measured."""
+
+    name = "icebench-spark"
+    abilities = frozenset({Ability.SCAN})
+
+    def __init__(self, context: EngineContext) -> None:
+        self._spark = context.spark()
+        self.version = f"{version('icebench')} (Spark {self._spark.version})"
+
+    def open(self, metadata_location: str) -> engine.Table:
+        return engine.load_table(metadata_location)
+
+    def compile(self, handle: engine.Table, filter: str | None) -> str | None:
+        handle.scan(filter=filter)
+        return filter
+
+    def plan(self, handle: engine.Table, filter: str | None) -> Plan:
+        raise AssertionError("planning is not among the abilities")
+
+    def scan(self, handle: engine.Table, columns: Sequence[str], filter: str | None) -> Mapping[str, int]:
+        run_to_noop(self._frame(handle, columns, filter))
+        return {}
+
+    def checksum(self, handle: engine.Table, columns: Sequence[str], filter: str | None) -> Checksum:
+        return frame_checksum(self._frame(handle, columns, filter), columns)
+
+    def _frame(self, handle: engine.Table, columns: Sequence[str], filter: str | None) -> DataFrame:
+        return handle.scan(filter=filter, columns=columns).to_spark(self._spark)
