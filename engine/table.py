@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from threading import Lock
+from typing import Any
 
 import pyarrow as pa
 
@@ -104,6 +106,31 @@ class Scan:
         return count_rows(
             self.plan(),
             self._scan.store,
+            counters=self._counters,
+            runner=self._scan.runner,
+            table_name=self._scan.table_name,
+        )
+
+    def to_spark(self, spark: Any) -> Any:  # noqa: ANN401 - Spark's own types are at home in `engine.spark` alone
+        """The rows as a DataFrame of a session; Spark's own Parquet reader reads the planned files.
+
+        See `engine.spark.native_scan`.
+
+        Args:
+            spark: A `pyspark.sql.SparkSession`; its settings stay as they are.
+
+        Returns:
+            A `pyspark.sql.DataFrame`.
+
+        Raises:
+            As `plan`; Unsupported for metadata columns and for files that are not Parquet.
+        """
+        # PySpark is loaded here and not before: most uses of a table need none.
+        return import_module("engine.spark.native_scan").plan_to_dataframe(
+            spark,
+            self.plan(),
+            self._scan.store,
+            projection=self.schema,
             counters=self._counters,
             runner=self._scan.runner,
             table_name=self._scan.table_name,

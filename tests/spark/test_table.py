@@ -1,0 +1,36 @@
+"""`Scan.to_spark` on tables of the public API."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import engine
+
+ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("name", pa.string()), pa.field("day", pa.int32())])
+
+
+def rows(start: int, stop: int) -> pa.Table:
+    numbers = range(start, stop)
+    return pa.table({"id": numbers, "name": [f"n{n}" for n in numbers], "day": [n % 3 for n in numbers]}, schema=ROWS)
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_spark_sees_what_arrow_sees(spark: SparkSession, tmp_path: Path, version: str) -> None:
+    catalog = engine.load_catalog(f"{tmp_path}/wh")
+    table = catalog.create_table(
+        "db.t", ROWS, partition_spec=[("day", "identity")], properties={"format-version": version}
+    )
+    table.append(rows(0, 100))
+    table.append(rows(100, 200))
+    table.delete("id between 30 and 60 or id = 150", "merge-on-read")
+    for filter, columns in ((None, None), ("id > 40 and day = 1", ["name"]), ("name >= 'n5'", ["day", "id"])):
+        scan = table.scan(filter, columns)
+        ours = scan.to_arrow().to_pylist()
+        theirs = [row.asDict() for row in scan.to_spark(spark).collect()]
+        assert sorted(map(str, theirs)) == sorted(map(str, ours))
+        assert scan.to_spark(spark).count() == scan.count() == len(ours)
+    assert table.scan("id > 1000").to_spark(spark).count() == 0
