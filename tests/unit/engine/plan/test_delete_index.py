@@ -1,0 +1,124 @@
+"""Cases that the property test of the rules does not reach: files that are wrong, and other spellings of paths."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from engine.errors import CorruptTable
+from engine.plan.scan import table_scan
+from engine.runtime.local import LocalRunner
+from engine.spec.data_file import DataFile, FileContent
+from engine.spec.partitioning import UNPARTITIONED, partition_spec
+from engine.spec.schema import Schema
+from engine.spec.transforms import Identity
+from engine.spec.types import DOUBLE, INT, NestedField
+from tests.property.table_builder import TableBuilder, added, data_file
+
+SCHEMA = Schema((NestedField(field_id=1, name="a", type=INT), NestedField(field_id=2, name="d", type=DOUBLE)))
+BY_A = partition_spec(SCHEMA, [("a", Identity())], spec_id=1)
+BY_D = partition_spec(SCHEMA, [("d", Identity())], spec_id=2)
+
+
+def positions(target: str | None, **more: Any) -> DataFile:
+    return data_file("memory://t/x", content=FileContent.POSITION_DELETES, referenced_data_file=target, **more)
+
+
+def vector(target: str | None, **more: Any) -> DataFile:
+    place = {"content_offset": 4, "content_size_in_bytes": 40}
+    return replace(positions(target, **(place | more)), file_format="puffin")
+
+
+def planned(
+    data: list[DataFile],
+    deletes: list[DataFile],
+    *,
+    data_number: int = 1,
+    number: int = 2,
+    specs: Any = (UNPARTITIONED, BY_A, BY_D),
+) -> list[int]:
+    """How many deletes each data file has."""
+    builder = TableBuilder(SCHEMA, specs, format_version=3)
+    for spec in specs:
+        for files, sequence_number in ((data, data_number), (deletes, number)):
+            own = [added(f) for f in files if f.spec_id == spec.spec_id]
+            if own:
+                builder.add_manifest(own, spec_id=spec.spec_id, sequence_number=sequence_number)
+    plan = table_scan(builder.metadata(), builder.store, runner=LocalRunner(1)).plan()
+    return [len(each) for each in plan.files["deletes"].to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("data", "target"),
+    [
+        ("/t/a", "file:/t/a"),
+        ("file:///t/a", "/t/a"),
+        ("s3a://b/t/a", "s3://b/t/a"),
+        ("hdfs://host:8020/t/a", "/t/a"),
+        ("/t/a", "hdfs://host/t/a"),
+        ("abfss://c@h/t/a", "abfs://c@h/t/a"),
+    ],
+)
+@pytest.mark.parametrize("delete", [positions, vector])
+def test_other_spellings_of_one_place(data: str, target: str, delete: Any) -> None:
+    assert planned([data_file(data), data_file("/t/other")], [delete(target)]) == [1, 0]
+
+
+@pytest.mark.parametrize(("data", "target"), [("hdfs://one/t/a", "hdfs://two/t/a"), ("s3://a/t/a", "s3://b/t/a")])
+def test_another_authority_is_not_guessed_at(data: str, target: str) -> None:
+    with pytest.raises(CorruptTable, match="are they the same file"):
+        planned([data_file(data)], [positions(target)])
+
+
+def test_an_exact_path_wins_over_other_spellings() -> None:
+    assert planned([data_file("s3://b/t/a"), data_file("s3a://b/t/a")], [positions("s3a://b/t/a")]) == [0, 1]
+
+
+def test_a_vector_may_be_of_the_same_commit_but_not_older() -> None:
+    assert planned([data_file("/t/a")], [vector("/t/a")], data_number=2, number=2) == [1]
+    with pytest.raises(CorruptTable, match="lower sequence number"):
+        planned([data_file("/t/a")], [vector("/t/a")], data_number=2, number=1)
+
+
+@pytest.mark.parametrize(
+    "wrong", [vector(None), vector("/t/a", content_offset=None), vector("/t/a", content_size_in_bytes=None)]
+)
+def test_vectors_without_their_fields(wrong: DataFile) -> None:
+    with pytest.raises(CorruptTable, match="without referenced_data_file"):
+        planned([data_file("/t/a")], [wrong])
+
+
+@pytest.mark.parametrize("delete", [positions, vector])
+def test_a_delete_of_a_file_in_another_partition(delete: Any) -> None:
+    one = data_file("/t/a", spec_id=1, partition=(1,))
+    assert planned([one], [delete("/t/a", spec_id=1, partition=(1,))]) == [1]
+    for wrong in ({"spec_id": 1, "partition": (2,)}, {"spec_id": 1, "partition": (None,)}, {}):
+        with pytest.raises(CorruptTable, match="another partition"):
+            planned([one], [delete("/t/a", **wrong)])
+
+
+def test_floats_are_partitions_by_their_bits() -> None:
+    nan, other_nan = float("nan"), -float("nan")
+    data = [data_file(f"/t/{i}", spec_id=2, partition=(v,)) for i, v in enumerate([0.0, -0.0, nan, None])]
+    for value, expected in ((0.0, [1, 0, 0, 0]), (-0.0, [0, 1, 0, 0]), (other_nan, [0, 0, 1, 0]), (None, [0, 0, 0, 1])):
+        assert planned(data, [positions(None, spec_id=2, partition=(value,))]) == expected
+
+
+def test_an_equality_delete_needs_columns() -> None:
+    wrong = data_file("/t/x", content=FileContent.EQUALITY_DELETES, equality_ids=())
+    with pytest.raises(CorruptTable, match="equality_ids"):
+        planned([data_file("/t/a")], [wrong])
+
+
+def test_the_same_delete_may_be_for_many_files() -> None:
+    data = [data_file(f"/t/{i}") for i in range(50)]
+    assert planned(data, [positions(None)]) == [1] * 50
+
+
+def test_pairs_are_made_some_files_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.plan.delete_index._PAIRS_AT_ONCE", 7)
+    data = [data_file(f"/t/{i}") for i in range(20)]
+    deletes = [positions(None), positions("/t/3"), positions(None)]
+    assert planned(data, deletes) == [2, 2, 2, 3] + [2] * 16

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from engine.codec.columns import FixedColumn, ManifestColumns
+from engine.errors import CorruptTable, FileNotFound, Unsupported
+from engine.plan.cache import ManifestCache
+from engine.plan.manifests import ManifestSource, live_entries, spec_of
+from engine.runtime.counters import STORAGE_REQUESTS_READ, Counters
+from engine.runtime.local import LocalRunner
+from engine.spec.data_file import FileContent
+from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
+from engine.spec.schema import Schema
+from engine.spec.snapshots import Snapshot
+from engine.spec.types import INT, NestedField
+from engine.storage.counting import CountingStore
+from tests.property.table_builder import SNAPSHOT_ID, TableBuilder, added, data_file
+
+SCHEMA = Schema((NestedField(field_id=1, name="a", type=INT),))
+NO_METRICS: frozenset[int] = frozenset()
+
+
+def source(builder: TableBuilder, cache: ManifestCache | None = None) -> ManifestSource:
+    return ManifestSource(store=builder.store, runner=LocalRunner(1), cache=cache, needed_by="table t")
+
+
+def columns_of(builder: TableBuilder, manifest: ManifestFile) -> ManifestColumns:
+    return source(builder).columns(manifest, NO_METRICS)
+
+
+def entry(
+    status: EntryStatus, path: str, number: int | None, records: int = 10, row_id: int | None = None
+) -> ManifestEntry:
+    return ManifestEntry(
+        status=status,
+        snapshot_id=None if status == EntryStatus.ADDED else 5,
+        sequence_number=number,
+        file_sequence_number=number,
+        data_file=data_file(path, records=records, first_row_id=row_id),
+    )
+
+
+def test_ids_and_numbers_are_inherited() -> None:
+    builder = TableBuilder(SCHEMA)
+    manifest = builder.add_manifest(
+        [
+            entry(EntryStatus.ADDED, "memory://t/a", None),
+            entry(EntryStatus.DELETED, "memory://t/b", 1),
+            entry(EntryStatus.EXISTING, "memory://t/c", 2),
+            entry(EntryStatus.ADDED, "memory://t/d", 3),
+        ],
+        sequence_number=7,
+    )
+    found = live_entries(manifest, columns_of(builder, manifest))
+    assert found.rows.tolist() == [0, 2, 3]
+    assert found.snapshot_id.tolist() == [SNAPSHOT_ID, 5, SNAPSHOT_ID]
+    assert found.sequence_number.tolist() == [7, 2, 3]
+    assert found.file_sequence_number.tolist() == [7, 2, 3]
+    assert found.first_row_id.to_pylist() == [None, None, None]
+    taken = found.take(np.array([1]))
+    assert (taken.rows.tolist(), taken.sequence_number.tolist(), len(taken)) == ([2], [2], 1)
+
+
+def test_first_row_ids_continue_over_live_files_without_one() -> None:
+    builder = TableBuilder(SCHEMA, format_version=3)
+    manifest = builder.add_manifest(
+        [
+            entry(EntryStatus.EXISTING, "memory://t/a", 1, records=5, row_id=100),
+            entry(EntryStatus.ADDED, "memory://t/b", None, records=7),
+            entry(EntryStatus.DELETED, "memory://t/c", 1, records=1000, row_id=0),
+            entry(EntryStatus.EXISTING, "memory://t/d", 1, records=11),
+            entry(EntryStatus.ADDED, "memory://t/e", None, records=13),
+        ],
+        sequence_number=2,
+        first_row_id=1000,
+    )
+    columns = columns_of(builder, manifest)
+    assert live_entries(manifest, columns).first_row_id.to_pylist() == [100, 1000, 1007, 1018]
+    assert live_entries(replace(manifest, first_row_id=None), columns).first_row_id.to_pylist() == [None] * 4
+
+
+def test_v1_files_have_number_zero() -> None:
+    builder = TableBuilder(SCHEMA, format_version=1)
+    made = replace(added(data_file("memory://t/a")), snapshot_id=3)
+    manifest = builder.add_manifest([made])
+    found = live_entries(manifest, columns_of(builder, manifest))
+    assert (found.sequence_number.tolist(), found.snapshot_id.tolist()) == ([0], [3])
+
+
+def test_an_existing_file_needs_its_own_number() -> None:
+    builder = TableBuilder(SCHEMA)
+    manifest = builder.add_manifest([entry(EntryStatus.EXISTING, "memory://t/a", 1)], sequence_number=7)
+    columns = columns_of(builder, manifest)
+    nothing = replace(columns, sequence_number=FixedColumn(np.zeros(1, np.int64), np.zeros(1, np.bool_)))
+    with pytest.raises(CorruptTable, match="no sequence number"):
+        live_entries(manifest, nothing)
+    assert live_entries(replace(manifest, sequence_number=0), nothing).sequence_number.tolist() == [0]
+
+
+def test_data_and_deletes_do_not_mix() -> None:
+    builder = TableBuilder(SCHEMA)
+    deletes = added(data_file("memory://t/x", content=FileContent.POSITION_DELETES))
+    manifest = builder.add_manifest([deletes], sequence_number=1)
+    columns = columns_of(builder, manifest)
+    assert len(live_entries(manifest, columns)) == 1
+    with pytest.raises(CorruptTable, match="DATA"):
+        live_entries(replace(manifest, content=ManifestContent.DATA), columns)
+
+
+def test_manifests_listed_inside_the_metadata() -> None:
+    builder = TableBuilder(SCHEMA, format_version=1)
+    made = replace(added(data_file("memory://t/a")), snapshot_id=3)
+    written = builder.add_manifest([made])
+    snapshot = Snapshot(
+        snapshot_id=3, timestamp_ms=1, manifest_list=None, manifests=(written.manifest_path,), operation="append"
+    )
+    (found,) = source(builder).manifests_of(snapshot)
+    assert (found.manifest_path, found.manifest_length) == (written.manifest_path, written.manifest_length)
+    assert (found.partition_spec_id, found.content, found.added_snapshot_id) == (0, ManifestContent.DATA, 3)
+    assert found.added_files_count is None
+
+
+def test_missing_files_are_told_with_what_needs_them() -> None:
+    builder = TableBuilder(SCHEMA)
+    manifest = builder.add_manifest([added(data_file("memory://t/a"))], sequence_number=1)
+    builder.store.delete(manifest.manifest_path)
+    with pytest.raises(FileNotFound, match="needed by table t"):
+        columns_of(builder, manifest)
+
+
+def test_encrypted_manifests_and_unknown_specs() -> None:
+    builder = TableBuilder(SCHEMA)
+    manifest = builder.add_manifest([added(data_file("memory://t/a"))], sequence_number=1)
+    with pytest.raises(Unsupported, match="encrypted"):
+        columns_of(builder, replace(manifest, key_metadata=b"key"))
+    with pytest.raises(CorruptTable, match="partition spec 9"):
+        spec_of(replace(manifest, partition_spec_id=9), builder.metadata())
+
+
+def test_a_cached_manifest_is_read_once() -> None:
+    builder = TableBuilder(SCHEMA)
+    manifest = builder.add_manifest([added(data_file("memory://t/a"))], sequence_number=1)
+    counters = Counters()
+    counting = ManifestSource(
+        store=CountingStore(builder.store, counters), runner=LocalRunner(1), cache=ManifestCache()
+    )
+    assert counting.columns(manifest, NO_METRICS) is counting.columns(manifest, NO_METRICS)
+    assert counters[STORAGE_REQUESTS_READ] == 1

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+from collections import deque
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.errors import Invalid
+from engine.plan.files_table import DELETE_FILE
+from engine.plan.tasks import ScanTask, combined_tasks, splits_of
+
+MB = 1 << 20
+
+
+def files(*rows: dict[str, Any]) -> pa.Table:
+    """A plan's files, as far as tasks look at them."""
+    return pa.table(
+        {
+            "file_size_in_bytes": pa.array([r["size"] for r in rows], pa.int64()),
+            "split_offsets": pa.array([r.get("offsets") for r in rows], pa.list_(pa.int64())),
+            "deletes": pa.array([r.get("deletes", []) for r in rows], pa.list_(DELETE_FILE)),
+        }
+    )
+
+
+def delete(size: int, part: int | None = None) -> dict[str, Any]:
+    return {"content": 1, "file_path": "d", "file_format": "parquet", "record_count": 1, "file_size_in_bytes": size,
+            "sequence_number": 1, "content_size_in_bytes": part}  # fmt: skip
+
+
+def pieces(tasks: list[ScanTask]) -> list[list[tuple[int, int, int]]]:
+    return [list(zip(t.file_index.tolist(), t.start.tolist(), t.length_bytes.tolist(), strict=True)) for t in tasks]
+
+
+def test_splits_by_offsets_and_by_size() -> None:
+    found = splits_of(files({"size": 100, "offsets": [4, 40, 80]}, {"size": 100}), split_bytes=60, open_file_cost=0)
+    assert list(zip(found.file_index, found.start, found.length_bytes, strict=True)) == [
+        (0, 4, 36), (0, 40, 40), (0, 80, 20), (1, 0, 60), (1, 60, 40),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("offsets", [[40, 40], [80, 4], [4, 100], [-1], []])
+def test_offsets_that_make_no_sense_are_ignored(offsets: list[int]) -> None:
+    found = splits_of(files({"size": 100, "offsets": offsets}), split_bytes=100, open_file_cost=0)
+    assert (found.start.tolist(), found.length_bytes.tolist()) == ([0], [100])
+
+
+def test_deletes_weigh() -> None:
+    table = files({"size": 10, "deletes": [delete(7), delete(1000, part=5)]}, {"size": 10})
+    assert splits_of(table, split_bytes=100, open_file_cost=0).weight.tolist() == [22, 10]
+    assert splits_of(table, split_bytes=100, open_file_cost=20).weight.tolist() == [60, 20]
+
+
+def test_neighbours_in_one_task_are_joined() -> None:
+    tasks = combined_tasks(files({"size": 100, "offsets": [4, 40, 80]}), split_bytes=80, open_file_cost=0)
+    assert pieces(tasks) == [[(0, 4, 76)], [(0, 80, 20)]]
+
+
+def test_small_files_share_a_task() -> None:
+    tasks = combined_tasks(files(*[{"size": 1000}] * 70))
+    assert [len(t) for t in tasks] == [32, 32, 6]
+    assert tasks[0].size_bytes == 32_000
+
+
+def test_nothing() -> None:
+    assert combined_tasks(files()) == []
+    assert pieces(combined_tasks(files({"size": 0}))) == [[(0, 0, 0)]]
+
+
+@pytest.mark.parametrize("wrong", [{"split_bytes": 0}, {"lookback": 0}, {"open_file_cost": -1}])
+def test_sizes_must_be_positive(wrong: dict[str, int]) -> None:
+    with pytest.raises(Invalid):
+        combined_tasks(files({"size": 1}), **wrong)
+
+
+def packed(weights: list[int], target: int, lookback: int) -> list[list[int]]:
+    """Iceberg's packing, item by item."""
+    bins: deque[tuple[list[int], int]] = deque()
+    done = []
+    for item, weight in enumerate(weights):
+        place = next((i for i, (_, load) in enumerate(bins) if load + weight <= target), None)
+        if place is not None:
+            bins[place] = ([*bins[place][0], item], bins[place][1] + weight)
+            continue
+        bins.append(([item], weight))
+        if len(bins) > lookback:
+            heaviest = max(range(len(bins)), key=lambda i: (bins[i][1], -i))
+            done.append(bins[heaviest][0])
+            del bins[heaviest]
+    return done + [items for items, _ in bins]
+
+
+@given(
+    weights=st.lists(st.integers(1, 40), max_size=60),
+    target=st.integers(1, 60),
+    lookback=st.integers(1, 12),
+    cost=st.integers(0, 30),
+)
+def test_packing_is_icebergs(weights: list[int], target: int, lookback: int, cost: int) -> None:
+    table = files(*({"size": w, "offsets": [0]} for w in weights))
+    tasks = combined_tasks(table, split_bytes=target, lookback=lookback, open_file_cost=cost)
+    assert [t.file_index.tolist() for t in tasks] == packed([max(w, cost) for w in weights], target, lookback)
+
+
+@given(
+    sizes=st.lists(st.tuples(st.integers(1, 500), st.lists(st.integers(0, 500), max_size=5)), max_size=20),
+    target=st.integers(1, 400),
+)
+def test_tasks_cover_each_byte_of_each_file_once(sizes: list[tuple[int, list[int]]], target: int) -> None:
+    table = files(*({"size": size, "offsets": offsets} for size, offsets in sizes))
+    tasks = combined_tasks(table, split_bytes=target, open_file_cost=1)
+    found: dict[int, list[tuple[int, int]]] = {i: [] for i in range(len(sizes))}
+    for file, start, length in (piece for task in pieces(tasks) for piece in task):
+        found[file].append((start, start + length))
+    for file, (size, offsets) in enumerate(sizes):
+        ranges = sorted(found[file])
+        assert ranges[0][0] in {0, *offsets[:1]}
+        assert ranges[-1][1] == size
+        assert all(a[1] == b[0] for a, b in pairwise(ranges))
