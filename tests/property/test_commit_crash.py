@@ -1,4 +1,4 @@
-"""Every storage request of an append fails in turn: the table holds the old rows or all of the new ones, whole.
+"""Every storage request of a change fails in turn: the table holds the old rows or all of the new ones, whole.
 
 A failure is replayed by its three parameters: request number, moment, and whether everything after it fails too.
 """
@@ -25,7 +25,10 @@ from engine.commit.manifests import load_manifests
 from engine.commit.retry import Waiting
 from engine.errors import CommitStateUnknown, EngineError
 from engine.operations.append import append
+from engine.operations.delete import Mode, delete
 from engine.operations.target import Target
+from engine.plan.scan import table_scan
+from engine.read.plans import read_plan
 from engine.spec.creation import new_table_metadata
 from engine.spec.partitioning import partition_spec
 from engine.spec.transforms import Identity
@@ -58,6 +61,22 @@ class Warehouse:
             append(target, lambda metadata: write_data_files(rows, metadata=metadata, store=store))
         finally:
             catalog.close()
+
+    def delete(self, mode: Mode, store: Store) -> None:
+        catalog = self.open(store)
+        try:
+            target = Target(committer=catalog, identifier=NAME, store=store, waiting=QUICK)
+            delete(target, lambda metadata: table_scan(metadata, store, filter="id >= 2 and id < 5"), mode=mode)
+        finally:
+            catalog.close()
+
+    def live_ids(self) -> list[int]:
+        """The ids of the rows that are not deleted."""
+        catalog = self.open(self.store)
+        metadata = catalog.load_state(NAME).metadata
+        catalog.close()
+        plan = table_scan(metadata, self.store, columns=["id"]).plan()
+        return sorted(read_plan(plan, self.store).read_all()["id"].to_pylist())
 
     def create(self) -> None:
         catalog = self.open(self.store)
@@ -176,6 +195,36 @@ def test_an_append_is_whole_or_not_at_all(
     else:
         pytest.fail(f"more than {MAX_REQUESTS} requests in one append")
     assert {"acknowledged", "failed"} <= seen
+
+
+@pytest.mark.parametrize("forever", [False, True], ids=["once", "from-then-on"])
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+def test_a_delete_is_whole_or_not_at_all(tmp_path: Path, mode: Mode, moment: Moment, *, forever: bool) -> None:
+    old, left = [0, 1, 2, 3, 4, 5], [0, 1, 5]
+    for fault in crashes(moment, forever=forever):
+        warehouse = directory(tmp_path)
+        warehouse.create()
+        warehouse.append(OLD, warehouse.store)
+        faulty = FaultyStore(warehouse.store, fault)
+        outcome = "acknowledged"
+        try:
+            warehouse.delete(mode, faulty)
+        except CommitStateUnknown:
+            outcome = "unknown"
+        except EngineError:
+            outcome = "failed"
+        where = f"{fault} {faulty.requests[fault.at : fault.at + 1]}: {outcome}"
+        expected = {"acknowledged": [left], "failed": [old], "unknown": [old, left]}[outcome]
+        assert warehouse.live_ids() in expected, where
+        assert warehouse.referenced() <= warehouse.stored(), where
+        warehouse.delete(mode, warehouse.store)
+        assert warehouse.live_ids() == left, where
+        if len(faulty.requests) <= fault.at:
+            assert outcome == "acknowledged"
+            break
+    else:
+        pytest.fail(f"more than {MAX_REQUESTS} requests in one delete")
 
 
 @pytest.mark.parametrize("kind", [sql, directory])
