@@ -20,19 +20,22 @@ from engine.columnar.partitions import hashable
 from engine.columnar.scalars import to_arrow_array
 from engine.columnar.schemas import to_arrow_schema
 from engine.deletes.files import DeleteFile
-from engine.expressions.bound import BoundPredicate
+from engine.expressions.bound import BOUND_TRUE, BoundPredicate
 from engine.expressions.evaluate import evaluate
+from engine.plan.files_table import DELETE_FILE, files_schema
+from engine.plan.scan import ScanPlan
 from engine.read.reader import read_files
 from engine.read.request import FileRead, ReadRequest
 from engine.runtime.counters import Counters
 from engine.runtime.local import LocalRunner
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import PartitionSpec, partition_spec
+from engine.spec.partitioning import PartitionSpec, common_partition_type, partition_spec
 from engine.spec.schema import Schema
 from engine.spec.transforms import Identity
 from engine.spec.types import DATE, DOUBLE, FLOAT, INT, LONG, STRING, DecimalType, NestedField, StructType
 from engine.storage.memory import MemoryStore
+from engine.storage.store import Store
 from engine.write.data_files import write_data_files
 from engine.write.delete_files import DeletedRows, write_equality_deletes, write_position_deletes
 from engine.write.vectors import write_deletion_vectors
@@ -111,7 +114,8 @@ class ModelTable:
     """The table. Sequence numbers grow by one with every operation. Version 3 deletes positions by deletion vectors."""
 
     format_version: int = 2
-    store: MemoryStore = field(default_factory=MemoryStore)
+    store: Store = field(default_factory=MemoryStore)
+    location: str = "memory://bucket/table"
     sequence_number: int = 0
     data: list[Written] = field(default_factory=list)
     deletes: list[tuple[DataFile, int]] = field(default_factory=list)
@@ -123,7 +127,7 @@ class ModelTable:
         return TableMetadata(
             format_version=self.format_version,
             table_uuid="c7a5c0b2-0000-4000-8000-000000000000",
-            location="memory://bucket/table",
+            location=self.location,
             last_updated_ms=0,
             last_column_id=GONE,
             schemas=(OLD, NEW),
@@ -200,6 +204,7 @@ class ModelTable:
         return [
             FileRead(
                 file_path=written.file.file_path,
+                record_count=written.file.record_count,
                 spec_id=written.file.spec_id,
                 partition=written.file.partition,
                 data_sequence_number=written.sequence_number,
@@ -210,6 +215,38 @@ class ModelTable:
             )
             for written in self.data
         ]
+
+    def plan(self, projection: Schema, residual: BoundPredicate | None) -> ScanPlan:
+        """The same as a scan plan."""
+        partition = common_partition_type(SPECS, NEW)
+        rows = []
+        for read, written in zip(self.reads(residual), self.data, strict=True):
+            of_spec = dict(zip([f.name for f in SPECS[read.spec_id].fields], written.file.partition, strict=True))
+            rows.append(
+                {
+                    "file_path": read.file_path,
+                    "file_format": read.file_format,
+                    "record_count": written.file.record_count,
+                    "file_size_in_bytes": written.file.file_size_in_bytes,
+                    "spec_id": read.spec_id,
+                    "partition": of_spec,
+                    "data_sequence_number": read.data_sequence_number,
+                    "file_sequence_number": read.data_sequence_number,
+                    "split_offsets": written.file.split_offsets,
+                    "deletes": [{**{f.name: getattr(d, f.name) for f in DELETE_FILE}} for d in read.deletes],
+                }
+            )
+        return ScanPlan(
+            files=pa.Table.from_pylist(rows, schema=files_schema(partition)),
+            counters={},
+            snapshot=None,
+            schema=NEW,
+            projection=projection,
+            predicate=BOUND_TRUE if residual is None else residual,
+            metadata=self.metadata(NEW, SPECS[0]),
+            residuals=(BOUND_TRUE if residual is None else residual,),
+            residual_codes=np.zeros(len(rows), np.int64),
+        )
 
     def read(
         self, projection: Schema, residual: BoundPredicate | None, *, batch_rows: int = 1 << 16, threads: int = 1
@@ -343,9 +380,12 @@ def rows_of(draw: st.DrawFn, schema: Schema, max_size: int = 8) -> list[Row]:
 
 
 @st.composite
-def tables(draw: st.DrawFn, *, equality: bool = True, positions: bool = True) -> ModelTable:
+def tables(
+    draw: st.DrawFn, *, equality: bool = True, positions: bool = True, new: Callable[[], ModelTable] = ModelTable
+) -> ModelTable:
     """Tables after a few appends and deletes, in any order."""
-    table = ModelTable(format_version=draw(st.sampled_from([2, 3])))
+    table = new()
+    table.format_version = draw(st.sampled_from([2, 3]))
     kinds = ["append"] + ["positions"] * positions + ["equal"] * equality
     for kind in ["append", *draw(st.lists(st.sampled_from(kinds), max_size=6))]:
         if kind == "append":

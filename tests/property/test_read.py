@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from engine.columnar.reserved import DELETED, FILE, POS
 from engine.columnar.schemas import to_arrow_schema
 from engine.expressions.bound import BoundAnd, BoundCompare, BoundIn, BoundIsNull, BoundOr, BoundPredicate, Column
+from engine.read.plans import count_rows, planned_files, read_plan
 from engine.runtime.counters import ROWS_DECODED, ROWS_DELETED, ROWS_RETURNED
+from engine.runtime.local import LocalRunner
 from engine.spec.schema import Schema
 from engine.spec.types import PrimitiveType
 from tests.property import table_model as model
@@ -83,3 +85,12 @@ def test_positions_are_physical_and_deleted_rows_can_be_seen(
             if one.expected(residual):
                 expected.append((written.file.file_path, position, not live))
     assert found == expected
+
+
+@given(table=model.tables(), residual=st.none() | filters())
+def test_a_plan_is_read_as_its_files_are(table: model.ModelTable, residual: BoundPredicate | None) -> None:
+    plan = table.plan(model.NEW, residual)
+    assert list(planned_files(plan)) == table.reads(residual)
+    batches = read_plan(plan, table.store, runner=LocalRunner(1))
+    assert model.same_rows(model.given(model.NEW, list(batches)), model.narrowed(table.expected(residual), model.NEW))
+    assert count_rows(plan, table.store, runner=LocalRunner(1)) == len(table.expected(residual))
