@@ -43,19 +43,24 @@ def run(
 
     EXPERIMENT is a TOML file or the name of one that comes with the project ('icebench list' shows them).
     """
+    asked = arguments(
+        experiment,
+        {"--table": table, "--filter": filters, "--relocate": relocate, "--scale": scale, "--repetitions": repetitions,
+         "--only": only},
+    )  # fmt: skip
     if table is None:
         if filters or relocate:
             raise click.UsageError("--filter and --relocate need --table")
         chosen = load_experiment(experiment or "default")
         definition = adjusted(chosen, scale=scale, repetitions=repetitions, only=only)
         with RunProgress(context.terminal.err) as progress:
-            result = run_experiment(definition, where=_surroundings(context, progress))
+            result = run_experiment(definition, where=_surroundings(context, progress, asked))
     else:
         if experiment is not None or scale is not None:
             raise click.UsageError("--table measures a table as it is: no experiment, no --scale")
         request = table_request(table, filters, relocate, repetitions=repetitions, only=only)
         with RunProgress(context.terminal.err) as progress:
-            measured = run_table(request, where=_surroundings(context, progress))
+            measured = run_table(request, where=_surroundings(context, progress, asked))
         for choice in measured.chosen:
             context.terminal.err.print(f"filter chosen: {choice.name}: {choice.text}", markup=False, soft_wrap=True)
         result = measured.run
@@ -130,8 +135,18 @@ def _pair(text: str) -> tuple[str, str]:
     return old, new
 
 
-def _surroundings(context: Context, progress: RunProgress) -> Surroundings:
-    return Surroundings(cache=CACHE, results=context.places.runs, progress=progress)
+def arguments(experiment: str | None, options: Mapping[str, object]) -> tuple[str, ...]:
+    """What was asked for, as it could be typed again; options that were not given are left out."""
+    words = ["run", *([experiment] if experiment else [])]
+    for name, value in options.items():
+        for one in value if isinstance(value, tuple) else () if value is None else (value,):
+            words += [name, f"{one:g}" if isinstance(one, float) else str(one)]
+    return tuple(words)
+
+
+def _surroundings(context: Context, progress: RunProgress, asked: tuple[str, ...]) -> Surroundings:
+    # Tables hold absolute paths, and some engines take no others.
+    return Surroundings(cache=CACHE.resolve(), results=context.places.runs, progress=progress, command=asked)
 
 
 def _conclude(context: Context, result: RunResult, output: Path | None) -> int:

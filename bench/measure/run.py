@@ -60,6 +60,7 @@ class Surroundings:
         session: Gives the Spark session; None starts one by the definition.
         executor: Runs and times.
         now: The wall clock, with a time zone.
+        command: What was asked for, as arguments of the command line; kept in the run's file, to ask for it again.
     """
 
     cache: Path
@@ -68,6 +69,7 @@ class Surroundings:
     session: Callable[[], SparkSession] | None = None
     executor: Executor = field(default_factory=ClockExecutor)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    command: tuple[str, ...] = ()
 
 
 class SparkUse:
@@ -139,7 +141,9 @@ def execute(
     versions = {name: engine.version for name, engine in engines.items()}
     environment = fingerprint(versions, spark=spark.facts(), checkout=CHECKOUT)
     run_id, path = _new_file(plan.name, where)
-    with RunWriter(path, run_id=run_id, environment=environment) as writer:
+    # Not part of the environment's id: the same figures may be asked for in many ways.
+    described = {**environment, "command": list(where.command)} if where.command else environment
+    with RunWriter(path, run_id=run_id, environment=described) as writer:
         context = RunContext(
             run_id=run_id,
             experiment=plan.name,

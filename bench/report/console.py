@@ -14,7 +14,7 @@ from bench.report.model import Cell, Report, Section, Table, Tone
 from bench.report.remarks import Remark, Severity
 
 _TONE = {Tone.PLAIN: "", Tone.BEST: "bold green", Tone.DOUBTFUL: "yellow", Tone.WRONG: "bold red"}
-_MARK = {Tone.PLAIN: "", Tone.BEST: "* ", Tone.DOUBTFUL: "~ ", Tone.WRONG: "! "}
+_MARK = {Tone.PLAIN: "", Tone.BEST: "* ", Tone.DOUBTFUL: "", Tone.WRONG: "! "}
 _SEVERITY = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
 
 

@@ -139,6 +139,11 @@ class _Standing:
         return math.exp(sum(math.log(r.estimate) for r in self.ratios) / len(self.ratios))
 
     @property
+    def range(self) -> str:
+        low, high = (times(f(r.estimate for r in self.ratios)) for f in (min, max))
+        return low if low == high else f"{low} to {high}"
+
+    @property
     def told_apart(self) -> int:
         return sum(r.differs for r in self.ratios)
 
@@ -158,8 +163,7 @@ def _engines(records: Records, what: str) -> Iterator[Finding]:
         return
     told = [(s.engine, f"{s.engine} takes {times(s.mean)} as long", s.told_apart > 0) for s in standings]
     evidence = [
-        f"{s.engine}: {times(min(r.estimate for r in s.ratios))} to {times(max(r.estimate for r in s.ratios))} over "
-        f"{count(len(s.ratios), 'case')}, told apart from {fastest} in {s.told_apart}"
+        f"{s.engine} {s.range} in {count(len(s.ratios), 'case')}, told apart from {fastest} in {s.told_apart}"
         for s in standings
     ]
     yield Finding(

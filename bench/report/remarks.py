@@ -71,20 +71,23 @@ class Failed:
 
 @dataclass(frozen=True)
 class NotMeasured:
-    """Something that was asked for and could not be measured."""
+    """What was asked for and could not be measured, for one reason."""
 
-    skipped: Skipped
+    engine: str
+    measurements: tuple[str, ...]
+    reason: str
     severity: Severity = Severity.NOTE
 
     @property
     def text(self) -> str:
-        where = " / ".join(part for part in (self.skipped.layout, self.skipped.case) if part != "*")
-        what = f"{self.skipped.measurement} on {where}" if where else self.skipped.measurement
-        return f"{self.skipped.engine} was not measured for {what}: {self.skipped.reason}"
+        what = "at all" if self.measurements == ("*",) else f"for {listed(list(self.measurements))}"
+        who = "Nothing" if self.engine == "*" else self.engine
+        verb = "was measured" if self.engine == "*" else "was not measured"
+        return f"{who} {verb} {what}: {self.reason}"
 
     @property
     def advice(self) -> str:
-        return "'icebench doctor' tells what is missing on this machine."
+        return "The figures of the others stand. If something is to be installed, 'icebench doctor' says what."
 
 
 @dataclass(frozen=True)
@@ -140,10 +143,19 @@ def remarks_of(run: Run) -> tuple[Remark, ...]:
     found: list[Remark] = [] if run.complete else [Interrupted()]
     found += [Failed(failure) for failure in run.failures]
     found += _of_samples(run.records)
-    found += [NotMeasured(skipped) for skipped in run.skipped]
+    found += _not_measured(run.skipped)
     if (run.environment.get("git") or {}).get("dirty"):
         found.append(UncommittedChanges())
     return tuple(sorted(found, key=lambda remark: remark.severity))
+
+
+def _not_measured(skipped: Iterable[Skipped]) -> Iterator[Remark]:
+    """One remark for each engine and reason, however many tables and cases it concerns."""
+    measurements: dict[tuple[str, str], dict[str, None]] = {}
+    for one in skipped:
+        measurements.setdefault((one.engine, one.reason), {})[one.measurement] = None
+    for (engine, reason), names in measurements.items():
+        yield NotMeasured(engine, tuple(names), reason)
 
 
 def is_timed(record: Record) -> bool:

@@ -43,12 +43,19 @@ def _against(record: Record | None, winner: Record | None) -> Cell:
         return NOT_MEASURED
     middle = median(record)
     ends = bounds(record)
-    detail = [interval(*ends, record.unit, like=middle)] if ends else []
+    words = []
     if record is not winner and (worse := ratio(winner, record)) is not None:
-        even = worse.low is not None and not worse.differs
-        detail.append(times(worse.estimate) + (", even" if even else ""))
-    tone = Tone.BEST if record is winner else Tone.DOUBTFUL if is_noisy(record) else Tone.PLAIN
-    return Cell(text=quantity(middle, record.unit), detail=" ".join(detail), tone=tone)
+        words.append(times(worse.estimate))
+        words += ["even"] if worse.low is not None and not worse.differs else []
+    words += ["noisy"] if is_noisy(record) else []
+    detail = f"{interval(*ends, record.unit, like=middle) if ends else ''} {', '.join(words)}".strip()
+    return Cell(text=quantity(middle, record.unit), detail=detail, tone=_tone(record is winner, record))
+
+
+def _tone(best_of_row: bool, timed: Record | None) -> Tone:  # noqa: FBT001 - private
+    if best_of_row:
+        return Tone.BEST
+    return Tone.DOUBTFUL if timed is not None and is_noisy(timed) else Tone.PLAIN
 
 
 def delete_costs(costs: Records, scans: Records) -> Table:
@@ -81,8 +88,8 @@ def _cost(record: Record | None, scan: Record | None, winner: Record | None) -> 
     detail = f"[{signed_percent(ends[0])}, {signed_percent(ends[1])}]" if ends else ""
     if scan is not None:
         detail += f" {quantity(median(scan), scan.unit)}"
-    tone = Tone.BEST if record is winner else Tone.DOUBTFUL if scan is not None and is_noisy(scan) else Tone.PLAIN
-    return Cell(text=signed_percent(median(record)), detail=detail.strip(), tone=tone)
+        detail += " noisy" if is_noisy(scan) else ""
+    return Cell(text=signed_percent(median(record)), detail=detail.strip(), tone=_tone(record is winner, scan))
 
 
 def lookups(records: Records, *, raw_samples: bool = True) -> Iterator[Table]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench.cli import run as command
-from bench.cli.run import adjusted, sort_names, table_request
+from bench.cli.run import adjusted, arguments, sort_names, table_request
 from bench.errors import ConfigError
 from bench.experiment import Experiment, load_experiment
 from bench.measure.run import RunResult, Surroundings
@@ -64,16 +64,20 @@ def test_a_run_prints_the_comparison_and_where_its_files_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], failed: bool
 ) -> None:
     asked: list[Experiment] = []
+    commands: list[tuple[str, ...]] = []
 
     def measured(experiment: Experiment, *, where: Surroundings) -> RunResult:
         asked.append(experiment)
         where.progress("planning", "monthly: all", 0, 3)
         assert where.results == tmp_path / "runs"
+        assert where.cache.is_absolute()
+        commands.append(where.command)
         return result(write_run(tmp_path, failed=failed), failed=failed)
 
     monkeypatch.setattr(command, "run_experiment", measured)
     assert exit_code("--results", tmp_path, "run", "quick", "--scale", 0.01) == int(failed)
     assert asked[0].workload.scale == 0.01
+    assert commands == [("run", "quick", "--scale", "0.01")]
     streams = capsys.readouterr()
     assert streams.err == "planning: monthly: all (0/3)\n"
     run = tmp_path / "runs" / f"{sample_run().run_id}.jsonl"
@@ -110,3 +114,11 @@ def test_an_unknown_experiment_is_one_line(capsys: pytest.CaptureFixture[str]) -
     err = capsys.readouterr().err
     assert err.startswith("icebench: nope.toml: no such file, and no experiment of that name; known: ")
     assert err.count("\n") == 1
+
+
+def test_what_was_asked_for_can_be_typed_again() -> None:
+    options = {"--table": "t", "--filter": ("a < 1", "b = 2"), "--scale": None, "--repetitions": 3, "--only": ()}
+    assert arguments(None, options) == (
+        "run", "--table", "t", "--filter", "a < 1", "--filter", "b = 2", "--repetitions", "3",
+    )  # fmt: skip
+    assert arguments("quick", {"--scale": 0.05}) == ("run", "quick", "--scale", "0.05")

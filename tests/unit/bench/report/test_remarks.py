@@ -35,7 +35,7 @@ def test_remarks_come_worst_first_each_with_advice() -> None:
     assert texts[1] == "Disagreement: sorted/decimals/scan/pyiceberg: 57,608 rows against 57,607"
     assert "icebench planning all on monthly (67%)" in texts[2]
     assert texts[3] == "Decimals: only 2 samples a case."
-    assert texts[4] == "duckdb was not measured for planning on sorted: offers no planning"
+    assert texts[4] == "duckdb was not measured for planning: offers no planning"
 
 
 def test_what_has_no_clock_is_never_noisy_nor_repeated_too_little() -> None:
@@ -49,3 +49,19 @@ def test_many_noisy_cases_are_told_in_one_remark() -> None:
     assert remark.severity is Severity.WARNING
     assert "In 8 cases" in remark.text
     assert remark.text.endswith(", and 3 more.")
+
+
+def test_one_reason_of_an_engine_is_one_remark() -> None:
+    skipped = [
+        Skipped(engine=engine, measurement=measurement, reason="offers no planning", layout=layout)
+        for engine in ("duckdb", "polars")
+        for measurement in ("planning", "pruning")
+        for layout in ("monthly", "sorted")
+    ]
+    missing = Skipped(engine="iceberg-java", measurement="*", reason="no jar")
+    remarks = remarks_of(sample_run(records=(), skipped=(*skipped, missing), environment=CLEAN))
+    assert [r.text for r in remarks] == [
+        "duckdb was not measured for planning and pruning: offers no planning",
+        "polars was not measured for planning and pruning: offers no planning",
+        "iceberg-java was not measured at all: no jar",
+    ]
