@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -64,3 +66,46 @@ def test_asv_finds_each_benchmark_once(tmp_path: Path) -> None:
     units = {b["name"].rpartition(".")[2]: b["unit"] for b in found}
     assert units["track_files_planned"] == "files"
     assert units["track_recall"] == "ratio"
+
+
+def test_a_suite_runs_for_the_checked_out_commit_and_asv_show_reads_the_results(tmp_path: Path) -> None:
+    """A small suite in a repository of its own, with our configuration, and nothing written outside it."""
+    suite = tmp_path / "checkout" / "bench" / "suites"
+    suite.mkdir(parents=True)
+    (suite / "__init__.py").touch()
+    (suite / "small.py").write_text(
+        "class Small:\n"
+        "    params = [1, 2]\n"
+        "    number, rounds, repeat, warmup_time = 1, 1, 2, 0\n"
+        "    def time_nothing(self, n): pass\n"
+        "    def track_square(self, n): return n * n\n",
+        encoding="utf-8",
+    )
+    checkout = suite.parents[1]
+    (checkout / "asv.conf.json").write_text((ROOT / "asv.conf.json").read_text(encoding="utf-8"), encoding="utf-8")
+    home = tmp_path / "home"
+    home.mkdir()
+    environment = {
+        **os.environ, "HOME": str(home), "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org",
+        "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@example.org",
+    }  # fmt: skip
+
+    def run(*command: str) -> str:
+        done = subprocess.run(
+            command, cwd=checkout, env=environment, capture_output=True, text=True, timeout=100, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    run("git", "init", "--quiet", "--initial-branch=topic")
+    run("git", "add", ".")
+    run("git", "commit", "--quiet", "--message", "a suite")
+    facts = dict.fromkeys((name for name, _ in Machine.fields), "x") | {"machine": "box"}
+    program = f"from bench.asv_run import run_suite; from pathlib import Path; run_suite(Path('.'), facts={facts})"
+    run(sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r}); {program}")
+    assert list(home.iterdir()) == []
+    assert (checkout / "results" / "asv" / "results" / "box" / "machine.json").is_file()
+    shown = run(sys.executable, "-m", "asv", "show", "HEAD", "--machine", "box")
+    assert "small.Small.time_nothing" in shown
+    assert re.search(r"\b1\s+1\b", shown)
+    assert re.search(r"\b2\s+4\b", shown)
