@@ -117,7 +117,7 @@ def _castable(source: pa.DataType, target: pa.DataType) -> bool:
     if pat.is_null(source):
         return True
     if isinstance(target, pa.BaseExtensionType):
-        return source == target.storage_type
+        return source == target.storage_type or _is_binary(source)
     if pat.is_floating(target):
         return pat.is_floating(source) and source.bit_width <= target.bit_width
     if pat.is_decimal(target):

@@ -1,0 +1,90 @@
+"""How rows are spread over Spark's tasks before they are written (table property ``write.distribution-mode``).
+
+``none`` (the default here) writes rows where they are: no shuffle, and each task may write each partition. ``hash``
+brings the rows of a partition to one task. ``range`` also brings neighbours by the sort order together, so that bounds
+of files hardly overlap. With either, rows come sorted, and a task has one file open at a time.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from engine.columnar.rows import exact_cast
+from engine.columnar.schemas import storage_of, to_arrow_type
+from engine.columnar.transforms import transform_array
+from engine.errors import Invalid
+from engine.spark.types import quoted, spark_type
+from engine.spec.partitioning import PartitionSpec
+from engine.spec.schema import Schema
+from engine.spec.sorting import SortField, SortOrder
+from engine.spec.transforms import Identity, Transform
+
+PROPERTY = "write.distribution-mode"
+
+Mode = Literal["none", "hash", "range"]
+_PARTITION, _KEY = "_icebench_partition_{}", "_icebench_key_{}"
+
+
+def distribution_mode(text: str | None) -> Mode:
+    """The mode that the property asks for; raises Invalid."""
+    match (text or "none").lower():
+        case "none":
+            return "none"
+        case "hash":
+            return "hash"
+        case "range":
+            return "range"
+    raise Invalid(f"{PROPERTY}={text!r} is none of none, hash, range")
+
+
+def distributed(frame: DataFrame, mode: Mode, schema: Schema, spec: PartitionSpec, order: SortOrder) -> DataFrame:
+    """The rows for one task a partition at least (`hash`) or in ranges (`range`), sorted by partition and sort order.
+
+    The frame has the table's columns; it is given back as it is for `none`, and for a table with neither partitions
+    nor, for `range`, a sort order.
+    """
+    partitions = [
+        _value(schema, f.source_id, f.transform).alias(_PARTITION.format(i)) for i, f in enumerate(spec.fields)
+    ]
+    keys = [_value(schema, f.source_id, f.transform).alias(_KEY.format(i)) for i, f in enumerate(order.fields)]
+    if mode == "none" or not (partitions or (mode == "range" and keys)):
+        return frame
+    names = frame.columns
+    wide = frame.select("*", *partitions, *keys)
+    by_partition = [F.col(_PARTITION.format(i)).asc_nulls_first() for i in range(len(partitions))]
+    by_key = [_ordered(F.col(_KEY.format(i)), f) for i, f in enumerate(order.fields)]
+    if mode == "hash":
+        spread = wide.repartition(*[F.col(_PARTITION.format(i)) for i in range(len(partitions))])
+    else:
+        spread = wide.repartitionByRange(*by_partition, *by_key)
+    return spread.sortWithinPartitions(*by_partition, *by_key).select(*[F.col(quoted(name)) for name in names])
+
+
+def _ordered(column: Column, field: SortField) -> Column:
+    if field.direction == "asc":
+        return column.asc_nulls_first() if field.null_order == "nulls-first" else column.asc_nulls_last()
+    return column.desc_nulls_first() if field.null_order == "nulls-first" else column.desc_nulls_last()
+
+
+def _value(schema: Schema, column_id: int, transform: Transform) -> Column:
+    """The transform of a column: computed by the same code that names the partition of each file."""
+    source = schema.row_primitive(column_id)
+    path = schema.name_of[column_id]
+    column = (
+        F.col(".".join(quoted(part) for part in path.split(".")))
+        if column_id in schema.parent_of
+        else F.col(quoted(path))
+    )
+    if isinstance(transform, Identity):
+        return column
+
+    def apply(values: pa.Array) -> pa.Array:
+        stored = exact_cast(values, to_arrow_type(source), path)
+        return storage_of(transform_array(source, transform, stored))
+
+    result = spark_type(transform.result_type(source), column=path)
+    return F.arrow_udf(apply, result)(column)  # type: ignore[attr-defined]

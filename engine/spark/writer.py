@@ -1,0 +1,201 @@
+"""A Spark DataFrame to data files: executors write, the driver gets what manifests say of the files.
+
+Each task writes its rows with the same code that writes Arrow data, and sends one small manifest to the driver: the
+entries of its files, Avro and compressed, so that wide tables do not fill the driver's memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Literal
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.errors import PythonException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as st
+
+from engine.codec.manifest import decode_entries
+from engine.codec.manifest_writer import encode_manifest
+from engine.errors import EngineError, Invalid
+from engine.runtime.counters import FILES_WRITTEN, Counters
+from engine.spark.distribution import PROPERTY, distributed, distribution_mode
+from engine.spark.types import quoted
+from engine.spec.data_file import DataFile
+from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
+from engine.spec.metadata import TableMetadata
+from engine.spec.partitioning import PartitionSpec
+from engine.spec.schema import Schema
+from engine.spec.sorting import SortOrder
+from engine.spec.types import UUID
+from engine.storage.resolve import store_for
+from engine.storage.store import Store
+from engine.write.data_files import write_data_files
+from engine.write.locations import DataLocations, FileNames
+
+_BATCH_ROWS = 1 << 17
+"""Spark hands over batches of 10,000 rows; so many go to the writer at once."""
+_MANIFEST_VERSION = 3
+_NO_SNAPSHOT = 0
+
+
+def write_dataframe(
+    frame: DataFrame,
+    *,
+    metadata: TableMetadata,
+    schema: Schema | None = None,
+    spec: PartitionSpec | None = None,
+    names: FileNames | None = None,
+    properties: Mapping[str, str] | None = None,
+    make_store: Callable[[], Store] | None = None,
+    counters: Counters | None = None,
+) -> list[DataFile]:
+    """Write the rows of a DataFrame as new data files, on the executors.
+
+    Args:
+        frame: Rows by column name. uuid columns are text or 16 bytes.
+        metadata: The table; its properties say how to write, ``write.distribution-mode`` how to spread rows first.
+        schema: The schema to write; the current one by default.
+        spec: The partition spec to write; the default one by default.
+        names: Unique names for the files; task numbers are filled in.
+        properties: Override those of the table, for this write.
+        make_store: Makes the table's storage on an executor; by default the one that the table's location names.
+        counters: Count the files.
+
+    Returns:
+        The files, in the order of Spark's tasks.
+
+    Raises:
+        Invalid: Rows that do not fit the table.
+        StorageFailed, and other errors of the executors: as Spark's PythonException; what was written is removed as
+            far as the storage lets.
+    """
+    own_schema, own_spec = schema or metadata.schema, spec or metadata.spec
+    options = {**metadata.properties, **(properties or {})}
+    own_names = names or FileNames()
+    mode = distribution_mode(options.get(PROPERTY))
+    order = metadata.sort_order
+    spread = distributed(_with_uuids(frame, own_schema), mode, own_schema, own_spec, order)
+    # A task needs neither the table's history nor its statistics.
+    small = replace(
+        metadata, properties=options, snapshots=(), snapshot_log=(), metadata_log=(), refs={}, current_snapshot_id=None,
+        statistics=(), partition_statistics=(),
+    )  # fmt: skip
+    is_sorted = mode != "none" and not order.is_unsorted and bool(own_spec.fields or mode == "range")
+    task = _Task(
+        metadata=small,
+        schema=own_schema,
+        spec=own_spec,
+        names=own_names,
+        mode="auto" if mode == "none" else "clustered",
+        sorted_by=order if is_sorted else None,
+        make_store=make_store or (lambda: store_for(metadata.location, options)),
+    )
+    try:
+        rows = spread.mapInArrow(task, st.StructType([st.StructField("manifest", st.BinaryType())])).collect()
+    except BaseException as error:
+        _remove_leftovers(task.make_store(), small, own_names)
+        if isinstance(error, PythonException):
+            _raise_own(error)
+        raise
+    files = [entry.data_file for row in rows for entry in decode_entries(bytes(row[0]))]
+    if counters is not None:
+        counters.add(FILES_WRITTEN, len(files))
+    return files
+
+
+class _Task:
+    """What an executor runs for its rows."""
+
+    def __init__(
+        self,
+        *,
+        metadata: TableMetadata,
+        schema: Schema,
+        spec: PartitionSpec,
+        names: FileNames,
+        mode: Literal["auto", "clustered"],
+        sorted_by: SortOrder | None,
+        make_store: Callable[[], Store],
+    ) -> None:
+        self.metadata = metadata
+        self.schema = schema
+        self.spec = spec
+        self.names = names
+        self.mode = mode
+        self.sorted_by = sorted_by
+        self.make_store = make_store
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rest = iter(batches)
+        first = next(rest, None)
+        if first is None:
+            return
+        context = TaskContext.get()
+        assert context is not None
+        reader = pa.RecordBatchReader.from_batches(first.schema, _joined(first, rest))
+        files = write_data_files(
+            reader,
+            metadata=self.metadata,
+            store=self.make_store(),
+            schema=self.schema,
+            spec=self.spec,
+            names=replace(self.names, partition_id=context.partitionId(), task_id=context.taskAttemptId()),
+            mode=self.mode,
+            sorted_by=self.sorted_by,
+        )
+        encoded = encode_manifest(
+            (ManifestEntry(status=EntryStatus.ADDED, snapshot_id=_NO_SNAPSHOT, data_file=file) for file in files),
+            schema=self.schema,
+            spec=self.spec,
+            format_version=_MANIFEST_VERSION,
+            content=ManifestContent.DATA,
+            snapshot_id=_NO_SNAPSHOT,
+            compression="zstd",
+        )
+        yield pa.RecordBatch.from_pydict({"manifest": pa.array([encoded.data], pa.binary())})
+
+
+def _joined(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in larger batches."""
+    waiting, rows = [first], first.num_rows
+    for batch in rest:
+        if rows >= _BATCH_ROWS:
+            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+            waiting, rows = [], 0
+        waiting.append(batch)
+        rows += batch.num_rows
+    yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+
+
+def _with_uuids(frame: DataFrame, schema: Schema) -> DataFrame:
+    """Uuid columns that are text, as the scan shows them, become their 16 bytes."""
+    texts = {f.name for f in frame.schema.fields if isinstance(f.dataType, st.StringType)}
+    uuids = {f.name for f in schema.fields if f.type == UUID} & texts
+
+    def column(name: str) -> Column:
+        plain = F.col(quoted(name))
+        return F.unhex(F.regexp_replace(plain, "-", "")).alias(name) if name in uuids else plain
+
+    return frame.select(*[column(name) for name in frame.columns]) if uuids else frame
+
+
+def _raise_own(error: PythonException) -> None:
+    """Raise an executor's Invalid as such: it is about the caller's rows."""
+    marker = f"{Invalid.__module__}.{Invalid.__qualname__}: "
+    text = str(error)
+    if marker in text:
+        raise Invalid(text.rsplit(marker, maxsplit=1)[-1].splitlines()[0]) from error
+
+
+def _remove_leftovers(store: Store, metadata: TableMetadata, names: FileNames) -> None:
+    """Remove the files of tasks that had ended when another one failed: nobody will learn of them."""
+    own = str(names.operation_id)
+    with suppress(EngineError):
+        for info in store.list(DataLocations.of(metadata).root):
+            if own in info.location.rpartition("/")[2]:
+                with suppress(EngineError):
+                    store.delete(info.location)

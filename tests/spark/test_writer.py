@@ -1,0 +1,171 @@
+"""DataFrames written by executors: the rows arrive, once, where the table wants them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from engine.errors import Invalid
+from engine.runtime.counters import FILES_WRITTEN, Counters
+from engine.spark.writer import write_dataframe
+from engine.spec.data_file import DataFile
+from engine.spec.metadata import TableMetadata
+from engine.spec.schema import Schema
+from engine.spec.sorting import SortField, SortOrder
+from engine.spec.transforms import Bucket, Day, Identity, Transform, Truncate
+from engine.spec.types import (
+    DATE,
+    DOUBLE,
+    INT,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UUID,
+    DecimalType,
+    NestedField,
+    StructType,
+    list_type,
+)
+from tests.unit.engine.write.metadata_for_writes import metadata_of
+
+SCHEMA = Schema(
+    (
+        NestedField(field_id=1, name="id", type=LONG, required=True),
+        NestedField(field_id=2, name="p", type=STRING),
+        NestedField(field_id=3, name="at", type=TIMESTAMPTZ),
+        NestedField(field_id=4, name="x", type=DecimalType(7, 2)),
+    )
+)
+
+
+def metadata(
+    directory: Path, *partitioned_by: tuple[str, Transform], order: SortOrder | None = None, **properties: str
+) -> TableMetadata:
+    named = {name.replace("_", "-").replace("write-", "write."): text for name, text in properties.items()}
+    made = metadata_of(SCHEMA, partitioned_by, sort_order=order, properties=named)
+    return replace(made, location=str(directory / "t"))
+
+
+def rows_of(files: list[DataFile]) -> list[list[dict[str, Any]]]:
+    return [pq.read_table(file.file_path).to_pylist() for file in files]
+
+
+def frame_of(spark: SparkSession, count: int = 1000, partitions: int = 4) -> DataFrame:
+    return spark.range(0, count, 1, partitions).select(
+        "id",
+        F.concat(F.lit("p"), F.col("id") % 3).alias("p"),
+        F.timestamp_seconds(F.col("id") * 3600).alias("at"),
+        (F.col("id") / 4).cast("decimal(7,2)").alias("x"),
+    )
+
+
+def test_each_task_writes_its_rows_and_tells_of_its_files(spark: SparkSession, tmp_path: Path) -> None:
+    counters = Counters()
+    files = write_dataframe(frame_of(spark), metadata=metadata(tmp_path), counters=counters)
+    assert [f.record_count for f in files] == [250] * 4
+    assert [Path(f.file_path).name[:5] for f in files] == ["00000", "00001", "00002", "00003"]
+    assert counters[FILES_WRITTEN] == 4
+    rows = [row for own in rows_of(files) for row in own]
+    assert [row["id"] for row in rows] == list(range(1000))
+    assert rows[5] == {
+        "id": 5, "p": "p2", "at": dt.datetime(1970, 1, 1, 5, tzinfo=dt.UTC), "x": Decimal("1.25"),
+    }  # fmt: skip
+    for file, own in zip(files, rows_of(files), strict=True):
+        assert file.file_size_in_bytes == Path(file.file_path).stat().st_size
+        assert file.lower_bounds[1] == min(row["id"] for row in own).to_bytes(8, "little")
+        assert file.null_value_counts == {1: 0, 2: 0, 3: 0, 4: 0}
+        assert file.split_offsets
+
+
+@pytest.mark.parametrize("mode", ["none", "hash", "range"])
+def test_rows_go_to_their_partitions_in_every_distribution(spark: SparkSession, tmp_path: Path, mode: str) -> None:
+    order = SortOrder((SortField(source_ids=(1,), transform=Identity(), direction="desc"),), 1)
+    made = metadata(
+        tmp_path, ("p", Identity()), ("id", Bucket(2)), ("at", Day()), order=order, write_distribution_mode=mode
+    )
+    files = write_dataframe(frame_of(spark, 300), metadata=made)
+    assert sum(f.record_count for f in files) == 300
+    for file, rows in zip(files, rows_of(files), strict=True):
+        ids = [row["id"] for row in rows]
+        for row in rows:
+            day = (row["at"].date() - dt.date(1970, 1, 1)).days
+            assert file.partition == (row["p"], Bucket(2).apply(LONG, row["id"]), day)
+        if mode == "none":
+            assert file.sort_order_id is None
+        else:
+            assert file.sort_order_id == 1
+            assert ids == sorted(ids, reverse=True)
+    partitions = {f.partition for f in files}
+    if mode == "hash":
+        assert len(files) == len(partitions)
+
+
+def test_ranges_hardly_overlap(spark: SparkSession, tmp_path: Path) -> None:
+    keys = SortField(source_ids=(4,), transform=Truncate(100)), SortField(source_ids=(1,), transform=Identity())
+    made = metadata(tmp_path, order=SortOrder(keys, 1), write_distribution_mode="range")
+    coalesce = "spark.sql.adaptive.coalescePartitions.enabled"
+    spark.conf.set(coalesce, "false")
+    try:
+        files = write_dataframe(frame_of(spark).orderBy(F.rand(3)), metadata=made)
+    finally:
+        spark.conf.unset(coalesce)
+    assert len(files) == 2
+    ids = sorted([row["id"] for row in rows] for rows in rows_of(files))
+    assert ids[0] + ids[1] == list(range(1000))
+
+
+def test_all_types_arrive(spark: SparkSession, tmp_path: Path) -> None:
+    inner = StructType((NestedField(field_id=5, name="l", type=list_type(6, INT)),))
+    schema = Schema(
+        (
+            NestedField(field_id=1, name="u", type=UUID),
+            NestedField(field_id=2, name="day", type=DATE),
+            NestedField(field_id=3, name="at", type=TIMESTAMP),
+            NestedField(field_id=4, name="s", type=inner),
+            NestedField(field_id=7, name="d", type=DOUBLE),
+            NestedField(field_id=8, name="absent", type=STRING),
+        )
+    )
+    frame = spark.sql(
+        """select '00000000-0000-0000-0000-000000000001' u, date'0001-01-01' day, timestamp_ntz'1582-10-04 01:02:03' at,
+           named_struct('l', array(1, null)) s, double('NaN') d
+           union all select null, null, null, null, null"""
+    )
+    made = replace(metadata_of(schema), location=str(tmp_path / "t"))
+    files = write_dataframe(frame.coalesce(1), metadata=made)
+    (rows,) = rows_of(files)
+    assert str(rows[0]["u"]) == "00000000-0000-0000-0000-000000000001"
+    assert rows[0]["day"] == dt.date(1, 1, 1)
+    assert rows[0]["s"] == {"l": [1, None]}
+    assert rows[1] == dict.fromkeys(("u", "day", "at", "s", "d", "absent"))
+    assert files[0].nan_value_counts == {7: 1}
+
+
+def test_rows_that_do_not_fit_are_named_and_leave_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    made = metadata(tmp_path, ("p", Identity()))
+    bad = frame_of(spark).withColumn("x", F.when(F.col("id") < 990, 1).otherwise(123456).cast("decimal(9,2)"))
+    with pytest.raises(Invalid, match="'x' does not fit"):
+        write_dataframe(bad, metadata=made)
+    with pytest.raises(Invalid, match="'more' is not in the table"):
+        write_dataframe(frame_of(spark).withColumn("more", F.lit(1)), metadata=made)
+    with pytest.raises(Invalid, match="'id' is required"):
+        write_dataframe(frame_of(spark).withColumn("id", F.lit(None).cast("long")), metadata=made)
+    assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
+
+
+def test_no_rows_give_no_files(spark: SparkSession, tmp_path: Path) -> None:
+    assert write_dataframe(frame_of(spark).where("id < 0"), metadata=metadata(tmp_path)) == []
+
+
+def test_a_wrong_mode_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="distribution-mode"):
+        write_dataframe(frame_of(spark), metadata=metadata(tmp_path, write_distribution_mode="random"))
