@@ -11,14 +11,15 @@ import pyarrow as pa
 
 from engine.catalog.identifiers import dotted
 from engine.columnar.reserved import METADATA_COLUMNS
+from engine.commit.changes.change import Change
 from engine.commit.committer import Committer, Identifier, TableState
-from engine.errors import Invalid, Unsupported
+from engine.errors import Unsupported
 from engine.expressions.predicate import Predicate
 from engine.inspect.inspector import Inspector
-from engine.operations.add_files import add_files
-from engine.operations.append import append
-from engine.operations.delete import Mode, delete
+from engine.operations.changing import Changing
+from engine.operations.evolving import Evolving
 from engine.operations.target import Target
+from engine.operations.transaction import TableTransaction
 from engine.plan.cache import ManifestCache
 from engine.plan.scan import ScanPlan, TableScan, table_scan
 from engine.plan.snapshots import AsOf
@@ -26,16 +27,14 @@ from engine.read.plans import count_rows, read_plan
 from engine.read.request import BATCH_ROWS
 from engine.runtime.counters import Counters
 from engine.runtime.runner import Runner
-from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.partitioning import PartitionSpec
 from engine.spec.schema import Schema
-from engine.spec.snapshots import MAIN, Snapshot, SnapshotRef
+from engine.spec.snapshots import Snapshot, SnapshotRef
 from engine.spec.sorting import SortOrder
 from engine.spec.types import NestedField
 from engine.storage.counting import CountingStore
 from engine.storage.store import Store
-from engine.write.data_files import write_data_files
 
 
 class Scan:
@@ -137,7 +136,7 @@ class Scan:
         )
 
 
-class Table:
+class Table(Evolving, Changing):
     """A handle on one table: the state that was loaded last, and the way to read and change it.
 
     The state changes only by `refresh` and by this handle's own commits. Threads may share a handle.
@@ -289,98 +288,9 @@ class Table:
         )
         return Scan(scan, tuple(METADATA_COLUMNS[name] for name in extra), counters)
 
-    def append(
-        self,
-        data: pa.Table | pa.RecordBatchReader,
-        *,
-        branch: str = MAIN,
-        snapshot_properties: Mapping[str, str] | None = None,
-        counters: Counters | None = None,
-    ) -> Snapshot:
-        """Add rows, in one snapshot, which is returned. See `engine.operations.append`.
-
-        Args:
-            data: Rows by column name. A column that is missing takes its write default, or null.
-            branch: Where to; made when it does not exist.
-            snapshot_properties: Entries for the snapshot summary.
-            counters: Count files, bytes and attempts.
-
-        Raises:
-            Invalid: The rows do not fit the table.
-            Unsupported: The table is read-only.
-            CommitFailed: The rows are not in the table; for `CommitStateUnknown`, may or may not be.
-        """
-        if not isinstance(data, pa.Table | pa.RecordBatchReader):
-            raise Invalid(f"append takes a pyarrow Table or RecordBatchReader, not {type(data).__name__}")
-        target = self._target(counters)
-
-        def prepare(metadata: TableMetadata) -> list[DataFile]:
-            return write_data_files(data, metadata=metadata, store=target.store, counters=target.counters)
-
-        state, snapshot = append(target, prepare, branch=branch, properties=snapshot_properties)
-        self._advance(state)
-        return snapshot
-
-    def add_files(
-        self,
-        files: Sequence[DataFile],
-        *,
-        branch: str = MAIN,
-        snapshot_properties: Mapping[str, str] | None = None,
-        counters: Counters | None = None,
-    ) -> Snapshot:
-        """Add files that were written elsewhere, in one snapshot, which is returned. See `engine.operations.add_files`.
-
-        Args:
-            files: Data and delete files as their writer describes them; none is opened.
-            branch: Where to; made when it does not exist.
-            snapshot_properties: Entries for the snapshot summary.
-            counters: Count files, bytes and attempts.
-
-        Raises:
-            Invalid: No files, or a description does not fit the table.
-            Unsupported: The table is read-only, or a position-delete file does not name its one data file.
-            CommitFailed: The files are not in the table; for `CommitStateUnknown`, may or may not be.
-        """
-        state, snapshot = add_files(self._target(counters), files, branch=branch, properties=snapshot_properties)
-        self._advance(state)
-        return snapshot
-
-    def delete(
-        self,
-        filter: str | Predicate,
-        mode: Mode | None = None,
-        *,
-        branch: str = MAIN,
-        snapshot_properties: Mapping[str, str] | None = None,
-        counters: Counters | None = None,
-    ) -> Snapshot | None:
-        """Delete the rows that a filter is true for, in one snapshot, which is returned; None where no row matched.
-
-        See `engine.operations.delete` for the modes and the isolation.
-
-        Args:
-            filter: Which rows; a row for which it is null stays.
-            mode: ``"merge-on-read"`` or ``"copy-on-write"``; None means the property ``write.delete.mode``.
-            branch: Where.
-            snapshot_properties: Entries for the snapshot summary.
-            counters: Count files, bytes and attempts.
-
-        Raises:
-            Invalid: No mode, or the filter does not fit the table.
-            Unsupported: The table is read-only, or its format version does not have the mode.
-            ValidationFailed: Another commit changed what this one was meant for.
-            CommitFailed: The rows are still there; for `CommitStateUnknown`, may or may not be.
-        """
-        target = self._target(counters)
-
-        def scan_of(metadata: TableMetadata) -> TableScan:
-            ref = branch if branch in metadata.refs else None
-            return table_scan(metadata, target.store, filter=filter, ref=ref, cache=self._cache, table_name=self.name)
-
-        state, snapshot = delete(target, scan_of, mode=mode, branch=branch, properties=snapshot_properties)
-        self._advance(state)
-        return snapshot
+    def transaction(self, *, counters: Counters | None = None) -> TableTransaction:
+        """Several changes that are committed as one; see `engine.operations.transaction.TableTransaction`."""
+        return TableTransaction(self._target(counters), self._cache, committed=self._advance)
 
     def _target(self, counters: Counters | None) -> Target:
         if self._committer is None:
@@ -391,6 +301,13 @@ class Table:
             store=self._store if counters is None else CountingStore(self._store, counters),
             counters=Counters() if counters is None else counters,
         )
+
+    def _change(self, change: Change) -> None:
+        self._advance(self._target(None).commit([change]))
+
+    @property
+    def _manifest_cache(self) -> ManifestCache:
+        return self._cache
 
     def _advance(self, state: TableState) -> None:
         """Take on a newer state; threads that share the handle may bring an older one later."""

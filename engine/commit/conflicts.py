@@ -45,12 +45,14 @@ class Validation:
         refuse_deletes: Whether another commit's new deletes on `referenced` are a conflict: all of them (updates,
             rewritten files), those by position (rewritten files that keep their data sequence number, so that equality
             deletes still apply; deletion vectors), or none (two position deletes of the same row agree).
+        own_snapshot_ids: Snapshots of the same transaction, which the change was prepared on top of.
     """
 
     starting_snapshot_id: int | None
     referenced: Sequence[FileRef] = ()
     added_rows: Predicate | None = None
     refuse_deletes: Literal["all", "positions", "none"] = "none"
+    own_snapshot_ids: frozenset[int] = frozenset()
 
     def check(self, base: TableMetadata, head: Snapshot | None, staging: Staging) -> None:
         """Raise ValidationFailed where it happened.
@@ -60,7 +62,8 @@ class Validation:
             head: The newest snapshot of the branch.
             staging: Storage and threads.
         """
-        newer = snapshots_since(base, head, self.starting_snapshot_id)
+        since = snapshots_since(base, head, self.starting_snapshot_id)
+        newer = [snapshot for snapshot in since if snapshot.snapshot_id not in self.own_snapshot_ids]
         check_still_there(newer, self.referenced, staging.store)
         if self.added_rows is not None:
             check_nothing_added(newer, self.added_rows, base, staging)

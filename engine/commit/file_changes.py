@@ -12,6 +12,7 @@ from engine.commit.removal import Removal
 from engine.commit.snapshots import Staged, branch_head, stage_snapshot, unused_snapshot_id
 from engine.commit.staging import Staging
 from engine.commit.summary import summarize
+from engine.errors import ValidationFailed
 from engine.spec.data_file import DataFile
 from engine.spec.manifest import ManifestContent
 from engine.spec.metadata import TableMetadata
@@ -32,6 +33,8 @@ class FileChanges:
         validation: Checked at every attempt; None where no other commit can make the change wrong.
         branch: Where to; made when it does not exist.
         properties: Entries for the snapshot summary.
+        written_for: The table that the files were written for, where its schema or specs were not yet committed: they
+            may get other ids when they are, and then the files do not fit.
     """
 
     data_files: Sequence[DataFile] = ()
@@ -43,6 +46,7 @@ class FileChanges:
     validation: Validation | None = None
     branch: str = MAIN
     properties: Mapping[str, str] = field(default_factory=dict)
+    written_for: TableMetadata | None = None
     _snapshot_id: int | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -61,6 +65,8 @@ class FileChanges:
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
         """See `engine.commit.changes.change.Change`."""
         parent = branch_head(base, self.branch)
+        if self.written_for is not None:
+            self._check_written_for(self.written_for, base)
         if self.validation is not None:
             self.validation.check(base, parent, staging)
         if self._snapshot_id is None:
@@ -89,6 +95,17 @@ class FileChanges:
                 properties=self.properties,
             ),
         )
+
+    def _check_written_for(self, written: TableMetadata, base: TableMetadata) -> None:
+        specs = {file.spec_id for file in (*self.data_files, *self.delete_files)}
+        same_specs = all(
+            i in base.spec_by_id and base.spec_by_id[i].fields == written.spec_by_id[i].fields for i in specs
+        )
+        if not same_specs or all(schema.fields != written.schema.fields for schema in base.schemas):
+            raise ValidationFailed(
+                "another commit changed the schema or the partition spec while this transaction changed it too and "
+                "wrote files; run the operation again"
+            )
 
     def _operation(self) -> Operation:
         if not self.delete_files and not self.removed_data:

@@ -63,8 +63,9 @@ class Removal:
             self._keys.add(file.key)
             self._partitions.setdefault(file.spec_id, set()).add(file.partition)
         self._paths = frozenset(path.encode() for path, _ in self._keys)
-        # By format version too: after an upgrade between two attempts, manifests inherit differently.
-        self._rewritten: dict[tuple[str, int], _Rewritten | None] = {}
+        # By what entries inherit, too: a manifest of the same transaction gets other numbers at every attempt, and
+        # after an upgrade of the format manifests inherit differently.
+        self._rewritten: dict[tuple[str, int, int, int | None], _Rewritten | None] = {}
 
     def applied(
         self, manifests: Sequence[ManifestFile], base: TableMetadata, snapshot_id: int, staging: Staging
@@ -78,7 +79,7 @@ class Removal:
         candidates = [manifest for manifest in own if self._may_list(manifest, base)]
 
         def rewritten(manifest: ManifestFile) -> _Rewritten | None:
-            key = manifest.manifest_path, base.format_version
+            key = manifest.manifest_path, base.format_version, manifest.sequence_number, manifest.first_row_id
             if key not in self._rewritten:
                 self._rewritten[key] = self._rewrite(manifest, base, snapshot_id, staging)
             return self._rewritten[key]

@@ -39,7 +39,7 @@ def add_files(
     """
     if not files:
         raise Invalid("no files to add")
-    state = target.committer.load_state(target.identifier)
+    state = target.load()
     data = [file for file in files if file.content is FileContent.DATA]
     deletes = [file for file in files if file.content is not FileContent.DATA]
     change: FileChanges

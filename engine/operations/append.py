@@ -34,7 +34,7 @@ def append(
         CommitFailed: See `Target.commit`; without `CommitStateUnknown` the written files are gone.
         StorageFailed: The storage refused.
     """
-    state = target.committer.load_state(target.identifier)
+    state = target.load()
     files = prepare(state.metadata)
     change = Append(data_files=files, branch=branch, properties=properties or {})
     committed = target.commit([change], files)

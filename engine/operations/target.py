@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -37,6 +37,10 @@ class Target:
     new_staging: Callable[[Store, Counters], Staging] = lambda store, counters: Staging(store=store, counters=counters)
     waiting: Waiting = field(default_factory=Waiting)
 
+    def load(self) -> TableState:
+        """The table that the operation is prepared for; NotFound, or StorageFailed when the catalog cannot be asked."""
+        return self.committer.load_state(self.identifier)
+
     def commit(self, changes: Sequence[Change], prepared: Sequence[DataFile] = ()) -> TableState:
         """Commit the changes; where they certainly are not visible, delete the files that were prepared for them.
 
@@ -44,13 +48,21 @@ class Target:
             CommitFailed: See `engine.commit.transaction`.
         """
         staging = self.new_staging(self.store, self.counters)
+        return self.committed(staging, changes, {file.file_path for file in prepared})
+
+    def committed(self, staging: Staging, changes: Sequence[Change], prepared: Collection[str]) -> TableState:
+        """The same in surroundings that are there already; `prepared` are locations."""
         transaction = Transaction(self.committer, self.identifier, staging, self.waiting)
         try:
             return transaction.commit(changes)
         except CommitStateUnknown:
             raise
         except EngineError:
-            for location in {file.file_path for file in prepared}:
-                with suppress(EngineError):
-                    self.store.delete(location)
+            self.discard(prepared)
             raise
+
+    def discard(self, locations: Collection[str]) -> None:
+        """Delete files that nothing refers to; one that cannot be deleted stays, for orphan removal to find."""
+        for location in locations:
+            with suppress(EngineError):
+                self.store.delete(location)

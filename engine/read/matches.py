@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,45 +49,79 @@ def matched_rows(
     plan: ScanPlan,
     store: Store,
     *,
+    files: Iterable[FileRead] | None = None,
     counters: Counters | None = None,
     runner: Runner | None = None,
     table_name: str | None = None,
 ) -> Iterator[MatchedRows]:
     """The matching rows of each file of a plan that has any, in plan order. Errors as `engine.read.plans.read_plan`.
 
+    Args:
+        plan: Its filter says which rows match.
+        store: The table's storage.
+        files: Look into these files of the plan only.
+        counters: Count the work.
+        runner: Reads in parallel.
+        table_name: For errors.
+
     Raises:
         Unsupported: A match in a file whose partition can not be told.
     """
     request = request_for(plan, store, projection=Schema((FILE, POS)), table_name=table_name)
-    files = {file.file_path: file for file in planned_files(plan)}
+    by_path = {file.file_path: file for file in (planned_files(plan) if files is None else files)}
     counted, run = counters or Counters(), runner or LocalRunner()
     found: dict[str, list[npt.NDArray[np.int64]]] = {}
-    for batch in read_files(files.values(), request, runner=run, counters=counted):
+    for batch in read_files(by_path.values(), request, runner=run, counters=counted):
         # A batch never crosses a row group, so all its rows are of one file.
         path = batch.column(0)[0].as_py()
         found.setdefault(path, []).append(batch.column(1).to_numpy())
+    positions = {path: np.concatenate(parts) for path, parts in found.items()}
+    yield from rows_at(
+        plan, store, [by_path[path] for path in found], positions, counters=counted, runner=run, table_name=table_name
+    )
+
+
+def rows_at(
+    plan: ScanPlan,
+    store: Store,
+    files: Sequence[FileRead],
+    positions: Mapping[str, npt.NDArray[np.int64]],
+    *,
+    counters: Counters | None = None,
+    runner: Runner | None = None,
+    table_name: str | None = None,
+) -> Iterator[MatchedRows]:
+    """The same for rows that were found already, by path of the data file; positions ascending.
+
+    Raises:
+        Unsupported: A file whose partition can not be told.
+    """
+    request = request_for(plan, store, projection=Schema((FILE, POS)), table_name=table_name)
     before = load_deletes(
-        (_without_keys(files[path]) for path in found),
+        (_without_keys(file) for file in files),
         request.schemas,
         store=store,
-        runner=run,
-        counters=counted,
+        runner=runner or LocalRunner(),
+        counters=counters or Counters(),
         needed_by=request.needed_by,
     )
-    for path, parts in found.items():
-        file = files[path]
+    for file in files:
+        path = file.file_path
         if file.partition is None:
             raise Unsupported(f"{path}: a column of its partition spec was dropped, so its deletes can not be written")
         deleted = before.of(_without_keys(file)).positions
         yield MatchedRows(
             file=file,
             partition=file.partition,
-            positions=np.concatenate(parts),
+            positions=positions[path],
             deleted_before=np.empty(0, np.int64) if deleted is None else deleted,
-            superseded=tuple(
-                d for d in _without_keys(file).deletes if d.is_vector or d.referenced_data_file == file.file_path
-            ),
+            superseded=superseded_by_rewrite(file),
         )
+
+
+def superseded_by_rewrite(file: FileRead) -> tuple[DeleteFile, ...]:
+    """The delete files that concern this data file alone: they go when it goes."""
+    return tuple(d for d in _without_keys(file).deletes if d.is_vector or d.referenced_data_file == file.file_path)
 
 
 def _without_keys(file: FileRead) -> PlannedFile:

@@ -59,6 +59,33 @@ def mapping_of(schema: Schema) -> NameMapping:
     return NameMapping(mapped(schema.fields))
 
 
+def evolved_mapping(mapping: NameMapping, old: Schema, new: Schema) -> NameMapping:
+    """The mapping after a change of schema: new columns are mapped by their names, renamed ones by the new name too.
+
+    Files that were written before keep their names, so an old name stays unless another column has taken it; columns
+    that were dropped stay mapped, so that nothing else is read from their place.
+    """
+    return NameMapping(_evolved(mapping.fields, old, new.fields))
+
+
+def _evolved(mapped: tuple[MappedField, ...], old: Schema, fields: tuple[NestedField, ...]) -> tuple[MappedField, ...]:
+    by_id = {f.field_id: f for f in fields}
+    before = {f.field_id: old.by_id[f.field_id].name for f in fields if f.field_id in old.by_id}
+    given = {f.name: f.field_id for f in fields if before.get(f.field_id) != f.name}
+    made = []
+    for each in mapped:
+        names = [name for name in each.names if given.get(name, each.field_id) == each.field_id]
+        found = None if each.field_id is None else by_id.get(each.field_id)
+        if found is None:
+            made.append(MappedField(tuple(names), each.field_id, each.fields))
+            continue
+        if found.name in given and found.name not in names:
+            names.append(found.name)
+        made.append(MappedField(tuple(names), each.field_id, _evolved(each.fields, old, children(found.type))))
+    added = tuple(f for f in fields if f.field_id not in old.by_id)
+    return (*made, *mapping_of(Schema(added)).fields)
+
+
 def parse_name_mapping(text: str) -> NameMapping:
     """The mapping that a table property holds.
 

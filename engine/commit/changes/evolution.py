@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from engine.commit.snapshots import Staged
 from engine.commit.staging import Staging
 from engine.spec.metadata import TableMetadata
+from engine.spec.name_mapping import evolved_mapping, name_mapping_text, parse_name_mapping
 from engine.spec.partition_evolution import PartitionSpecUpdate
+from engine.spec.properties import NAME_MAPPING
 from engine.spec.requirements import (
     AssertCurrentSchemaId,
     AssertDefaultSortOrderId,
@@ -20,6 +22,7 @@ from engine.spec.requirements import (
     AssertLastAssignedPartitionId,
     AssertTableUuid,
 )
+from engine.spec.schema import Schema
 from engine.spec.schema_evolution import SchemaUpdate
 from engine.spec.sorting import SortOrder
 from engine.spec.updates import (
@@ -37,7 +40,7 @@ from engine.spec.updates import (
 
 @dataclass(frozen=True)
 class UpdateSchema:
-    """Changes the current schema.
+    """Changes the current schema, and with it the name mapping (``schema.name-mapping.default``) where there is one.
 
     Args:
         edit: Makes its changes on the update that it is given; called once for every attempt.
@@ -62,8 +65,18 @@ class UpdateSchema:
                 AssertDefaultSpecId(base.default_spec_id),
                 AssertDefaultSortOrderId(base.default_sort_order_id),
             ),
-            updates=(AddSchema(schema, last_column_id), SetCurrentSchema()),
+            updates=(AddSchema(schema, last_column_id), SetCurrentSchema(), *_mapping_update(base, schema)),
         )
+
+
+def _mapping_update(base: TableMetadata, schema: Schema) -> tuple[SetProperties, ...]:
+    """Files without field ids are read by the name mapping, which must know the new names."""
+    text = NAME_MAPPING.of(base.properties)
+    if text is None:
+        return ()
+    mapping = parse_name_mapping(text)
+    evolved = evolved_mapping(mapping, base.schema, schema)
+    return () if evolved == mapping else (SetProperties({NAME_MAPPING.name: name_mapping_text(evolved)}),)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,46 @@
+"""Changes of which statistics files the table names (spec: "Table Statistics", "Partition Statistics")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.commit.snapshots import Staged
+from engine.commit.staging import Staging
+from engine.spec.metadata import TableMetadata
+from engine.spec.requirements import AssertTableUuid
+from engine.spec.statistics import PartitionStatisticsFile, StatisticsFile
+from engine.spec.updates import (
+    RemovePartitionStatistics,
+    RemoveStatistics,
+    SetPartitionStatistics,
+    SetStatistics,
+    TableUpdate,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateStatistics:
+    """Sets and removes statistics files; a snapshot has one of each kind at most, so a new one replaces the former.
+
+    Args:
+        table: Puffin files to set, each for its snapshot.
+        partition: Partition statistics files to set, each for its snapshot.
+        removed_table: Snapshot ids whose Puffin file is to be forgotten.
+        removed_partition: Snapshot ids whose partition statistics are to be forgotten.
+    """
+
+    table: Sequence[StatisticsFile] = ()
+    partition: Sequence[PartitionStatisticsFile] = ()
+    removed_table: Sequence[int] = ()
+    removed_partition: Sequence[int] = ()
+
+    def stage(self, base: TableMetadata, staging: Staging) -> Staged:
+        """See `engine.commit.changes.change.Change`; raises NotFound for statistics of an unknown snapshot."""
+        for snapshot_id in [f.snapshot_id for f in self.table] + [f.snapshot_id for f in self.partition]:
+            base.snapshot(snapshot_id)
+        updates: list[TableUpdate] = [SetStatistics(file) for file in self.table]
+        updates += [SetPartitionStatistics(file) for file in self.partition]
+        updates += [RemoveStatistics(snapshot_id) for snapshot_id in self.removed_table]
+        updates += [RemovePartitionStatistics(snapshot_id) for snapshot_id in self.removed_partition]
+        return Staged(requirements=(AssertTableUuid(base.table_uuid),), updates=tuple(updates))

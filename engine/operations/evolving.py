@@ -1,0 +1,157 @@
+"""What may be changed of a table besides its rows: at once, or inside a transaction."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Self
+
+from engine.commit.changes.change import Change
+from engine.commit.changes.evolution import (
+    ReplaceSortOrder,
+    UpdateProperties,
+    UpdateSchema,
+    UpdateSpec,
+    UpgradeFormat,
+)
+from engine.commit.changes.references import CreateRef, FastForward, RemoveRef, Rollback, SetCurrentSnapshot
+from engine.commit.changes.statistics import UpdateStatistics
+from engine.errors import Invalid
+from engine.spec.partition_evolution import PartitionSpecUpdate
+from engine.spec.properties import RESERVED
+from engine.spec.schema_evolution import SchemaUpdate
+from engine.spec.snapshots import MAIN
+from engine.spec.sorting import SortOrder
+from engine.spec.statistics import PartitionStatisticsFile, StatisticsFile
+
+
+class Evolving(ABC):
+    """Changes of metadata only. Each method returns the handle it was called on, so that calls may be chained.
+
+    All of them raise Unsupported for a read-only table, Invalid for what does not fit the table, and CommitFailed where
+    the change is not visible.
+    """
+
+    @abstractmethod
+    def _change(self, change: Change) -> None:
+        """Commit the change, or stage it."""
+
+    def update_schema(self, edit: Callable[[SchemaUpdate], object]) -> Self:
+        """Change the current schema (spec: "Schema Evolution").
+
+        A name mapping (``schema.name-mapping.default``) follows: new columns are added to it, and renamed ones are
+        known by both names.
+
+        Args:
+            edit: Makes its changes on the `SchemaUpdate` it is given (``lambda s: s.add_column("x", LONG)``); called
+                once for every attempt, with the schema as it is then.
+        """
+        self._change(UpdateSchema(edit))
+        return self
+
+    def update_spec(self, edit: Callable[[PartitionSpecUpdate], object]) -> Self:
+        """Change the default partition spec (spec: "Partition Evolution"); files keep the spec they were written with.
+
+        Args:
+            edit: Makes its changes on the `PartitionSpecUpdate` it is given; called once for every attempt.
+        """
+        self._change(UpdateSpec(edit))
+        return self
+
+    def replace_sort_order(self, order: SortOrder) -> Self:
+        """Make `order` the one that writers use; its id is assigned by the table."""
+        self._change(ReplaceSortOrder(order))
+        return self
+
+    def set_properties(self, properties: Mapping[str, str]) -> Self:
+        """Set table properties; of two writers of one property the later wins."""
+        reserved = sorted(RESERVED & properties.keys())
+        if reserved:
+            raise Invalid(f"{reserved[0]!r} is a reserved name and cannot be set as a table property")
+        self._change(UpdateProperties(dict(properties)))
+        return self
+
+    def remove_properties(self, *names: str) -> Self:
+        """Remove table properties; names that are not set are passed over."""
+        self._change(UpdateProperties(removed=frozenset(names)))
+        return self
+
+    def upgrade_format(self, format_version: int) -> Self:
+        """Move to a later format version; there is no way back. Unsupported for one that the engine does not know."""
+        self._change(UpgradeFormat(format_version))
+        return self
+
+    def create_branch(
+        self,
+        name: str,
+        *,
+        snapshot_id: int | None = None,
+        min_snapshots_to_keep: int | None = None,
+        max_snapshot_age_ms: int | None = None,
+        max_ref_age_ms: int | None = None,
+        overwrite: bool = False,
+    ) -> Self:
+        """Make a branch at a snapshot, by default at main's head; see `engine.commit.changes.references.CreateRef`.
+
+        Raises:
+            AlreadyExists: It is there, and `overwrite` is False.
+            NotFound: No such snapshot.
+        """
+        self._change(
+            CreateRef(
+                name=name,
+                type="branch",
+                snapshot_id=snapshot_id,
+                min_snapshots_to_keep=min_snapshots_to_keep,
+                max_snapshot_age_ms=max_snapshot_age_ms,
+                max_ref_age_ms=max_ref_age_ms,
+                overwrite=overwrite,
+            )
+        )
+        return self
+
+    def create_tag(
+        self, name: str, *, snapshot_id: int | None = None, max_ref_age_ms: int | None = None, overwrite: bool = False
+    ) -> Self:
+        """Make a tag at a snapshot, by default at main's head; errors as `create_branch`."""
+        self._change(
+            CreateRef(
+                name=name, type="tag", snapshot_id=snapshot_id, max_ref_age_ms=max_ref_age_ms, overwrite=overwrite
+            )
+        )
+        return self
+
+    def remove_ref(self, name: str) -> Self:
+        """Remove a branch or tag; its snapshots stay until they expire. NotFound when it does not exist."""
+        self._change(RemoveRef(name))
+        return self
+
+    def fast_forward(self, branch: str, to: str) -> Self:
+        """Move a branch to where `to` points; Invalid when that is not built on the branch's head."""
+        self._change(FastForward(branch, to))
+        return self
+
+    def rollback(self, *, snapshot_id: int | None = None, before_ms: int | None = None, branch: str = MAIN) -> Self:
+        """Make a former state of a branch current again: an ancestor by its id, or the last one before a time."""
+        self._change(Rollback(snapshot_id=snapshot_id, before_ms=before_ms, branch=branch))
+        return self
+
+    def set_current_snapshot(self, snapshot_id: int) -> Self:
+        """Make any snapshot the head of main, an ancestor or not."""
+        self._change(SetCurrentSnapshot(snapshot_id))
+        return self
+
+    def set_statistics(self, *files: StatisticsFile | PartitionStatisticsFile) -> Self:
+        """Name statistics files of snapshots, each in place of the former one of its kind; the files are not opened."""
+        self._change(
+            UpdateStatistics(
+                table=[file for file in files if isinstance(file, StatisticsFile)],
+                partition=[file for file in files if isinstance(file, PartitionStatisticsFile)],
+            )
+        )
+        return self
+
+    def remove_statistics(self, snapshot_id: int) -> Self:
+        """Forget the table and partition statistics of a snapshot; the files stay in storage."""
+        self._change(UpdateStatistics(removed_table=[snapshot_id], removed_partition=[snapshot_id]))
+        return self

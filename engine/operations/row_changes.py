@@ -1,0 +1,259 @@
+"""Rows that go and rows that come, as files to commit: what deletes, updates, overwrites and upserts share.
+
+Data files none of whose live rows remain are taken out of the table in both modes, with their deletes. For the others,
+merge-on-read writes which rows are deleted (position-delete files in format version 2, deletion vectors in version 3);
+copy-on-write writes the rows that remain as new data files. Rows that come are written as new data files either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from engine.columnar.reserved import LAST_UPDATED, POS, ROW_ID
+from engine.commit.changes.append import Append
+from engine.commit.changes.overwrite import Overwrite
+from engine.commit.changes.row_delta import RowDelta
+from engine.commit.conflicts import Validation
+from engine.commit.file_changes import FileChanges
+from engine.commit.file_refs import FileRef
+from engine.errors import Invalid, Unsupported
+from engine.expressions.predicate import Predicate
+from engine.operations.target import Target
+from engine.plan.scan import ScanPlan, TableScan
+from engine.read.matches import MatchedRows, matched_rows, superseded_by_rewrite
+from engine.read.plans import planned_files, request_for
+from engine.read.reader import read_files
+from engine.read.request import FileRead
+from engine.runtime.local import LocalRunner
+from engine.spec.data_file import DataFile, FileContent
+from engine.spec.metadata import TableMetadata
+from engine.spec.properties import Property
+from engine.spec.schema import Schema
+from engine.write.data_files import remove_files, write_data_files
+from engine.write.delete_files import DeletedRows, write_position_deletes
+from engine.write.vectors import write_deletion_vectors
+
+Mode = Literal["copy-on-write", "merge-on-read"]
+
+
+def chosen_mode(mode: Mode | None, metadata: TableMetadata, property: Property[str | None], verb: str) -> str:
+    """The mode that was asked for, or the table's.
+
+    Raises:
+        Invalid: Neither says one, or another word.
+        Unsupported: The format version does not have it.
+    """
+    chosen = mode or property.of(metadata.properties)
+    if chosen is None:
+        raise Invalid(
+            f"say how to {verb}: mode='merge-on-read' or mode='copy-on-write', or set table property {property.name}"
+        )
+    if chosen not in ("copy-on-write", "merge-on-read"):
+        raise Invalid(f"mode {chosen!r} is neither 'merge-on-read' nor 'copy-on-write'")
+    if chosen == "merge-on-read" and metadata.format_version < 2:
+        raise Unsupported("merge-on-read in format version 1, which has no delete files; upgrade the table")
+    return chosen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowChange:
+    """The surroundings of one change of rows.
+
+    Args:
+        target: The table.
+        plan: What the change was found by: the state of the branch that it starts from.
+        mode: How rows go.
+        added_rows: Rows that others may not add meanwhile (serializable isolation); None for snapshot isolation.
+        branch: Where.
+        properties: Entries for the snapshot summary.
+    """
+
+    target: Target
+    plan: ScanPlan
+    mode: str
+    added_rows: Predicate | None
+    branch: str
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The table as planned."""
+        return self.plan.metadata
+
+    def validation(
+        self, referenced: Sequence[FileRef], refuse_deletes: Literal["all", "positions", "none"]
+    ) -> Validation:
+        """What must not happen meanwhile."""
+        return Validation(
+            starting_snapshot_id=None if self.plan.snapshot is None else self.plan.snapshot.snapshot_id,
+            referenced=referenced,
+            added_rows=self.added_rows,
+            refuse_deletes=refuse_deletes,
+        )
+
+    def prepare(self, matches: Matches, rows: pa.RecordBatchReader | pa.Table | None = None) -> FileChanges:
+        """Write what goes and what comes, and say what to commit.
+
+        Args:
+            matches: Rows that go.
+            rows: Rows that come, with the columns of `written_schema` by name.
+        """
+        added = [] if rows is None else self._written(rows)
+        try:
+            if self.mode == "copy-on-write":
+                return self._rewritten(matches, added)
+            return self._marked(matches, added)
+        except BaseException:
+            remove_files(self.target.store, added)
+            raise
+
+    def _written(self, rows: pa.RecordBatchReader | pa.Table) -> list[DataFile]:
+        return write_data_files(
+            rows,
+            metadata=self.metadata,
+            store=self.target.store,
+            schema=written_schema(self.metadata),
+            counters=self.target.counters,
+        )
+
+    def _marked(self, matches: Matches, added: Sequence[DataFile]) -> FileChanges:
+        vectors = self.metadata.format_version >= 3
+        deleted = [
+            DeletedRows(
+                file_path=match.file.file_path,
+                positions=np.union1d(match.positions, match.deleted_before) if vectors else match.positions,
+                spec_id=match.file.spec_id,
+                partition=match.partition,
+            )
+            for match in matches.partial
+        ]
+        write = write_deletion_vectors if vectors else write_position_deletes
+        refs = matches.refs
+        # Two vectors of one data file cannot both be in the table; two position-delete files can. A row that comes in
+        # place of one that another commit deletes would bring it back.
+        refused: Literal["all", "positions", "none"] = "all" if added else "positions" if vectors else "none"
+        superseded = [*matches.gone, *(match.file for match in matches.partial)] if vectors else matches.gone
+        kind = Append if not refs else Overwrite if added and matches.gone else RowDelta
+        return kind(
+            data_files=added,
+            delete_files=write(deleted, metadata=self.metadata, store=self.target.store, counters=self.target.counters)
+            if deleted
+            else [],
+            removed_data=[ref_of(file) for file in matches.gone],
+            removed_deletes=_superseded(superseded),
+            validation=self.validation(refs, refused),
+            branch=self.branch,
+            properties=self.properties,
+        )
+
+    def _rewritten(self, matches: Matches, added: Sequence[DataFile]) -> FileChanges:
+        files = list(added)
+        if matches.partial:
+            files += self._written(_remaining_rows(matches.partial, self))
+        kind = Overwrite if matches.refs else Append
+        return kind(
+            data_files=files,
+            removed_data=matches.refs,
+            removed_deletes=_superseded([*matches.gone, *(match.file for match in matches.partial)]),
+            validation=self.validation(matches.refs, "all"),
+            branch=self.branch,
+            properties=self.properties,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Rows that go: all of some data files, some rows of others."""
+
+    gone: list[FileRead] = field(default_factory=list)
+    partial: list[MatchedRows] = field(default_factory=list)
+
+    @classmethod
+    def of_filter(cls, scan: TableScan, plan: ScanPlan, target: Target, *, drop_whole: bool = False) -> Matches:
+        """The rows that the filter of a plan is true for.
+
+        Args:
+            scan: What made the plan.
+            plan: The files that may have such rows.
+            target: The table.
+            drop_whole: Take files whose every row matches without looking whether deletes leave a live one.
+        """
+        whole: list[FileRead] = []
+        others: list[FileRead] = []
+        for file in planned_files(plan):
+            known = file.residual is None and (drop_whole or (not file.deletes and file.record_count > 0))
+            (whole if known else others).append(file)
+        found = matched_rows(plan, target.store, files=others, counters=target.counters, runner=scan.runner)
+        sorted_out = cls.of(list(found))
+        return cls([*whole, *sorted_out.gone], sorted_out.partial)
+
+    @classmethod
+    def of(cls, matches: Sequence[MatchedRows]) -> Matches:
+        """Sort files of which nothing remains from others."""
+        found = cls()
+        for match in matches:
+            # How many rows equality deletes have taken is not known here.
+            by_key = any(d.content is FileContent.EQUALITY_DELETES for d in match.file.deletes)
+            taken = len(match.positions) + len(match.deleted_before)
+            if not by_key and taken == match.file.record_count:
+                found.gone.append(match.file)
+            else:
+                found.partial.append(match)
+        return found
+
+    def __bool__(self) -> bool:
+        return bool(self.gone or self.partial)
+
+    @property
+    def refs(self) -> list[FileRef]:
+        """The data files that lose rows."""
+        return [ref_of(file) for file in [*self.gone, *(match.file for match in self.partial)]]
+
+
+def ref_of(file: FileRead) -> FileRef:
+    """A planned data file as changes name it."""
+    return FileRef(file_path=file.file_path, spec_id=file.spec_id, partition=file.partition)
+
+
+def written_schema(metadata: TableMetadata) -> Schema:
+    """The columns of rewritten files: in format version 3 rows keep their ids (spec: "Row Lineage")."""
+    if metadata.format_version < 3:
+        return metadata.schema
+    return Schema((*metadata.schema.fields, ROW_ID, LAST_UPDATED), metadata.schema.schema_id)
+
+
+def _superseded(files: Sequence[FileRead]) -> list[FileRef]:
+    """The delete files that concern only these data files."""
+    return [
+        FileRef(
+            file_path=deletes.file_path,
+            spec_id=file.spec_id,
+            partition=file.partition,
+            content_offset=deletes.content_offset if deletes.is_vector else None,
+        )
+        for file in files
+        for deletes in superseded_by_rewrite(file)
+    ]
+
+
+def _remaining_rows(matches: Sequence[MatchedRows], change: RowChange) -> pa.RecordBatchReader:
+    """The live rows of the data files without those that match, file by file."""
+    target = change.target
+    written = written_schema(change.metadata)
+    request = request_for(change.plan, target.store, projection=Schema((*written.fields, POS)))
+    schema = pa.schema(list(request.arrow_schema)[:-1])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for match in matches:
+            whole = [replace(match.file, residual=None)]
+            for batch in read_files(whole, request, runner=LocalRunner(), counters=target.counters):
+                positions = batch.column(batch.num_columns - 1).to_numpy()
+                kept = batch.filter(pa.array(~np.isin(positions, match.positions, assume_unique=True)))
+                yield pa.RecordBatch.from_arrays(kept.columns[:-1], schema=schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import engine
+from engine.errors import AlreadyExists, Invalid, NotFound
+from engine.spec.name_mapping import mapping_of, name_mapping_text, parse_name_mapping
+from engine.spec.properties import NAME_MAPPING
+from engine.spec.schema import Schema
+from engine.spec.statistics import PartitionStatisticsFile, StatisticsFile
+from engine.spec.transforms import Identity
+from engine.spec.types import LONG, STRING, NestedField, StructType
+
+ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("day", pa.string())])
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": ids, "day": [f"d{i}" for i in ids]}, schema=ROWS)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Iterator[engine.Table]:
+    catalog = engine.load_catalog(f"{tmp_path}/wh")
+    made = catalog.create_table("db.t", ROWS)
+    made.append(rows(1, 2))
+    yield made
+    catalog.close()
+
+
+def ids(table: engine.Table, **which: object) -> list[int]:
+    return sorted(table.scan(**which).to_arrow()["id"].to_pylist())  # type: ignore[arg-type]
+
+
+def test_schema_spec_order_properties_and_format(table: engine.Table) -> None:
+    table.update_schema(lambda s: s.add_column("n", LONG).rename_column("day", "on")).update_spec(
+        lambda s: s.add_field("on", Identity())
+    ).replace_sort_order(engine.SortOrder((engine.SortField(source_ids=(1,), transform=Identity()),), 1))
+    table.set_properties({"a": "1", "b": "2"}).remove_properties("a", "c").upgrade_format(3)
+    assert [f.name for f in table.schema().fields] == ["id", "on", "n"]
+    assert [f.name for f in table.spec.fields] == ["on"]
+    assert not table.sort_order.is_unsorted
+    assert table.properties == {"b": "2"}
+    assert table.metadata.format_version == 3
+    table.append(pa.table({"id": [3], "on": ["x"], "n": [7]}))
+    read = table.scan().to_arrow().sort_by("id")
+    assert read.to_pylist() == [
+        {"id": 1, "on": "d1", "n": None},
+        {"id": 2, "on": "d2", "n": None},
+        {"id": 3, "on": "x", "n": 7},
+    ]
+
+
+def test_reserved_names_are_no_properties(table: engine.Table) -> None:
+    with pytest.raises(Invalid, match="'uuid' is a reserved name"):
+        table.set_properties({"uuid": "x"})
+
+
+def test_branches_tags_and_going_back(table: engine.Table) -> None:
+    first = table.current_snapshot
+    assert first is not None
+    table.create_tag("v1").create_branch("audit", min_snapshots_to_keep=3)
+    table.append(rows(3), branch="audit")
+    assert (ids(table), ids(table, ref="audit"), ids(table, ref="v1")) == ([1, 2], [1, 2, 3], [1, 2])
+    assert table.refs["audit"].min_snapshots_to_keep == 3
+    table.fast_forward("main", "audit")
+    assert ids(table) == [1, 2, 3]
+    table.rollback(snapshot_id=first.snapshot_id)
+    assert ids(table) == [1, 2]
+    table.set_current_snapshot(table.refs["audit"].snapshot_id)
+    assert ids(table) == [1, 2, 3]
+    table.remove_ref("audit")
+    assert set(table.refs) == {"main", "v1"}
+    with pytest.raises(AlreadyExists):
+        table.create_tag("v1")
+    with pytest.raises(NotFound):
+        table.remove_ref("audit")
+
+
+def test_statistics(table: engine.Table) -> None:
+    head = table.current_snapshot
+    assert head is not None
+    of_table = StatisticsFile(
+        snapshot_id=head.snapshot_id, statistics_path="s.puffin", file_size_in_bytes=9, file_footer_size_in_bytes=4
+    )
+    of_partitions = PartitionStatisticsFile(
+        snapshot_id=head.snapshot_id, statistics_path="p.parquet", file_size_in_bytes=9
+    )
+    table.set_statistics(of_table, of_partitions)
+    assert (table.metadata.statistics, table.metadata.partition_statistics) == ((of_table,), (of_partitions,))
+    table.remove_statistics(head.snapshot_id)
+    assert (table.metadata.statistics, table.metadata.partition_statistics) == ((), ())
+    with pytest.raises(NotFound):
+        table.set_statistics(StatisticsFile(**{**_fields(of_table), "snapshot_id": 5}))
+
+
+def _fields(file: StatisticsFile) -> dict[str, object]:
+    return {name: getattr(file, name) for name in file.__dataclass_fields__}
+
+
+class TestNameMapping:
+    def mapping(self, table: engine.Table) -> dict[tuple[str, ...], int]:
+        return parse_name_mapping(table.properties[NAME_MAPPING.name]).id_by_path
+
+    def test_it_follows_the_schema(self, table: engine.Table) -> None:
+        table.set_properties({NAME_MAPPING.name: name_mapping_text(mapping_of(table.schema()))})
+        inner = StructType((NestedField(field_id=1, name="x", type=STRING),))
+        table.update_schema(lambda s: s.rename_column("day", "on").add_column("place", inner))
+        assert self.mapping(table) == {("id",): 1, ("day",): 2, ("on",): 2, ("place",): 3, ("place", "x"): 4}
+        table.update_schema(lambda s: s.rename_column("place.x", "y").add_column("z", LONG, parent="place"))
+        assert self.mapping(table)["place", "x"] == self.mapping(table)["place", "y"] == 4
+        assert self.mapping(table)["place", "z"] == 5
+
+    def test_a_dropped_column_keeps_its_place(self, table: engine.Table) -> None:
+        table.set_properties({NAME_MAPPING.name: name_mapping_text(mapping_of(table.schema()))})
+        table.update_schema(lambda s: s.drop_column("day"))
+        assert self.mapping(table) == {("id",): 1, ("day",): 2}
+        # A new column takes the name over: new files have ids, and old ones must not lend it their values.
+        table.update_schema(lambda s: s.add_column("day", LONG))
+        assert self.mapping(table) == {("id",): 1, ("day",): 3}
+
+    def test_a_table_without_one_gets_none(self, table: engine.Table) -> None:
+        table.update_schema(lambda s: s.add_column("x", LONG))
+        assert NAME_MAPPING.name not in table.properties
+        assert isinstance(table.schema(), Schema)

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import engine
+from engine.errors import Invalid, ValidationFailed
+from engine.spec.types import LONG, STRING
+
+ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("day", pa.string())])
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": ids, "day": [f"d{i}" for i in ids]}, schema=ROWS)
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[engine.Catalog]:
+    opened = engine.load_catalog(f"{tmp_path}/wh")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(params=["1", "2", "3"])
+def table(catalog: engine.Catalog, request: pytest.FixtureRequest) -> engine.Table:
+    made = catalog.create_table("db.t", ROWS, properties={"format-version": request.param})
+    made.append(rows(1, 2, 3))
+    return made
+
+
+def ids(table: engine.Table) -> list[int]:
+    return sorted(table.scan().to_arrow()["id"].to_pylist())
+
+
+def stored(table: engine.Table) -> set[str]:
+    return {info.location for info in table.store.list(table.location) if "metadata.json" not in info.location}
+
+
+def test_changes_become_visible_together(table: engine.Table, catalog: engine.Catalog) -> None:
+    before = table.metadata_location
+    with table.transaction() as transaction:
+        transaction.append(rows(4, 5))
+        transaction.delete("id in (1, 4)", "copy-on-write")
+        transaction.update_schema(lambda s: s.add_column("n", LONG))
+        transaction.append(pa.table({"id": [6], "day": ["x"], "n": [7]}))
+        transaction.create_tag("done")
+        assert catalog.load_table("db.t").metadata_location == before
+        assert len(transaction.metadata.snapshots) == 4
+    assert ids(table) == [2, 3, 5, 6]
+    assert [s.operation for s in table.snapshots] == ["append", "append", "overwrite", "append"]
+    assert len(table.metadata.metadata_log) == 2
+    assert table.scan("n = 7").count() == 1
+    assert table.refs["done"].snapshot_id == table.metadata.current_snapshot_id
+    assert ids(catalog.load_table("db.t")) == [2, 3, 5, 6]
+
+
+def test_an_exception_discards_all(table: engine.Table) -> None:
+    before, files = table.metadata_location, stored(table)
+    transaction = table.transaction()
+
+    def fail() -> None:
+        with transaction:
+            transaction.append(rows(4))
+            raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError, match="no"):
+        fail()
+    assert (table.refresh().metadata_location, stored(table)) == (before, files)
+    with pytest.raises(Invalid, match="over"):
+        transaction.append(rows(4))
+
+
+def test_nothing_is_nothing(table: engine.Table) -> None:
+    before = table.metadata_location
+    with table.transaction() as transaction:
+        assert transaction.delete("id = 100", "copy-on-write") is None
+    assert table.refresh().metadata_location == before
+
+
+def test_appends_of_others_stay_and_numbers_are_given_anew(table: engine.Table, catalog: engine.Catalog) -> None:
+    theirs = catalog.load_table("db.t")
+    with table.transaction() as transaction:
+        transaction.append(rows(4, 5))
+        transaction.delete("id = 4", "copy-on-write")
+        theirs.append(rows(50))
+        if table.metadata.format_version > 1:
+            theirs.delete("id = 1", "merge-on-read")
+    assert ids(table) == ([1] if table.metadata.format_version == 1 else []) + [2, 3, 5, 50]
+    if table.metadata.format_version == 1:
+        return
+    plan = table.scan().plan().files
+    numbers = sorted(zip(plan["data_sequence_number"].to_pylist(), plan["record_count"].to_pylist(), strict=True))
+    assert numbers == [(1, 3), (2, 1), (5, 1)]
+    if table.metadata.format_version == 3:
+        row_ids = table.scan(columns=["id", "_row_id"]).to_arrow()["_row_id"].to_pylist()
+        assert len(set(row_ids)) == len(row_ids)
+
+
+def test_what_others_add_is_looked_at_from_the_beginning(table: engine.Table, catalog: engine.Catalog) -> None:
+    theirs = catalog.load_table("db.t")
+    files = stored(table)
+    transaction = table.transaction()
+    transaction.append(rows(4))
+    theirs.append(rows(2))
+    transaction.delete("id = 2", "copy-on-write")
+    files |= stored(theirs) - {f for f in stored(theirs) if f not in files and "data/" in f}
+    with pytest.raises(ValidationFailed, match="may hold rows"):
+        transaction.commit()
+    assert ids(table.refresh()) == [1, 2, 2, 3]
+
+
+def test_columns_that_another_writer_numbers_first(table: engine.Table, catalog: engine.Catalog) -> None:
+    theirs = catalog.load_table("db.t")
+    transaction = table.transaction()
+    transaction.update_schema(lambda s: s.add_column("ours", LONG))
+    transaction.append(pa.table({"id": [4], "ours": [1]}))
+    theirs.update_schema(lambda s: s.add_column("theirs", STRING))
+    with pytest.raises(ValidationFailed, match="schema"):
+        transaction.commit()
+    assert ids(table.refresh()) == [1, 2, 3]
+
+
+def test_transactions_end_once(table: engine.Table) -> None:
+    transaction = table.transaction()
+    transaction.append(rows(9))
+    transaction.commit()
+    for again in (transaction.commit, transaction.discard):
+        with pytest.raises(Invalid, match="over"):
+            again()
+    assert ids(table) == [1, 2, 3, 9]
