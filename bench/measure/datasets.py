@@ -24,12 +24,16 @@ from bench.measure.brute.truth import GroundTruth
 from bench.measure.cache import DatasetCache, source_digest
 from bench.measure.progress import Progress
 from bench.measure.source_rows import SourceRows, delete_filters, workload_of
+from engine.spark.writer import write_dataframe
 
 PHASE = "datasets"
 TABLE = "bench.store_sales"
 
 _ROOT = Path(__file__).resolve().parents[2]
-_MADE_BY = tuple(_ROOT / part for part in ("bench/layouts", "bench/workloads", "engine/columnar", "engine/write"))
+_MADE_BY = tuple(
+    _ROOT / part
+    for part in ("bench/layouts", "bench/workloads", "engine/columnar", "engine/spark/writer.py", "engine/write")
+)
 _DELETED_BY = tuple(_ROOT / part for part in ("engine/columnar", "engine/deletes", "engine/operations", "engine/write"))
 """Programs that decide what is in the files: when they change, cached tables are not used any more."""
 
@@ -116,9 +120,11 @@ def _table(request: DatasetRequest, layout: Layout, rows: SourceRows, cache: Dat
             rows.schema,
             partition_spec=layout.partition_fields,
             sort_order=engine.SortOrder(tuple(order), order_id=1) if order else engine.UNSORTED,
-            properties={"format-version": str(request.table.format_version)},
+            # The layout has spread the rows: the engine shall write them where they are.
+            properties={"format-version": str(request.table.format_version), "write.distribution-mode": "none"},
         )
-        table.append(layout.arrange(rows.frame(), files=request.table.files))
+        files = write_dataframe(layout.arrange(rows.frame(), files=request.table.files), metadata=table.metadata)
+        table.add_files(files)
         catalog.close()
         written = sum(file.records for file in live_files(load_table_json(table.metadata_location)))
         if written != rows.count:
