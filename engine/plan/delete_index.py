@@ -20,7 +20,7 @@ data file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -31,19 +31,15 @@ from numpy.typing import NDArray
 from engine.codec.columns import BoolArray, Int64Array
 from engine.errors import CorruptTable
 from engine.plan.grouping import binary_array, bytes_column, codes_of, mask_of_array, partition_codes
-from engine.plan.key_ranges import KeyRanges
+from engine.plan.key_ranges import key_ranges
 from engine.plan.manifests import LiveEntries
+from engine.plan.pairing import NO_PAIRS, KeyRanges, Pairs, no_ranges, pairs_of
 from engine.plan.places import parts, path_hashes, same_place
 from engine.spec.data_file import FileContent
 from engine.spec.metadata import TableMetadata
 
 DELETE_FILE_PATH_ID = 2147483546
 """Column id of ``file_path`` in position-delete files (spec: "Reserved Field IDs")."""
-_PAIRS_AT_ONCE = 1 << 22
-"""So many pairs of data file and equality-delete file are looked at together, which bounds memory."""
-
-Pairs = tuple[Int64Array, Int64Array]
-"""Data files and delete files by number, side by side."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +47,7 @@ class DeletesOfFiles:
     """The deletes of data file i are those numbered ``indices[offsets[i]:offsets[i + 1]]``, ascending."""
 
     offsets: Int64Array
-    indices: Int64Array
+    indices: NDArray[np.int32]
 
 
 def match_deletes(
@@ -63,23 +59,19 @@ def match_deletes(
         CorruptTable: Two live deletion vectors for one data file; a vector without its fields, or older than its data
             file; a delete file of a data file in another partition; a path that is a data file's but for its authority.
     """
-    count = sum(len(each) for each in data)
-    if not count or not any(len(each) for each in deletes):
-        return DeletesOfFiles(np.zeros(count + 1, np.int64), np.zeros(0, np.int64))
+    count, width = sum(len(each) for each in data), sum(len(each) for each in deletes)
+    if not count or not width:
+        return DeletesOfFiles(np.zeros(count + 1, np.int64), np.zeros(0, np.int32))
     index = _DeleteIndex(data, deletes, metadata)
     vectors = index.vectors()
     has_vector = np.zeros(count, np.bool_)
-    has_vector[vectors[0]] = True
-    positions = _joined([index.positions_of_file(), index.positions_of_partition()])
-    kept = ~has_vector[positions[0]]
-    pairs = _joined([vectors, (positions[0][kept], positions[1][kept]), index.equality()])
+    has_vector[vectors // width] = True
+    positions = np.concatenate([index.positions_of_file(), index.positions_of_partition()])
+    pairs = np.concatenate([vectors, positions[~has_vector[positions // width]], index.equality()])
+    pairs.sort()
     offsets = np.zeros(count + 1, np.int64)
-    np.cumsum(np.bincount(pairs[0], minlength=count), out=offsets[1:])
-    return DeletesOfFiles(offsets, pairs[1][np.lexsort((pairs[1], pairs[0]))])
-
-
-def _joined(pairs: Sequence[Pairs]) -> Pairs:
-    return np.concatenate([p[0] for p in pairs]), np.concatenate([p[1] for p in pairs])
+    np.cumsum(np.bincount(pairs // width, minlength=count), out=offsets[1:])
+    return DeletesOfFiles(offsets, (pairs % width).astype(np.int32))
 
 
 class _DeleteIndex:
@@ -90,9 +82,10 @@ class _DeleteIndex:
         self._data_seq = np.concatenate([each.sequence_number for each in data])
         self._seq = np.concatenate([each.sequence_number for each in deletes])
         content = np.concatenate([each.columns.content.values[each.rows] for each in deletes])
-        formats = _column(deletes, "file_format").to_pylist()
+        formats = _column(deletes, "file_format").dictionary_encode()
+        puffin = np.array([f.lower() == b"puffin" for f in formats.dictionary.to_pylist()], np.bool_)
         self._is_equality = content == FileContent.EQUALITY_DELETES
-        self._is_vector = ~self._is_equality & np.array([f.lower() == b"puffin" for f in formats], np.bool_)
+        self._is_vector = ~self._is_equality & puffin[formats.indices.to_numpy()]
         self._targets = _targets(deletes)
         self._has_target = ~self._is_equality & mask_of_array(self._targets)
 
@@ -140,9 +133,10 @@ class _DeleteIndex:
         chosen = np.flatnonzero(self._is_vector)
         self._check_vectors(chosen)
         found = self._of_file(chosen, np.full(len(self._data_seq), np.iinfo(np.int64).min))
-        older = self._seq[found[1]] < self._data_seq[found[0]]
+        files, deletes = np.divmod(found, len(self._seq))
+        older = self._seq[deletes] < self._data_seq[files]
         if older.any():
-            at = found[1][int(np.argmax(older))]
+            at = deletes[int(np.argmax(older))]
             reason = f"the deletion vector of {_text(self._targets, at)} has a lower sequence number than the file"
             raise CorruptTable(reason, location=self._name(at))
         return found
@@ -176,79 +170,45 @@ class _DeleteIndex:
         specs = [self._metadata.spec_by_id[each.manifest.partition_spec_id] for each in self._deletes]
         lengths = [len(each) for each in self._deletes]
         is_global = self._is_equality & np.repeat([spec.is_unpartitioned for spec in specs], lengths)
+        everywhere = np.zeros(len(self._data_seq), np.int64), np.zeros(len(self._seq), np.int64)
         found = [
             self._of_partition(np.flatnonzero(self._is_equality & ~is_global), self._data_seq + 1),
-            self._of_everything(np.flatnonzero(is_global)),
+            self._paired(np.flatnonzero(is_global), self._data_seq + 1, everywhere),
         ]
-        return _joined(found)
+        return np.concatenate(found)
 
     def _of_file(self, chosen: Int64Array, least_seq: Int64Array) -> Pairs:
         if not len(chosen):
-            return _NO_PAIRS
-        own, targets = self._path_codes
-        pairs = _joined(list(_matches(own, least_seq, targets[chosen], self._seq[chosen])))
-        found = pairs[0], chosen[pairs[1]]
+            return NO_PAIRS
+        found = self._paired(chosen, least_seq, self._path_codes)
+        files, deletes = np.divmod(found, len(self._seq))
         of_data, of_deletes = self._partitions
-        other = of_data[found[0]] != of_deletes[found[1]]
+        other = of_data[files] != of_deletes[deletes]
         if other.any():
             at = int(np.argmax(other))
             raise CorruptTable(
-                f"it deletes rows of {_text(self._paths, found[0][at])}, which is in another partition",
-                location=self._name(found[1][at]),
+                f"it deletes rows of {_text(self._paths, files[at])}, which is in another partition",
+                location=self._name(deletes[at]),
             )
         return found
 
     def _of_partition(self, chosen: Int64Array, least_seq: Int64Array) -> Pairs:
-        if not len(chosen):
-            return _NO_PAIRS
-        of_data, of_deletes = self._partitions
-        return self._narrowed(chosen, _matches(of_data, least_seq, of_deletes[chosen], self._seq[chosen]))
+        return self._paired(chosen, least_seq, self._partitions) if len(chosen) else NO_PAIRS
 
-    def _of_everything(self, chosen: Int64Array) -> Pairs:
+    def _paired(self, chosen: Int64Array, least_seq: Int64Array, scopes: tuple[Int64Array, Int64Array]) -> Pairs:
+        """Data files and chosen deletes of equal scope; equality deletes only where their keys may be in the file."""
         if not len(chosen):
-            return _NO_PAIRS
-        scope = np.zeros(len(self._data_seq), np.int64)
-        found = _matches(scope, self._data_seq + 1, np.zeros(len(chosen), np.int64), self._seq[chosen])
-        return self._narrowed(chosen, found)
-
-    def _narrowed(self, chosen: Int64Array, matches: Iterator[Pairs]) -> Pairs:
-        kept = []
-        for files, places in matches:
-            pairs = files, chosen[places]
-            kept.append(self._key_ranges.narrow(*pairs) if self._is_equality[chosen[0]] else pairs)
-        return _joined(kept)
+            return NO_PAIRS
+        unknown = no_ranges(len(self._data_seq), len(self._seq))
+        ranges = self._key_ranges if self._is_equality[chosen[0]] else unknown
+        return pairs_of(scopes, least_seq, self._seq, chosen, ranges)
 
     @cached_property
     def _key_ranges(self) -> KeyRanges:
-        return KeyRanges(self._data, self._deletes, self._metadata)
+        return key_ranges(self._data, self._deletes, self._metadata)
 
     def _name(self, delete: int) -> str:
         return _text(_column(self._deletes, "file_path"), delete)
-
-
-_NO_PAIRS: Pairs = (np.zeros(0, np.int64), np.zeros(0, np.int64))
-
-
-def _matches(
-    scope: Int64Array, least_seq: Int64Array, delete_scope: Int64Array, delete_seq: Int64Array
-) -> Iterator[Pairs]:
-    """All pairs of equal scope in which the delete's number is at least `least_seq`, some data files at a time."""
-    numbers = np.unique(delete_seq)
-    width = len(numbers) + 1
-    keys = delete_scope * width + np.searchsorted(numbers, delete_seq)
-    order = np.argsort(keys, kind="stable")
-    keys = keys[order]
-    first = np.searchsorted(keys, scope * width + np.searchsorted(numbers, least_seq))
-    counts = np.maximum(np.searchsorted(keys, (scope + 1) * width) - first, 0)
-    before = np.concatenate(([0], np.cumsum(counts)))
-    start = 0
-    while start < len(scope):
-        end = max(start + 1, int(np.searchsorted(before, before[start] + _PAIRS_AT_ONCE, side="right")) - 1)
-        own = counts[start:end]
-        files = np.repeat(np.arange(start, end), own)
-        within = np.arange(len(files)) - np.repeat(before[start:end] - before[start], own)
-        yield files, order[np.repeat(first[start:end], own) + within]
-        start = end
 
 
 def _column(entries: Sequence[LiveEntries], name: str) -> pa.Array:

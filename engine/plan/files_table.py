@@ -12,6 +12,7 @@ from engine.columnar.schemas import to_arrow_type
 from engine.errors import Unsupported
 from engine.expressions.bound import BOUND_TRUE, BoundPredicate
 from engine.plan.arrow_columns import lists, numbers, partition_values, strings
+from engine.plan.delete_index import DeletesOfFiles
 from engine.plan.filtering import Filtered
 from engine.plan.manifests import LiveEntries
 from engine.spec.types import PrimitiveType, StructType
@@ -35,6 +36,10 @@ DELETE_FILE = pa.struct(
 """A delete file as `plan.files` refers to it; a deletion vector has format ``puffin``, an offset and a size."""
 
 
+_DELETES = pa.field("deletes", pa.list_(pa.dictionary(pa.int32(), DELETE_FILE)), nullable=False)
+"""References to the plan's delete files, which are there once however many data files they concern."""
+
+
 def files_schema(partition: StructType) -> pa.Schema:
     """The columns of `plan.files`; `partition` is the common partition type of the table's specs."""
     return pa.schema(
@@ -51,7 +56,7 @@ def files_schema(partition: StructType) -> pa.Schema:
             pa.field("split_offsets", pa.list_(pa.int64())),
             pa.field("sort_order_id", pa.int32()),
             pa.field("residual", pa.string()),
-            pa.field("deletes", pa.list_(DELETE_FILE), nullable=False),
+            _DELETES,
         ]
     )
 
@@ -67,18 +72,18 @@ def files_table(filtered: Sequence[Filtered], partition: StructType) -> pa.Table
     return pa.Table.from_batches([_batch(each, partition, without_deletes) for each in filtered], without_deletes)
 
 
-def with_deletes(files: pa.Table, delete_files: pa.StructArray, offsets: Int64Array, indices: Int64Array) -> pa.Table:
-    """`files` with the column `deletes`: row i has ``delete_files[indices[offsets[i]:offsets[i + 1]]]``.
+def with_deletes(files: pa.Table, delete_files: pa.StructArray, found: DeletesOfFiles) -> pa.Table:
+    """`files` with the column `deletes`: for each file its deletes among `delete_files`.
 
     Raises:
         Unsupported: More references than a list column holds.
     """
-    if len(indices) > _MOST_REFERENCES:
-        raise Unsupported(f"a plan of {len(indices)} references to delete files; rewrite the deletes of this table")
-    values = delete_files.take(pa.array(indices))
-    field = pa.field("deletes", pa.list_(DELETE_FILE), nullable=False)
-    buffers = [None, pa.py_buffer(offsets.astype(np.int32))]
-    return files.append_column(field, pa.Array.from_buffers(field.type, files.num_rows, buffers, children=[values]))
+    if len(found.indices) > _MOST_REFERENCES:
+        raise Unsupported(f"a plan of {len(found.indices)} references to delete files; rewrite the table's deletes")
+    values = pa.DictionaryArray.from_arrays(pa.array(found.indices), delete_files)
+    buffers = [None, pa.py_buffer(found.offsets.astype(np.int32))]
+    column = pa.Array.from_buffers(_DELETES.type, files.num_rows, buffers, children=[values])
+    return files.append_column(_DELETES, column)
 
 
 def delete_file_structs(entries: Sequence[LiveEntries]) -> pa.StructArray:

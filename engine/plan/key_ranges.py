@@ -7,7 +7,6 @@ values cannot be equal: their ranges do not meet, and not both may have nulls, n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,64 +17,34 @@ from engine.errors import CorruptTable
 from engine.expressions.bounds import ColumnBounds, Flags
 from engine.expressions.vectors import BytesCuts, BytesVector, Cuts, NumberCuts, NumberVector, Vector, pack
 from engine.plan.manifests import LiveEntries
+from engine.plan.pairing import NAN, NULL, VALUE, KeyRanges, no_ranges
 from engine.plan.pruning import metric_bounds
 from engine.spec.data_file import FileContent
 from engine.spec.metadata import TableMetadata
 from engine.spec.types import PrimitiveType
 
 
-@dataclass(frozen=True)
-class _Ranges:
-    """Of one column, for each file: where its values lie among the cuts, and which kinds there may be."""
+def key_ranges(data: Sequence[LiveEntries], deletes: Sequence[LiveEntries], metadata: TableMetadata) -> KeyRanges:
+    """The ranges of all key columns; files are numbered through all entries of `data`, and of `deletes`.
 
-    low: Int64Array
-    high: Int64Array
-    value: BoolArray
-    null: BoolArray
-    nan: BoolArray
-
-
-@dataclass(frozen=True)
-class _Key:
-    """One key column: its ranges in data files and in delete files, and the delete files that use it."""
-
-    data: _Ranges
-    deletes: _Ranges
-    used: BoolArray
-
-    def may_meet(self, files: Int64Array, deletes: Int64Array) -> BoolArray:
-        own, other = self.data, self.deletes
-        overlap = (own.low[files] <= other.high[deletes]) & (own.high[files] >= other.low[deletes])
-        found: BoolArray = (
-            ~self.used[deletes]
-            | (overlap & own.value[files] & other.value[deletes])
-            | (own.null[files] & other.null[deletes])
-            | (own.nan[files] & other.nan[deletes])
-        )
-        return found
-
-
-class KeyRanges:
-    """The key columns of all equality deletes; files are numbered through all entries of `data`, and of `deletes`.
-
-    A column whose metrics were not decoded, or not written, is not known and drops nothing.
+    A column whose metrics were not decoded, or not written, is not known and excludes nothing.
     """
-
-    def __init__(self, data: Sequence[LiveEntries], deletes: Sequence[LiveEntries], metadata: TableMetadata) -> None:
-        self._keys = []
-        for field_id in sorted(key_columns(deletes)):
-            type_ = _type_of(field_id, metadata)
-            if type_ is not None:
-                used = np.concatenate([uses_key(each.columns, field_id)[each.rows] for each in deletes])
-                self._keys.append(_key(field_id, type_, data, deletes, used))
-
-    def narrow(self, files: Int64Array, deletes: Int64Array) -> tuple[Int64Array, Int64Array]:
-        """The pairs of data and delete files that may share a key."""
-        for key in self._keys:
-            kept = key.may_meet(files, deletes)
-            if not kept.all():
-                files, deletes = files[kept], deletes[kept]
-        return files, deletes
+    files, delete_files = sum(len(each) for each in data), sum(len(each) for each in deletes)
+    typed = [(field_id, _type_of(field_id, metadata)) for field_id in sorted(key_columns(deletes))]
+    known = [(field_id, type_) for field_id, type_ in typed if type_ is not None]
+    if not known:
+        return no_ranges(files, delete_files)
+    pairs = [_ranges_of(field_id, type_, data, deletes) for field_id, type_ in known]
+    used = [np.concatenate([uses_key(e.columns, field_id)[e.rows] for e in deletes]) for field_id, _ in known]
+    return KeyRanges(
+        low=np.stack([own[0] for own, _ in pairs]),
+        high=np.stack([own[1] for own, _ in pairs]),
+        kinds=np.stack([own[2] for own, _ in pairs]),
+        delete_low=np.stack([other[0] for _, other in pairs]),
+        delete_high=np.stack([other[1] for _, other in pairs]),
+        delete_kinds=np.stack([other[2] for _, other in pairs]),
+        used=np.stack(used),
+    )
 
 
 def key_columns(deletes: Sequence[LiveEntries]) -> frozenset[int]:
@@ -112,20 +81,18 @@ def uses_key(columns: ManifestColumns, field_id: int) -> BoolArray:
     return found & (columns.content.values == FileContent.EQUALITY_DELETES)
 
 
-def _key(
-    field_id: int,
-    type_: PrimitiveType,
-    data: Sequence[LiveEntries],
-    deletes: Sequence[LiveEntries],
-    used: BoolArray,
-) -> _Key:
+_Ranges = tuple[Int64Array, Int64Array, NDArray[np.uint8]]
+
+
+def _ranges_of(
+    field_id: int, type_: PrimitiveType, data: Sequence[LiveEntries], deletes: Sequence[LiveEntries]
+) -> tuple[_Ranges, _Ranges]:
+    """One column's ranges in data files and in delete files, as places among the bounds of the delete files."""
     of_deletes = [metric_bounds(each.columns, field_id, type_) for each in deletes]
-    cuts = _cuts([v for bounds in of_deletes for v in (bounds.lower, bounds.upper) if v is not None])
     of_data = [metric_bounds(each.columns, field_id, type_) for each in data]
+    cuts = _cuts([v for bounds in of_deletes for v in (bounds.lower, bounds.upper) if v is not None])
     floating = type_.name in ("float", "double")
-    return _Key(
-        _ranges(of_data, data, cuts, floating=floating), _ranges(of_deletes, deletes, cuts, floating=floating), used
-    )
+    return _ranges(of_data, data, cuts, floating=floating), _ranges(of_deletes, deletes, cuts, floating=floating)
 
 
 def _cuts(vectors: Sequence[Vector]) -> Cuts | None:
@@ -146,15 +113,20 @@ def _cuts(vectors: Sequence[Vector]) -> Cuts | None:
 def _ranges(
     bounds: Sequence[ColumnBounds], entries: Sequence[LiveEntries], cuts: Cuts | None, *, floating: bool
 ) -> _Ranges:
+    """Lowest place, highest place and kinds of each entry's values."""
     top = 2 * _length(cuts)
-    pairs = list(zip(bounds, entries, strict=True))
-    return _Ranges(
-        low=np.concatenate([_places(b.lower, cuts, 0, b.count)[e.rows] for b, e in pairs]),
-        high=np.concatenate([_places(b.upper, cuts, top, b.count)[e.rows] for b, e in pairs]),
-        value=np.concatenate([_flags(b.presence.value, b.count)[e.rows] for b, e in pairs]),
-        null=np.concatenate([_flags(b.presence.null, b.count)[e.rows] for b, e in pairs]),
-        nan=np.concatenate([_flags(b.presence.nan if floating else False, b.count)[e.rows] for b, e in pairs]),
-    )
+    low, high, kinds = [], [], []
+    for own, each in zip(bounds, entries, strict=True):
+        low.append(_places(own.lower, cuts, 0, own.count)[each.rows])
+        high.append(_places(own.upper, cuts, top, own.count)[each.rows])
+        nan = own.presence.nan if floating else False
+        found = _bits(own.presence.value, VALUE) | _bits(own.presence.null, NULL) | _bits(nan, NAN)
+        kinds.append(np.broadcast_to(found, (own.count,))[each.rows])
+    return np.concatenate(low), np.concatenate(high), np.concatenate(kinds)
+
+
+def _bits(flags: Flags, bit: int) -> NDArray[np.uint8]:
+    return np.asarray(flags, np.uint8) * np.uint8(bit)
 
 
 def _length(cuts: Cuts | None) -> int:
@@ -171,7 +143,3 @@ def _places(vector: Vector | None, cuts: Cuts | None, otherwise: int, count: int
         return np.full(count, otherwise, np.int64)
     places = vector.segments(cuts)
     return places if vector.valid is None else np.where(vector.valid, places, otherwise)
-
-
-def _flags(flags: Flags, count: int) -> BoolArray:
-    return np.broadcast_to(np.asarray(flags, np.bool_), (count,))

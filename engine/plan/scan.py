@@ -36,7 +36,8 @@ class ScanPlan:
 
     Attributes:
         files: A row per data file; columns as `engine.plan.files_table.files_schema`. `residual` is the filter that is
-            left for the file's rows as text, null if every row matches. `deletes` are what must be applied.
+            left for the file's rows as text, null if every row matches. `deletes` are what must be applied, as
+            references into a dictionary of the plan's delete files.
         counters: Exact counts of the planning work.
         snapshot: The snapshot; None for an empty table.
         schema: The schema that filter and residuals are bound to.
@@ -158,7 +159,7 @@ class TableScan:
         deletes = delete_file_structs(planned.deletes)
         residuals, codes = _numbered_residuals(planned)
         return ScanPlan(
-            files=with_deletes(files, deletes, planned.matches.offsets, planned.matches.indices),
+            files=with_deletes(files, deletes, planned.matches),
             counters=counters.as_dict(),
             snapshot=self.snapshot,
             schema=self.schema,

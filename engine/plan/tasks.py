@@ -9,6 +9,7 @@ tasks are the same.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numba
 import numpy as np
@@ -23,20 +24,43 @@ DEFAULT_LOOKBACK = 10
 DEFAULT_OPEN_FILE_COST = 4 << 20
 
 
-@dataclass(frozen=True)
-class ScanTask:
-    """Pieces of files for one reader.
-
-    Piece i is `length_bytes[i]` bytes from `start[i]` of the file at row `file_index[i]` of the plan. A row group
-    belongs to the piece that has its first byte.
-    """
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """Pieces of files: `length_bytes` from `start` of the file at row `file_index` of the plan."""
 
     file_index: Int64Array
     start: Int64Array
     length_bytes: Int64Array
 
+
+@dataclass(frozen=True, slots=True)
+class ScanTask:
+    """Pieces of files for one reader: a stretch of all pieces of the plan.
+
+    A row group belongs to the piece that has its first byte.
+    """
+
+    pieces: Pieces
+    begin: int
+    end: int
+
     def __len__(self) -> int:
-        return len(self.file_index)
+        return self.end - self.begin
+
+    @property
+    def file_index(self) -> Int64Array:
+        """For each piece, the row of its file in the plan."""
+        return self.pieces.file_index[self.begin : self.end]
+
+    @property
+    def start(self) -> Int64Array:
+        """For each piece, where in the file it begins."""
+        return self.pieces.start[self.begin : self.end]
+
+    @property
+    def length_bytes(self) -> Int64Array:
+        """For each piece, its length."""
+        return self.pieces.length_bytes[self.begin : self.end]
 
     @property
     def size_bytes(self) -> int:
@@ -83,11 +107,9 @@ def combined_tasks(
     same = (bins[1:] == bins[:-1]) & (file_index[1:] == file_index[:-1]) & (start[1:] == start[:-1] + length[:-1])
     first = np.flatnonzero(np.concatenate(([True], ~same))) if len(bins) else np.zeros(0, np.int64)
     merged = np.add.reduceat(length, first) if len(first) else length
-    ends = np.searchsorted(bins[first], np.arange(bins[-1] + 2)) if len(first) else np.zeros(1, np.int64)
-    return [
-        ScanTask(file_index[first[a:b]], start[first[a:b]], merged[a:b])
-        for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
-    ]
+    pieces = Pieces(file_index[first], start[first], merged)
+    ends = np.flatnonzero(np.diff(bins[first], append=-1)) + 1 if len(first) else first
+    return [ScanTask(pieces, a, b) for a, b in pairwise([0, *ends.tolist()])]
 
 
 def splits_of(files: pa.Table, *, split_bytes: int, open_file_cost: int) -> Splits:
@@ -138,17 +160,17 @@ def _list_parts(column: pa.ChunkedArray) -> tuple[Int64Array, Int64Array]:
 
 def _delete_sizes(column: pa.ChunkedArray) -> tuple[Int64Array, Int64Array]:
     """How many delete files each file has, and their bytes; of a deletion vector, its own part of the Puffin file."""
-    chunks = [pa.array([], column.type)] if not column.num_chunks else column.chunks
-    counts = np.concatenate([c.value_lengths().to_numpy(zero_copy_only=False) for c in chunks]).astype(np.int64)
-    values = [chunk.flatten() for chunk in chunks]
-    sizes = np.concatenate([v.field("file_size_in_bytes").to_numpy(zero_copy_only=False) for v in values])
-    parts = np.concatenate(
-        [v.field("content_size_in_bytes").fill_null(-1).to_numpy(zero_copy_only=False) for v in values]
-    )
-    weights = np.where(parts >= 0, parts, sizes)
-    total = np.concatenate(([0], np.cumsum(weights)))
-    ends = np.cumsum(counts)
-    return counts, total[ends] - total[ends - counts]
+    counts, sizes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for chunk in column.chunks:
+        references = chunk.flatten()
+        whole = references.dictionary.field("file_size_in_bytes").to_numpy(zero_copy_only=False)
+        part = references.dictionary.field("content_size_in_bytes").fill_null(-1).to_numpy(zero_copy_only=False)
+        own = chunk.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
+        weights = np.where(part >= 0, part, whole).astype(np.int64)[references.indices.to_numpy()]
+        total, ends = np.concatenate(([0], np.cumsum(weights))), np.cumsum(own)
+        counts.append(own)
+        sizes.append(total[ends] - total[ends - own])
+    return np.concatenate(counts), np.concatenate(sizes)
 
 
 @numba.njit(cache=True, nogil=True)

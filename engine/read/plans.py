@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -171,24 +172,14 @@ def _deletes(column: pa.ChunkedArray) -> list[tuple[DeleteFile, ...]]:
     found: list[tuple[DeleteFile, ...]] = []
     known: dict[tuple[object, ...], DeleteFile] = {}
     for chunk in column.chunks:
-        values = chunk.flatten()
-        codes, distinct = _distinct(values)
-        objects = [known.setdefault((d.file_path, d.content_offset), d) for d in map(_delete_file, distinct)]
-        lengths = np.diff(chunk.offsets.to_numpy())
-        start = 0
-        for length in lengths.tolist():
-            found.append(tuple(objects[code] for code in codes[start : start + length]))
-            start += length
+        references = chunk.flatten()
+        numbers, codes = np.unique(references.indices.to_numpy(), return_inverse=True)
+        distinct = map(_delete_file, references.dictionary.take(pa.array(numbers)).to_pylist())
+        objects = [known.setdefault((d.file_path, d.content_offset), d) for d in distinct]
+        ends = np.cumsum(chunk.value_lengths().to_numpy()).tolist()
+        own = codes.tolist()
+        found += [tuple(objects[code] for code in own[start:end]) for start, end in pairwise([0, *ends])]
     return found
-
-
-def _distinct(values: pa.StructArray) -> tuple[list[int], list[dict[str, object]]]:
-    """For each reference the number of its delete file, and the delete files."""
-    paths = values.field("file_path").dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    offsets = values.field("content_offset").fill_null(-1).to_numpy(zero_copy_only=False)
-    keys = np.rec.fromarrays([paths, offsets]) if len(values) else np.zeros(0, np.int64)
-    _, first, codes = np.unique(keys, return_index=True, return_inverse=True)
-    return codes.tolist(), values.take(pa.array(first)).to_pylist()
 
 
 def _delete_file(row: dict[str, object]) -> DeleteFile:

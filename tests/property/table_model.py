@@ -22,7 +22,8 @@ from engine.columnar.schemas import to_arrow_schema
 from engine.deletes.files import DeleteFile
 from engine.expressions.bound import BOUND_TRUE, BoundPredicate
 from engine.expressions.evaluate import evaluate
-from engine.plan.files_table import DELETE_FILE, files_schema
+from engine.plan.delete_index import DeletesOfFiles
+from engine.plan.files_table import DELETE_FILE, files_schema, with_deletes
 from engine.plan.scan import ScanPlan
 from engine.read.reader import read_files
 from engine.read.request import FileRead, ReadRequest
@@ -220,7 +221,10 @@ class ModelTable:
         """The same as a scan plan."""
         partition = common_partition_type(SPECS, NEW)
         rows = []
-        for read, written in zip(self.reads(residual), self.data, strict=True):
+        reads = self.reads(residual)
+        deletes = [delete for read in reads for delete in read.deletes]
+        counts = [len(read.deletes) for read in reads]
+        for read, written in zip(reads, self.data, strict=True):
             of_spec = dict(zip([f.name for f in SPECS[read.spec_id].fields], written.file.partition, strict=True))
             rows.append(
                 {
@@ -233,11 +237,14 @@ class ModelTable:
                     "data_sequence_number": read.data_sequence_number,
                     "file_sequence_number": read.data_sequence_number,
                     "split_offsets": written.file.split_offsets,
-                    "deletes": [{**{f.name: getattr(d, f.name) for f in DELETE_FILE}} for d in read.deletes],
                 }
             )
         return ScanPlan(
-            files=pa.Table.from_pylist(rows, schema=files_schema(partition)),
+            files=with_deletes(
+                pa.Table.from_pylist(rows, schema=pa.schema(list(files_schema(partition))[:-1])),
+                pa.array([{f.name: getattr(d, f.name) for f in DELETE_FILE} for d in deletes], DELETE_FILE),
+                DeletesOfFiles(np.cumsum([0, *counts]), np.arange(len(deletes), dtype=np.int32)),
+            ),
             counters={},
             snapshot=None,
             schema=NEW,

@@ -117,8 +117,7 @@ def test_the_same_delete_may_be_for_many_files() -> None:
     assert planned(data, [positions(None)]) == [1] * 50
 
 
-def test_pairs_are_made_some_files_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.plan.delete_index._PAIRS_AT_ONCE", 7)
+def test_deletes_of_a_partition_and_of_one_file_add_up() -> None:
     data = [data_file(f"/t/{i}") for i in range(20)]
     deletes = [positions(None), positions("/t/3"), positions(None)]
     assert planned(data, deletes) == [2, 2, 2, 3] + [2] * 16

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections import deque
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -18,11 +18,16 @@ MB = 1 << 20
 
 def files(*rows: dict[str, Any]) -> pa.Table:
     """A plan's files, as far as tasks look at them."""
+    deletes = [each for r in rows for each in r.get("deletes", [])]
+    references = pa.DictionaryArray.from_arrays(
+        pa.array(range(len(deletes)), pa.int32()), pa.array(deletes, DELETE_FILE)
+    )
+    ends = [0, *accumulate(len(r.get("deletes", [])) for r in rows)]
     return pa.table(
         {
             "file_size_in_bytes": pa.array([r["size"] for r in rows], pa.int64()),
             "split_offsets": pa.array([r.get("offsets") for r in rows], pa.list_(pa.int64())),
-            "deletes": pa.array([r.get("deletes", []) for r in rows], pa.list_(DELETE_FILE)),
+            "deletes": pa.ListArray.from_arrays(pa.array(ends, pa.int32()), references),
         }
     )
 

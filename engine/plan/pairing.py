@@ -1,0 +1,119 @@
+"""Pairs of data files and delete files by scope and sequence number, made by compiled loops.
+
+A pair is one number, ``data file * number of delete files + delete file``: sorted, pairs are in the order of data files
+and within one of delete files. There may be hundreds of millions (a thousand unpartitioned equality deletes over a
+hundred thousand files), so pairs that key ranges exclude are never made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.codec.columns import BoolArray, Int64Array
+
+Pairs = Int64Array
+NO_PAIRS: Pairs = np.zeros(0, np.int64)
+
+VALUE, NULL, NAN = 1, 2, 4
+"""Kinds of values that a column may have, as bits."""
+
+
+@dataclass(frozen=True)
+class KeyRanges:
+    """Of each key column (first axis) and file: between which places its values are, and of which kinds they may be.
+
+    Places are comparable between data files and delete files. `used` says which delete files compare the column.
+    """
+
+    low: Int64Array
+    high: Int64Array
+    kinds: NDArray[np.uint8]
+    delete_low: Int64Array
+    delete_high: Int64Array
+    delete_kinds: NDArray[np.uint8]
+    used: BoolArray
+
+
+def no_ranges(files: int, deletes: int) -> KeyRanges:
+    """Nothing known, so that every pair is kept."""
+    places = np.zeros((0, files), np.int64), np.zeros((0, deletes), np.int64)
+    kinds = np.zeros((0, files), np.uint8), np.zeros((0, deletes), np.uint8)
+    return KeyRanges(places[0], places[0], kinds[0], places[1], places[1], kinds[1], np.zeros((0, deletes), np.bool_))
+
+
+def pairs_of(
+    scopes: tuple[Int64Array, Int64Array],
+    least_seq: Int64Array,
+    delete_seq: Int64Array,
+    chosen: Int64Array,
+    ranges: KeyRanges,
+) -> Pairs:
+    """Each data file with each of the `chosen` delete files of its scope whose number is at least its `least_seq`.
+
+    `scopes` are those of all data files and of all delete files, `least_seq` is per data file, `delete_seq` per delete
+    file, chosen or not.
+    """
+    scope, delete_scope = scopes
+    numbers = np.unique(delete_seq[chosen])
+    width = len(numbers) + 1
+    keys = delete_scope[chosen] * width + np.searchsorted(numbers, delete_seq[chosen])
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    first = np.searchsorted(keys, scope * width + np.searchsorted(numbers, least_seq))
+    end = np.maximum(np.searchsorted(keys, (scope + 1) * width), first)
+    found: Pairs = _expanded(
+        np.stack([first, end]),
+        chosen[order],
+        len(delete_seq),
+        (ranges.low, ranges.high, ranges.kinds),
+        (ranges.delete_low, ranges.delete_high, ranges.delete_kinds, ranges.used),
+    )
+    return found
+
+
+_Own = tuple[Int64Array, Int64Array, NDArray[np.uint8]]
+_Other = tuple[Int64Array, Int64Array, NDArray[np.uint8], BoolArray]
+
+
+@numba.njit(cache=True, nogil=True)
+def _may_meet(file: int, delete: int, own: _Own, other: _Other) -> bool:  # pragma: no cover - compiled
+    """Whether in every key column some value of the data file may equal one of the delete file."""
+    low, high, kinds = own
+    delete_low, delete_high, delete_kinds, used = other
+    for key in range(used.shape[0]):
+        if not used[key, delete]:
+            continue
+        both = kinds[key, file] & delete_kinds[key, delete]
+        if both & (NULL | NAN):
+            continue
+        if not both & VALUE or low[key, file] > delete_high[key, delete] or high[key, file] < delete_low[key, delete]:
+            return False
+    return True
+
+
+@numba.njit(cache=True, nogil=True)
+def _expanded(
+    stretches: Int64Array, deletes: Int64Array, width: int, own: _Own, other: _Other
+) -> Int64Array:  # pragma: no cover - compiled
+    """The pairs of each data file and its stretch of `deletes`, sorted; counted first, so that memory is exact."""
+    first, end = stretches[0], stretches[1]
+    files = first.shape[0]
+    total = 0
+    for file in range(files):
+        for i in range(first[file], end[file]):
+            if _may_meet(file, deletes[i], own, other):
+                total += 1
+    found = np.empty(total, dtype=np.int64)
+    at = 0
+    for file in range(files):
+        start = at
+        for i in range(first[file], end[file]):
+            if _may_meet(file, deletes[i], own, other):
+                found[at] = file * width + deletes[i]
+                at += 1
+        found[start:at].sort()
+    return found
