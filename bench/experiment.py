@@ -144,7 +144,7 @@ def load_experiment(path: Path | str) -> Experiment:
     Raises:
         ConfigError: No such file or name, not TOML, or a wrong definition; the message starts with the file's name.
     """
-    found = _find(path)
+    found = find_experiment(path)
     try:
         return parse_experiment(found.read_text(encoding="utf-8"))
     except ConfigError as error:
@@ -181,7 +181,7 @@ def parse_experiment(text: str) -> Experiment:
         columns=_columns(timed["decimals"]),
         deletes=_deletes(timed["deletes"]),
         repetitions=_repetitions(root, timed),
-        spark=_spark(root.table("spark")),
+        spark=spark_definition(root.table("spark")),
         seed=root.whole("seed", DEFAULT_SEED, least=0),
     )
     for values in (*timed.values(), root):
@@ -191,7 +191,12 @@ def parse_experiment(text: str) -> Experiment:
     return experiment
 
 
-def _find(path: Path | str) -> Path:
+def find_experiment(path: Path | str) -> Path:
+    """The file of a definition, given itself or by the name of one that comes with the project.
+
+    Raises:
+        ConfigError: There is none.
+    """
     if Path(path).is_file():
         return Path(path)
     known = known_experiments()
@@ -261,7 +266,8 @@ def _repetitions(root: Definition, timed: Mapping[str, Definition]) -> dict[str,
     }
 
 
-def _spark(values: Definition) -> SparkDefinition:
+def spark_definition(values: Definition) -> SparkDefinition:
+    """The session that the table ``spark`` of a definition asks for; raises ConfigError."""
     parsed = SparkDefinition(master=values.text("master", "local[2]"), conf=values.texts("conf"))
     values.done()
     return parsed

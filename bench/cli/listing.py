@@ -14,6 +14,7 @@ from bench.errors import BenchError
 from bench.experiment import MEASUREMENTS, known_experiments, load_experiment
 from bench.layouts.registry import LAYOUTS
 from bench.measure.run_file import read_run
+from bench.metadata_experiment import load_metadata_experiment
 
 SHOWN_RUNS = 20
 
@@ -52,7 +53,7 @@ def _grid(rows: Iterable[tuple[str, str]]) -> Table:
 
 def _description(path: Path) -> str:
     try:
-        return load_experiment(path).description
+        return (load_metadata_experiment(path) or load_experiment(path)).description
     except BenchError as error:
         return f"cannot be used: {error}"
 

@@ -16,9 +16,11 @@ from bench.errors import ConfigError
 from bench.experiment import MEASUREMENTS, Experiment, Repetitions, load_experiment
 from bench.layouts.registry import LAYOUTS
 from bench.measure.experiments import run_experiment
+from bench.measure.metadata_experiments import run_metadata_experiment
 from bench.measure.run import RunResult, Surroundings
 from bench.measure.run_file import read_run
 from bench.measure.tables import TableRequest, run_table
+from bench.metadata_experiment import load_metadata_experiment
 from bench.report.build import build_report
 
 CACHE = Path("datasets/cache")
@@ -51,6 +53,14 @@ def run(
     if table is None:
         if filters or relocate:
             raise click.UsageError("--filter and --relocate need --table")
+        planning = load_metadata_experiment(experiment or "default")
+        if planning is not None:
+            if scale is not None:
+                raise click.UsageError(f"{planning.name} has tables of fixed sizes: no --scale")
+            limited = planning.restricted(only, repetitions)
+            with RunProgress(context.terminal.err) as progress:
+                result = run_metadata_experiment(limited, where=_surroundings(context, progress, asked))
+            return _conclude(context, result, output)
         chosen = load_experiment(experiment or "default")
         definition = adjusted(chosen, scale=scale, repetitions=repetitions, only=only)
         with RunProgress(context.terminal.err) as progress:

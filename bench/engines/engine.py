@@ -33,6 +33,7 @@ class Ability(Enum):
     """What an engine can be asked for."""
 
     PLAN = "planning"
+    COUNT_PLAN = "planning that tells the number of files"
     SCAN = "scanning"
 
 

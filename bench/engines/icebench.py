@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
+import pyarrow.compute as pc
+
 import engine
 from bench.engines.checksum import Checksum, checksum_of
 from bench.engines.engine import Ability, Plan
@@ -30,7 +32,12 @@ class Icebench:
 
     def plan(self, handle: engine.Table, filter: str | None) -> Plan:
         plan = handle.scan(filter=filter).plan()
-        return Plan(lambda: plan.files.column("file_path").to_pylist(), lambda: plan.counters)
+
+        def counters() -> dict[str, int]:
+            pairs = pc.sum(pc.list_value_length(plan.files.column("deletes"))).as_py()
+            return {**plan.counters, "delete_pairs": pairs or 0}
+
+        return Plan(lambda: plan.files.column("file_path").to_pylist(), counters)
 
     def scan(self, handle: engine.Table, columns: Sequence[str], filter: str | None) -> Mapping[str, int]:
         for _ in handle.scan(filter=filter, columns=columns).to_batches():

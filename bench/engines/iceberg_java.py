@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bench.engines.checksum import Checksum
 from bench.engines.engine import Ability, EngineMissing, Plan
+from bench.engines.java_functions import JavaFunctions
 from bench.engines.registry import EngineContext
 from bench.engines.spark_scan import frame_checksum, run_to_noop
 
@@ -28,6 +29,8 @@ _COUNTERS = {
     "entries_skipped": "skippedDataFiles",
     "files_planned": "resultDataFiles",
     "delete_files_planned": "resultDeleteFiles",
+    # Iceberg Java counts a delete file once for each data file that it concerns.
+    "delete_pairs": "resultDeleteFiles",
 }
 
 
@@ -74,6 +77,7 @@ class IcebergJava:
         if not self._jvm.org.apache.spark.util.Utils.classIsLoadable(_RUNTIME):
             raise EngineMissing("Spark runs without Iceberg's runtime jar: 'python -m bench.setup_jars' fetches it")
         self._iceberg = self._jvm.org.apache.iceberg
+        self._functions = JavaFunctions(self._spark)
         self._views = count()
         self.version: str = self._iceberg.IcebergBuild.version()
 
@@ -100,7 +104,28 @@ class IcebergJava:
     def plan(self, handle: JavaTable, filter: JavaFilter) -> Plan:
         found = handle.table.newScan().filter(filter.expression).planFiles()
         tasks = self._iceberg.relocated.com.google.common.collect.Lists.newArrayList(found)
-        return Plan(lambda: (task.file().location() for task in tasks), lambda: _counters(found, handle.reports))
+        return Plan(lambda: self._paths(tasks), lambda: _counters(found, handle.reports))
+
+    def rewrite_manifests(self, location: str) -> str:
+        """Write every data manifest of a directory catalog's table again, with the same files in the same order, and
+        commit. Not timed.
+
+        Args:
+            location: The table's directory.
+
+        Returns:
+            The new metadata file.
+        """
+        table = self._iceberg.hadoop.HadoopTables(self._configuration).load(location)
+        manifest = self._functions.getter("org.apache.iceberg.ContentFile", "manifestLocation")
+        table.rewriteManifests().clusterBy(manifest).commit()
+        made: str = table.operations().current().metadataFileLocation()
+        return made
+
+    def _paths(self, tasks: Java) -> list[str]:
+        file = self._functions.getter("org.apache.iceberg.ContentScanTask", "file")
+        location = self._functions.getter("org.apache.iceberg.ContentFile", "location")
+        return self._functions.joined(tasks, [file, location])
 
     def scan(self, handle: JavaTable, columns: Sequence[str], filter: JavaFilter) -> Mapping[str, int]:
         run_to_noop(_selected(handle, columns, filter))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -25,10 +26,14 @@ class PolarsTable:
 
 class Polars:
     """Polars in this process, with all its threads, streaming. It keeps the bytes of manifests (64 MB, its default) for
-    the life of the process, so its scans plan from memory."""
+    the life of the process, so its scans plan from memory.
+
+    Polars shows no list of planned files. `plan` asks it to explain the query, for which it plans the scan, and the
+    explanation tells how many files there are.
+    """
 
     name = "polars"
-    abilities = frozenset({Ability.SCAN})
+    abilities = frozenset({Ability.SCAN, Ability.COUNT_PLAN})
 
     def __init__(self, context: EngineContext) -> None:
         self.version = f"{version('polars')} (polars-iceberg {version('polars-iceberg')})"
@@ -43,7 +48,8 @@ class Polars:
         return pl.sql_expr(_with_typed_dates(filter, handle.rows.collect_schema()))
 
     def plan(self, handle: PolarsTable, filter: pl.Expr) -> Plan:
-        raise AssertionError("planning is not among the abilities")
+        text = handle.rows.filter(filter).explain()
+        return Plan(_not_shown, lambda: {"files_planned": planned_files(text)})
 
     def scan(self, handle: PolarsTable, columns: Sequence[str], filter: pl.Expr) -> Mapping[str, int]:
         for _ in self._selected(handle, columns, filter).collect_batches(maintain_order=False):
@@ -57,6 +63,19 @@ class Polars:
     @staticmethod
     def _selected(handle: PolarsTable, columns: Sequence[str], filter: pl.Expr) -> pl.LazyFrame:
         return handle.rows.filter(filter).select(columns)
+
+
+def _not_shown() -> list[str]:
+    raise AssertionError("which files were planned is not among the abilities")
+
+
+def planned_files(explanation: str) -> int:
+    """How many files a scan has, of which the explanation names the first."""
+    first = re.search(r"^ *Parquet SCAN \[(.*)\]$", explanation, re.MULTILINE)
+    if first is None or not first[1]:
+        return 0
+    others = re.search(r", \.\.\. (\d+) other sources?$", first[1])
+    return 1 + int(others[1]) if others else first[1].count(", ") + 1
 
 
 def _with_typed_dates(text: str, schema: pl.Schema) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
+from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
@@ -28,6 +29,8 @@ from bench.measure.run_file import RunWriter
 from bench.measure.spark_use import spark_settings
 from bench.measure.subject import Bench, Subject
 from bench.spark_session import spark_session
+
+S = TypeVar("S")
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 """The directory whose git revision a run records."""
@@ -123,7 +126,26 @@ class RunPlan:
 def execute(
     plan: RunPlan, subjects: Callable[[], Sequence[Subject]], spark: SparkUse, where: Surroundings
 ) -> RunResult:
-    """Make the engines, prepare the tables, and measure.
+    """Make the engines, prepare the tables, and measure; see `execute_with`."""
+    return execute_with(
+        plan,
+        subjects,
+        lambda bench, subject: measure(bench, subject, plan.measurements, plan.repetitions),
+        spark,
+        where,
+    )
+
+
+def execute_with(
+    plan: RunPlan,
+    subjects: Callable[[], Sequence[S]],
+    measuring: Callable[[Bench, S], None],
+    spark: SparkUse,
+    where: Surroundings,
+    *,
+    floor: AnyEngine | None = None,
+) -> RunResult:
+    """Make the engines, prepare the tables, and measure each.
 
     Args:
         plan: What to measure.
@@ -131,12 +153,16 @@ def execute(
             measure leaves none.
         spark: The run's session.
         where: Surroundings.
+        measuring: Measures one of them.
+        floor: Measured beside the engines, though it is none.
 
     Raises:
         ConfigError: None of the engines can be made.
         BenchError: Tables could not be prepared.
     """
     engines, missing = _make_engines(plan.engines, EngineContext(spark), where.progress)
+    if floor is not None:
+        engines[floor.name] = floor
     tables = subjects()
     versions = {name: engine.version for name, engine in engines.items()}
     environment = fingerprint(versions, spark=spark.facts(), checkout=CHECKOUT)
@@ -162,7 +188,7 @@ def execute(
             progress=where.progress,
         )
         for subject in tables:
-            measure(bench, subject, plan.measurements, plan.repetitions)
+            measuring(bench, subject)
         writer.close(failed=bool(recorder.failures))
     return RunResult(
         run_id=run_id,

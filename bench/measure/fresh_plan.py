@@ -1,0 +1,95 @@
+"""One plan in a process of its own: ``python -m bench.measure.fresh_plan ENGINE METADATA_LOCATION [FILTER]``.
+
+Prints one line of JSON when the plan is there: how many files it has, and how far the process's resident memory rose
+above what it was before planning (Linux only; null elsewhere). Who started the process has the clock. Only what a user
+of the engine would import is imported.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+Planner = Callable[[], int]
+"""Plans, and gives the number of files; the plan lives until the process has said how much memory it took."""
+
+_STATUS = Path("/proc/self/status")
+_CLEAR = Path("/proc/self/clear_refs")
+
+
+def main(arguments: list[str]) -> None:
+    """Plan and print."""
+    name, location, *rest = arguments
+    plan = PLANNERS[name](location, rest[0] if rest else None)
+    before = _reset_peak()
+    files = plan()
+    peak = None if before is None else _status_bytes("VmHWM") - before
+    sys.stdout.write(json.dumps({"files": files, "peak_bytes": peak}) + "\n")
+    sys.stdout.flush()
+
+
+# Imports are local because a process must import one engine and no other.
+def _icebench(location: str, filter: str | None) -> Planner:
+    import engine
+
+    table = engine.load_table(location)
+    kept = []
+
+    def plan() -> int:
+        kept.append(table.scan(filter=filter).plan())
+        return len(kept[0].files)
+
+    return plan
+
+
+def _pyiceberg(location: str, filter: str | None) -> Planner:
+    from pyiceberg.expressions import AlwaysTrue
+    from pyiceberg.table import StaticTable
+
+    table = StaticTable.from_metadata(location)
+    kept = []
+
+    def plan() -> int:
+        kept.append(list(table.scan(row_filter=filter or AlwaysTrue()).plan_files()))
+        return len(kept[0])
+
+    return plan
+
+
+def _polars(location: str, filter: str | None) -> Planner:
+    import polars as pl
+    import polars_iceberg  # noqa: F401 - without it Polars plans with PyIceberg
+
+    from bench.engines.polars_engine import planned_files
+
+    rows = pl.scan_iceberg(f"file://{location}")
+    chosen = rows if filter is None else rows.filter(pl.sql_expr(filter))
+    return lambda: planned_files(chosen.explain())
+
+
+PLANNERS: dict[str, Callable[[str, str | None], Planner]] = {
+    "icebench": _icebench,
+    "pyiceberg": _pyiceberg,
+    "polars": _polars,
+}
+"""Engines that plan in a Python process. The filter's text must be one that all of them read alike."""
+
+
+def _reset_peak() -> int | None:
+    """Resident bytes now, from which the peak is counted from now on."""
+    try:
+        _CLEAR.write_text("5")
+        return _status_bytes("VmRSS")
+    except OSError:
+        return None
+
+
+def _status_bytes(name: str) -> int:
+    lines = _STATUS.read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(f"{name}:"))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
