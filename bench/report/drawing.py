@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from matplotlib import rc_context
@@ -22,8 +23,13 @@ from bench.report.quantities import digits
 WIDTH = 7.8
 """Inches; the page scales drawings to its own width."""
 
-_LABELS = 1.35
-_RIGHT = 0.9
+# Inches of the parts of a drawing.
+_TITLE, _LEGEND, _FOOT, _RIGHT = 0.32, 0.22, 0.5, 0.9
+_INCHES_A_LETTER, _INCHES_A_BOLD_LETTER = 0.083, 0.088
+_LONGEST_LABEL = 30
+_ONE_COLUMN = 4
+"""Panels up to which one column is easier to read."""
+
 # Any: matplotlib types the keys of its settings one by one, and such a dictionary cannot be written down.
 _STYLE: Any = {
     "svg.fonttype": "none",
@@ -53,22 +59,23 @@ def draw(chart: Chart, name: str) -> str:
 
 
 def _dots(chart: DotChart) -> Figure:
-    step = 0.115 * len(chart.series) + 0.16
-    heights = [step * len(panel.rows) for panel in chart.panels]
-    figure, axes = _stacked(heights, _RIGHT / 2)
-    for axis, panel in zip(axes, chart.panels, strict=True):
+    labels = [[_shortened(row.label, _LONGEST_LABEL) for row in panel.rows] for panel in chart.panels]
+    titles = [panel.title for panel in chart.panels]
+    panels = _panels(titles, labels, 0.115 * len(chart.series) + 0.16, _RIGHT / 2)
+    for axis, panel in zip(panels.axes, chart.panels, strict=True):
         _dot_panel(axis, panel, chart.series)
+    first = panels.axes[0]
     if chart.log:
-        axes[0].set_xscale("log")
-    elif axes[0].get_xlim()[0] >= 0:
-        axes[0].set_xlim(left=0)
+        first.set_xscale("log")
+    elif first.get_xlim()[0] >= 0:
+        first.set_xlim(left=0)
     else:
-        for axis in axes:
+        for axis in panels.axes:
             axis.axvline(0, color=MUTED, linewidth=0.8, zorder=1)
-    _number_axis(axes[0], log=chart.log)
-    _common_axis(axes, chart.axis)
-    _legend(figure, [_series_key(index, name) for index, name in enumerate(chart.series)])
-    return figure
+    _number_axis(first, log=chart.log)
+    _common_axis(panels, chart.axis)
+    _legend(panels.figure, [_series_key(index, name) for index, name in enumerate(chart.series)])
+    return panels.figure
 
 
 def _dot_panel(axis: Axes, panel: DotPanel, series: Sequence[str]) -> None:
@@ -77,7 +84,6 @@ def _dot_panel(axis: Axes, panel: DotPanel, series: Sequence[str]) -> None:
             index = series.index(point.series)
             offset = (index - (len(series) - 1) / 2) * 0.75 / max(len(series), 1)
             _interval(axis, point, place + offset, index)
-    _rows(axis, panel.title, [row.label for row in panel.rows])
 
 
 def _interval(axis: Axes, point: Point, y: float, index: int) -> None:
@@ -89,8 +95,10 @@ def _interval(axis: Axes, point: Point, y: float, index: int) -> None:
 
 
 def _bars(chart: BarChart) -> Figure:
-    figure, axes = _stacked([0.3 * len(panel.bars) for panel in chart.panels], _RIGHT)
-    for axis, panel in zip(axes, chart.panels, strict=True):
+    labels = [[_shortened(bar.label, _LONGEST_LABEL) for bar in panel.bars] for panel in chart.panels]
+    lines = 1 + max(label.count("\n") for own in labels for label in own)
+    panels = _panels([panel.title for panel in chart.panels], labels, 0.16 + 0.14 * lines, _RIGHT)
+    for axis, panel in zip(panels.axes, chart.panels, strict=True):
         for place, bar in enumerate(panel.bars):
             left = 0.0
             for share in bar.shares:
@@ -100,32 +108,60 @@ def _bars(chart: BarChart) -> Figure:
                 left += share.value
             axis.annotate(bar.note, (left, place), xytext=(4, 0), textcoords="offset points", va="center",
                           fontsize=8, color=MUTED, annotation_clip=False)  # fmt: skip
-        _rows(axis, panel.title, [bar.label for bar in panel.bars])
-    axes[0].set_xlim(left=0, right=max(sum(s.value for s in bar.shares) for p in chart.panels for bar in p.bars) or 1)
-    _number_axis(axes[0], log=False)
-    _common_axis(axes, chart.axis)
+    longest = max(sum(s.value for s in bar.shares) for panel in chart.panels for bar in panel.bars)
+    panels.axes[0].set_xlim(left=0, right=longest or 1)
+    _number_axis(panels.axes[0], log=False)
+    _common_axis(panels, chart.axis)
     keys = [
         Patch(facecolor=part_colour(i), hatch=HATCHES[i % 3], edgecolor=SURFACE, label=kind)
         for i, kind in enumerate(chart.kinds)
     ]
-    _legend(figure, keys)
-    return figure
+    _legend(panels.figure, keys)
+    return panels.figure
 
 
-def _stacked(heights: Sequence[float], right: float) -> tuple[Figure, list[Axes]]:
-    """A figure of panels, one below the other, that share their horizontal axis."""
-    title, legend, bottom = 0.32, 0.22, 0.5
-    height = sum(heights) + title * len(heights) + legend + bottom
-    figure = Figure(figsize=(WIDTH, height))
+@dataclass(frozen=True)
+class _Panels:
+    """Axes in reading order; `last` are those at the foot of a column."""
+
+    figure: Figure
+    axes: list[Axes]
+    last: list[Axes]
+
+
+def _panels(titles: Sequence[str], labels: Sequence[Sequence[str]], row_height: float, right: float) -> _Panels:
+    """Panels that share their horizontal axis: one below the other, many with equal rows in two columns.
+
+    Args:
+        titles: Of the panels.
+        labels: Of the rows of each panel.
+        row_height: Inches.
+        right: Inches to leave free at the right of each panel.
+    """
+    margin = 0.12 + _INCHES_A_LETTER * max(len(line) for own in labels for label in own for line in label.split("\n"))
+    wide, narrow = ((WIDTH - margin - columns * right) / columns for columns in (1, 2))
+    alike = all(own == labels[0] for own in labels) and max(map(len, titles)) <= narrow / _INCHES_A_BOLD_LETTER
+    columns, width = (2, narrow) if alike and len(titles) > _ONE_COLUMN else (1, wide)
+    heights = [row_height * max(map(len, labels[i : i + columns])) for i in range(0, len(titles), columns)]
+    total = sum(heights) + _TITLE * len(heights) + _LEGEND + _FOOT
+    figure = Figure(figsize=(WIDTH, total))
     FigureCanvasSVG(figure)
     axes: list[Axes] = []
-    top = height - legend
-    for own in heights:
-        top -= title
-        box = (_LABELS / WIDTH, (top - own) / height, 1 - (_LABELS + right) / WIDTH, own / height)
-        axes.append(figure.add_axes(box, sharex=axes[0] if axes else None))
-        top -= own
-    return figure, axes
+    top = total - _LEGEND
+    for ordinal, (title, own) in enumerate(zip(titles, labels, strict=True)):
+        row, column = divmod(ordinal, columns)
+        above = top - sum(heights[:row]) - _TITLE * (row + 1)
+        height = row_height * len(own)
+        box = ((margin + column * (width + right)) / WIDTH, (above - height) / total, width / WIDTH, height / total)
+        axis = figure.add_axes(box, sharex=axes[0] if axes else None)
+        _rows(axis, _shortened(title, int(width / _INCHES_A_BOLD_LETTER)), own if column == 0 else [""] * len(own))
+        axes.append(axis)
+    return _Panels(figure, axes, axes[-columns:])
+
+
+def _shortened(text: str, most: int) -> str:
+    lines = text.split("\n")
+    return "\n".join(line if len(line) <= most else line[: most - 1] + "\N{HORIZONTAL ELLIPSIS}" for line in lines)
 
 
 def _rows(axis: Axes, title: str, labels: Sequence[str]) -> None:
@@ -155,11 +191,13 @@ def _number_axis(axis: Axes, *, log: bool) -> None:
     axis.xaxis.set_minor_formatter(NullFormatter())
 
 
-def _common_axis(axes: Sequence[Axes], label: str) -> None:
-    for axis in axes[:-1]:
-        axis.tick_params(axis="x", labelbottom=False, length=0)
-        axis.spines["bottom"].set_visible(False)
-    axes[-1].set_xlabel(label)
+def _common_axis(panels: _Panels, label: str) -> None:
+    for axis in panels.axes:
+        if axis in panels.last:
+            axis.set_xlabel(label)
+        else:
+            axis.tick_params(axis="x", labelbottom=False, length=0)
+            axis.spines["bottom"].set_visible(False)
 
 
 def _series_key(index: int, name: str) -> Line2D:

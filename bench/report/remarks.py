@@ -15,8 +15,8 @@ from bench.report.quantities import count, listed
 NOISY = 0.15
 """An interquartile range above this share of the median makes a figure doubtful."""
 
-FEWEST_REPETITIONS = 5
-"""Below this many samples an interval of the median cannot reach 95% by the signed-rank test."""
+FEWEST_REPETITIONS = 6
+"""Fewer pairs than this cannot give an interval of 95% by the signed-rank test."""
 
 SHOWN = 5
 

@@ -15,7 +15,7 @@ import pytest
 from bench.report.build import build_report
 from bench.report.html import render
 from bench.report.palette import DARK, LIGHT
-from tests.unit.bench.report.sample_run import FAILED, sample_run
+from tests.unit.bench.report.sample_run import FAILED, crowded_run, sample_run
 
 BROWSER = next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), ""
@@ -59,10 +59,12 @@ addEventListener("load", () => {
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("report") / "report.html"
-    path.write_text(render(build_report(sample_run(failures=(FAILED,)), results_file="r.jsonl")), encoding="utf-8")
-    return path
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("report")
+    runs = {"usual": sample_run(failures=(FAILED,)), "crowded": crowded_run()}
+    for name, run in runs.items():
+        (folder / f"{name}.html").write_text(render(build_report(run, results_file="r.jsonl")), encoding="utf-8")
+    return {name: folder / f"{name}.html" for name in runs}
 
 
 def browse(page: Path, profile: Path, *flags: str) -> str:
@@ -70,27 +72,32 @@ def browse(page: Path, profile: Path, *flags: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=90).stdout
 
 
+@pytest.mark.parametrize(("name", "drawings"), [("usual", 5), ("crowded", 2)])
 @pytest.mark.parametrize("width", [1200, 500])
-def test_the_page_fits_its_window_and_no_label_is_cut_off(page: Path, tmp_path: Path, width: int) -> None:
+def test_the_page_fits_its_window_and_no_label_is_cut_off(
+    pages: dict[str, Path], tmp_path: Path, width: int, name: str, drawings: int
+) -> None:
     probed = tmp_path / "probed.html"
-    probed.write_text(page.read_text(encoding="utf-8").replace("</body>", PROBE + "</body>"), encoding="utf-8")
+    probed.write_text(pages[name].read_text(encoding="utf-8").replace("</body>", PROBE + "</body>"), encoding="utf-8")
     dom = browse(probed, tmp_path / "profile", f"--window-size={width},900", "--dump-dom")
     found = re.search(r'data-probe="([^"]*)"', dom)
     assert found is not None
     seen = json.loads(found.group(1).replace("&quot;", '"'))
     assert seen["width"] <= seen["window"]
     assert seen["outside"] == []
-    assert seen["drawings"] == 5
+    assert seen["drawings"] == drawings
     assert seen["smallest"] > 100
     assert seen["fetched"] == []
 
 
 @pytest.mark.parametrize(("scheme", "theme"), [(1, LIGHT), (0, DARK)], ids=["light", "dark"])
-def test_the_theme_follows_the_readers(page: Path, tmp_path: Path, scheme: int, theme: dict[str, str]) -> None:
+def test_the_theme_follows_the_readers(
+    pages: dict[str, Path], tmp_path: Path, scheme: int, theme: dict[str, str]
+) -> None:
     target = tmp_path / "page.png"
     browse(
-        page, tmp_path / "profile", f"--blink-settings=preferredColorScheme={scheme}", f"--screenshot={target}",
-        "--window-size=1000,900",
+        pages["usual"], tmp_path / "profile", f"--blink-settings=preferredColorScheme={scheme}",
+        f"--screenshot={target}", "--window-size=1000,900",
     )  # fmt: skip
     pixels = np.rint(matplotlib.image.imread(target)[:, :, :3] * 255).astype(int)
     corner = "#" + "".join(f"{part:02x}" for part in pixels[2, 2])

@@ -55,6 +55,23 @@ def sample_run(**changes: object) -> Run:
     return Run(**{**run.__dict__, **changes})
 
 
+def crowded_run() -> Run:
+    """A run with more filters than a column holds, names as long as a user's, and engines that plan differently."""
+    records = []
+    for number in range(7):
+        case = (
+            f"filter_{number}" if number else "a_long_column_name >= '2000-11-01' and another_column in (1, 2, 3) " * 2
+        )
+        for layout in ("sorted", "a_layout_with_quite_a_long_name_that_somebody_chose"):
+            for place, engine in enumerate(ENGINES):
+                samples = [0.002 * SLOWNESS[engine] * w for w in WEATHER]
+                records.append(record("planning", case, "latency_cold", "s", samples, layout=layout, engine=engine))
+                shares = {"files_planned_share": 0.3 + place / 10, "wasted_files_share": 0.2, "recall": 1.0}
+                for metric, value in shares.items():
+                    records.append(record("pruning", case, metric, "ratio", [value], layout=layout, engine=engine))
+    return sample_run(records=tuple(records))
+
+
 @cache
 def _records() -> tuple[Record, ...]:
     # Made once: each record resamples its samples for an interval.

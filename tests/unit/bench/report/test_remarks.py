@@ -21,7 +21,7 @@ def test_a_good_run_leaves_nothing_to_say() -> None:
 
 
 def test_remarks_come_worst_first_each_with_advice() -> None:
-    noisy = record("planning", "all", "latency_cold", "s", [1.0, 2.0, 3.0, 4.0, 5.0])
+    noisy = record("planning", "all", "latency_cold", "s", [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
     few = record("decimals", "scan", "scan_time", "s", [1.0, 1.0])
     skipped = Skipped(engine="duckdb", measurement="planning", reason="offers no planning", layout="sorted")
     run = sample_run(records=(noisy, few), skipped=(skipped,), failures=(FAILED,), complete=False)
@@ -33,7 +33,7 @@ def test_remarks_come_worst_first_each_with_advice() -> None:
     assert all(r.text and r.advice for r in remarks)
     texts = [r.text for r in remarks]
     assert texts[1] == "Disagreement: sorted/decimals/scan/pyiceberg: 57,608 rows against 57,607"
-    assert "icebench planning all on monthly (67%)" in texts[2]
+    assert "icebench planning all on monthly (71%)" in texts[2]
     assert texts[3] == "Decimals: only 2 samples a case."
     assert texts[4] == "duckdb was not measured for planning: offers no planning"
 
@@ -44,7 +44,7 @@ def test_what_has_no_clock_is_never_noisy_nor_repeated_too_little() -> None:
 
 
 def test_many_noisy_cases_are_told_in_one_remark() -> None:
-    cases = [record("planning", f"f{i}", "latency_cold", "s", [1.0, 2.0, 3.0, 4.0, 5.0]) for i in range(8)]
+    cases = [record("planning", f"f{i}", "latency_cold", "s", [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]) for i in range(8)]
     (remark,) = remarks_of(sample_run(records=tuple(cases), skipped=(), environment=CLEAN))
     assert remark.severity is Severity.WARNING
     assert "In 8 cases" in remark.text
