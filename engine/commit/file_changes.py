@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 from engine.commit.conflicts import Validation
 from engine.commit.file_refs import FileRef
-from engine.commit.manifests import AddedManifests, load_manifests
+from engine.commit.manifests import AddedManifests, WrittenManifest, load_manifests
 from engine.commit.removal import Removal
 from engine.commit.snapshots import Staged, branch_head, stage_snapshot, unused_snapshot_id
 from engine.commit.staging import Staging
 from engine.commit.summary import summarize
 from engine.errors import ValidationFailed
 from engine.spec.data_file import DataFile
-from engine.spec.manifest import ManifestContent
+from engine.spec.manifest import ManifestContent, ManifestFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.snapshots import MAIN, Operation
 
@@ -33,6 +33,7 @@ class FileChanges:
         validation: Checked at every attempt; None where no other commit can make the change wrong.
         branch: Where to; made when it does not exist.
         properties: Entries for the snapshot summary.
+        is_visible: False leaves the branch where it is: the snapshot waits to be published.
         written_for: The table that the files were written for, where its schema or specs were not yet committed: they
             may get other ids when they are, and then the files do not fit.
     """
@@ -46,6 +47,7 @@ class FileChanges:
     validation: Validation | None = None
     branch: str = MAIN
     properties: Mapping[str, str] = field(default_factory=dict)
+    is_visible: bool = True
     written_for: TableMetadata | None = None
     _snapshot_id: int | None = field(default=None, init=False)
 
@@ -75,26 +77,43 @@ class FileChanges:
         manifests = load_manifests(parent, staging.store)
         data = self._removed_data.applied(manifests, base, snapshot_id, staging)
         deletes = self._removed_deletes.applied(manifests, base, snapshot_id, staging)
+        written, kept = self._arranged(
+            [
+                *self._added_data.written(base, snapshot_id, staging),
+                *self._added_deletes.written(base, snapshot_id, staging),
+                *data.written,
+                *deletes.written,
+            ],
+            [*data.kept, *deletes.kept],
+            base,
+            staging,
+        )
         return stage_snapshot(
             base,
             staging,
             branch=self.branch,
             snapshot_id=snapshot_id,
             operation=self.operation or self._operation(),
-            written=[
-                *self._added_data.written(base, snapshot_id, staging),
-                *self._added_deletes.written(base, snapshot_id, staging),
-                *data.written,
-                *deletes.written,
-            ],
-            kept=[*data.kept, *deletes.kept],
+            written=written,
+            kept=kept,
             summary=summarize(
                 added=[*self.data_files, *self.delete_files],
                 removed=[*data.removed, *deletes.removed],
                 parent=parent,
                 properties=self.properties,
             ),
+            is_visible=self.is_visible,
         )
+
+    def _arranged(
+        self,
+        written: Sequence[WrittenManifest],
+        kept: Sequence[ManifestFile],
+        base: TableMetadata,
+        staging: Staging,
+    ) -> tuple[Sequence[WrittenManifest], Sequence[ManifestFile]]:
+        """The manifests to list: those of this commit, and those of the base."""
+        return written, kept
 
     def _check_written_for(self, written: TableMetadata, base: TableMetadata) -> None:
         specs = {file.spec_id for file in (*self.data_files, *self.delete_files)}

@@ -130,7 +130,7 @@ class AddedManifests:
                 ManifestEntry(
                     status=EntryStatus.ADDED,
                     snapshot_id=snapshot_id,
-                    sequence_number=self._data_sequence_number,
+                    sequence_number=self._data_sequence_number if base.format_version > 1 else None,
                     data_file=file,
                 )
                 for file in self._files

@@ -68,6 +68,7 @@ def stage_snapshot(
     written: Sequence[WrittenManifest],
     kept: Sequence[ManifestFile],
     summary: Mapping[str, str],
+    is_visible: bool = True,
 ) -> Staged:
     """Write the manifest list of a new snapshot on `branch` and say how to commit it.
 
@@ -80,6 +81,7 @@ def stage_snapshot(
         written: Manifests that this commit wrote; they get the new sequence number.
         kept: Manifests of the branch's head, as they are.
         summary: Complete, without the operation.
+        is_visible: False leaves the branch where it is: the snapshot waits to be published (write, audit, publish).
     """
     parent = branch_head(base, branch)
     sequence_number = base.last_sequence_number + 1 if base.format_version > 1 else 0
@@ -112,6 +114,9 @@ def stage_snapshot(
         first_row_id=first_row_id,
         added_rows=added_rows,
     )
+    files = frozenset([location, *(m.location for m in written)])
+    if not is_visible:
+        return Staged(requirements=(AssertTableUuid(base.table_uuid),), updates=(AddSnapshot(snapshot),), files=files)
     old = base.refs.get(branch)
     moved = replace(old, snapshot_id=snapshot_id) if old else SnapshotRef(snapshot_id=snapshot_id, type="branch")
     return Staged(
@@ -120,7 +125,7 @@ def stage_snapshot(
             AssertRefSnapshotId(branch, None if old is None else old.snapshot_id),
         ),
         updates=(AddSnapshot(snapshot), SetSnapshotRef(branch, moved)),
-        files=frozenset([location, *(m.location for m in written)]),
+        files=files,
     )
 
 

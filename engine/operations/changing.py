@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from engine.commit.changes.cherry_pick import WAP_ID
 from engine.commit.committer import TableState
 from engine.errors import Invalid
 from engine.expressions.predicate import Predicate
@@ -56,6 +57,7 @@ class Changing(ABC):
         data: pa.Table | pa.RecordBatchReader,
         *,
         branch: str = MAIN,
+        wap_id: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
         counters: Counters | None = None,
     ) -> Snapshot:
@@ -63,6 +65,8 @@ class Changing(ABC):
 
         Args:
             data: Rows by column name. A column that is missing takes its write default, or null.
+            wap_id: Write, audit, publish: leave the branch where it is; the snapshot can be read by its id, and
+                `cherry_pick` makes it visible. The id goes into its summary as ``wap.id``.
             branch: See the class, as for the others.
             snapshot_properties: See the class.
             counters: See the class.
@@ -73,7 +77,8 @@ class Changing(ABC):
         def prepare(metadata: TableMetadata) -> list[DataFile]:
             return write_data_files(rows, metadata=metadata, store=target.store, counters=target.counters)
 
-        state, snapshot = append(target, prepare, branch=branch, properties=snapshot_properties)
+        own = {**(snapshot_properties or {}), **({} if wap_id is None else {WAP_ID: wap_id})}
+        state, snapshot = append(target, prepare, branch=branch, properties=own, is_visible=wap_id is None)
         self._advance(state)
         return snapshot
 

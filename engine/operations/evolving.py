@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Self
 
 from engine.commit.changes.change import Change
+from engine.commit.changes.cherry_pick import CherryPick
 from engine.commit.changes.evolution import (
     ReplaceSortOrder,
     UpdateProperties,
@@ -139,6 +140,17 @@ class Evolving(ABC):
     def set_current_snapshot(self, snapshot_id: int) -> Self:
         """Make any snapshot the head of main, an ancestor or not."""
         self._change(SetCurrentSnapshot(snapshot_id))
+        return self
+
+    def cherry_pick(self, snapshot_id: int | None = None, *, wap_id: str | None = None) -> Self:
+        """Bring to main what a snapshot brought that is not in its history, for example one that was written to be
+        audited first; see `engine.commit.changes.cherry_pick.CherryPick` for which and for the errors.
+
+        Args:
+            snapshot_id: The snapshot, or
+            wap_id: the ``wap.id`` that it was written with.
+        """
+        self._change(CherryPick(snapshot_id=snapshot_id, wap_id=wap_id))
         return self
 
     def set_statistics(self, *files: StatisticsFile | PartitionStatisticsFile) -> Self:

@@ -41,17 +41,17 @@ from engine.write.vectors import write_deletion_vectors
 Mode = Literal["copy-on-write", "merge-on-read"]
 
 
-def chosen_mode(mode: Mode | None, metadata: TableMetadata, property: Property[str | None], verb: str) -> str:
+def chosen_mode(mode: Mode | None, metadata: TableMetadata, default: Property[str | None], verb: str) -> str:
     """The mode that was asked for, or the table's.
 
     Raises:
         Invalid: Neither says one, or another word.
         Unsupported: The format version does not have it.
     """
-    chosen = mode or property.of(metadata.properties)
+    chosen = mode or default.of(metadata.properties)
     if chosen is None:
         raise Invalid(
-            f"say how to {verb}: mode='merge-on-read' or mode='copy-on-write', or set table property {property.name}"
+            f"say how to {verb}: mode='merge-on-read' or mode='copy-on-write', or set table property {default.name}"
         )
     if chosen not in ("copy-on-write", "merge-on-read"):
         raise Invalid(f"mode {chosen!r} is neither 'merge-on-read' nor 'copy-on-write'")

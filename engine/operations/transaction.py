@@ -99,7 +99,7 @@ class TableTransaction(Evolving, Changing):
         target: Target,
         cache: ManifestCache | None = None,
         *,
-        committed: Callable[[TableState], None] = lambda state: None,
+        committed: Callable[[TableState], None] = lambda _: None,
     ) -> None:
         self._outer = target
         self._cache = cache

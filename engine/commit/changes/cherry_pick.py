@@ -1,0 +1,99 @@
+"""Publishing a snapshot that was made beside the branch (write, audit, publish)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from engine.commit.changes.append import Append
+from engine.commit.changes.references import ancestors
+from engine.commit.conflicts import changed_files
+from engine.commit.snapshots import Staged, branch_head
+from engine.commit.staging import Staging
+from engine.errors import Invalid, NotFound, Unsupported
+from engine.spec.manifest import EntryStatus, ManifestContent
+from engine.spec.metadata import TableMetadata
+from engine.spec.requirements import AssertRefSnapshotId, AssertTableUuid
+from engine.spec.snapshots import MAIN, Snapshot, SnapshotRef
+from engine.spec.updates import SetSnapshotRef
+
+WAP_ID = "wap.id"
+"""Summary entry of a snapshot that waits to be published."""
+PUBLISHED_WAP_ID = "published-wap-id"
+"""Summary entry of the snapshot that published it."""
+SOURCE_SNAPSHOT_ID = "source-snapshot-id"
+"""Summary entry of a snapshot that brings what another one brought."""
+
+
+@dataclass(kw_only=True)
+class CherryPick:
+    """Brings to main what a snapshot outside main's history brought.
+
+    One that was made on main's head becomes main's head; otherwise its added files are added by a new snapshot, which
+    is possible for appends only.
+
+    Args:
+        snapshot_id: The snapshot; None to name it by `wap_id`.
+        wap_id: The ``wap.id`` in the snapshot's summary.
+    """
+
+    snapshot_id: int | None = None
+    wap_id: str | None = None
+    _append: Append | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        if (self.snapshot_id is None) == (self.wap_id is None):
+            raise Invalid("name the snapshot to publish by its id or by its wap.id, one of them")
+
+    def stage(self, base: TableMetadata, staging: Staging) -> Staged:
+        """See `engine.commit.changes.change.Change`.
+
+        Raises:
+            NotFound: No such snapshot.
+            Invalid: It is in main's history already, itself or under another id.
+            Unsupported: It did more than append, and main has moved on.
+        """
+        picked = self._picked(base)
+        head = branch_head(base, MAIN)
+        _check_new(base, head, picked)
+        if (None if head is None else head.snapshot_id) == picked.parent_snapshot_id:
+            ref = base.refs.get(MAIN)
+            moved = SnapshotRef(snapshot_id=picked.snapshot_id, type="branch")
+            return Staged(
+                requirements=(
+                    AssertTableUuid(base.table_uuid),
+                    AssertRefSnapshotId(MAIN, None if ref is None else ref.snapshot_id),
+                ),
+                updates=(SetSnapshotRef(MAIN, moved),),
+            )
+        if picked.operation != "append":
+            raise Unsupported(
+                f"cherry-picking snapshot {picked.snapshot_id} ({picked.operation}): main has moved on since, and only "
+                "appends can be brought to another state of the table"
+            )
+        if self._append is None:
+            files = list(changed_files(picked, staging.store, ManifestContent.DATA, EntryStatus.ADDED))
+            properties = {SOURCE_SNAPSHOT_ID: str(picked.snapshot_id)}
+            if WAP_ID in picked.summary:
+                properties[PUBLISHED_WAP_ID] = picked.summary[WAP_ID]
+            self._append = Append(data_files=files, properties=properties)
+        return self._append.stage(base, staging)
+
+    def _picked(self, base: TableMetadata) -> Snapshot:
+        if self.snapshot_id is not None:
+            return base.snapshot(self.snapshot_id)
+        found = [s for s in base.snapshots if s.summary.get(WAP_ID) == self.wap_id]
+        if not found:
+            raise NotFound(f"no snapshot has {WAP_ID} {self.wap_id!r}")
+        if len(found) > 1:
+            raise Invalid(f"{len(found)} snapshots have {WAP_ID} {self.wap_id!r}; cherry-pick one by its id")
+        return found[0]
+
+
+def _check_new(base: TableMetadata, head: Snapshot | None, picked: Snapshot) -> None:
+    wap_id = picked.summary.get(WAP_ID)
+    for snapshot_id in ancestors(base, None if head is None else head.snapshot_id):
+        summary = base.snapshot(snapshot_id).summary
+        if snapshot_id == picked.snapshot_id or summary.get(SOURCE_SNAPSHOT_ID) == str(picked.snapshot_id):
+            raise Invalid(f"snapshot {picked.snapshot_id} is in main already, as snapshot {snapshot_id}")
+        if wap_id is not None and wap_id in (summary.get(WAP_ID), summary.get(PUBLISHED_WAP_ID)):
+            raise Invalid(f"{WAP_ID} {wap_id!r} was published already, by snapshot {snapshot_id}")

@@ -1,0 +1,106 @@
+"""Appending data files and keeping the number of manifests down (a merge append).
+
+Many small manifests cost an open each at every plan. As Iceberg Java does, manifests of one partition spec are packed
+into bins of ``commit.manifest.target-size-bytes``, newest last to be full; a bin of several becomes one manifest. The
+bin that the new manifests are in waits until it holds ``commit.manifest.min-count-to-merge``, so that not every commit
+rewrites what the last one wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from engine.codec.manifest import decode_entries
+from engine.commit.changes.append import Append
+from engine.commit.manifests import WrittenManifest, write_manifests
+from engine.commit.staging import Staging
+from engine.spec.inheritance import inherited
+from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
+from engine.spec.metadata import TableMetadata
+from engine.spec.properties import (
+    MANIFEST_MERGE_ENABLED,
+    MANIFEST_MIN_COUNT_TO_MERGE,
+    MANIFEST_TARGET_SIZE_BYTES,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A manifest that is to be listed; `written` where this commit wrote it."""
+
+    manifest: ManifestFile
+    written: WrittenManifest | None
+
+
+@dataclass(kw_only=True)
+class MergeAppend(Append):
+    """Adds data files as `Append` does, and merges data manifests unless ``commit.manifest-merge.enabled=false``."""
+
+    _merged: dict[tuple[object, ...], list[WrittenManifest]] = field(default_factory=dict, init=False)
+
+    def _arranged(
+        self,
+        written: Sequence[WrittenManifest],
+        kept: Sequence[ManifestFile],
+        base: TableMetadata,
+        staging: Staging,
+    ) -> tuple[Sequence[WrittenManifest], Sequence[ManifestFile]]:
+        if not MANIFEST_MERGE_ENABLED.of(base.properties):
+            return written, kept
+        # Its own manifests come first, and then the base's, whose list has the newest first.
+        listed = [_Listed(m.listed(base.last_sequence_number + 1), m) for m in written]
+        listed += [_Listed(m, None) for m in kept]
+        by_spec: dict[int, list[_Listed]] = {}
+        for each in listed:
+            if each.manifest.content is ManifestContent.DATA:
+                by_spec.setdefault(each.manifest.partition_spec_id, []).append(each)
+        result = [m for m in listed if m.manifest.content is not ManifestContent.DATA]
+        new: list[WrittenManifest] = []
+        for group in by_spec.values():
+            for bin_ in _bins(group, MANIFEST_TARGET_SIZE_BYTES.of(base.properties)):
+                waits = bin_[0].written is not None and len(bin_) < MANIFEST_MIN_COUNT_TO_MERGE.of(base.properties)
+                if len(bin_) == 1 or waits:
+                    result += bin_
+                else:
+                    new += self._merge(bin_, base, staging)
+        new += [each.written for each in result if each.written is not None]
+        return new, [each.manifest for each in result if each.written is None]
+
+    def _merge(self, bin_: Sequence[_Listed], base: TableMetadata, staging: Staging) -> list[WrittenManifest]:
+        manifests = [each.manifest for each in bin_]
+        key = (base.format_version, *((m.manifest_path, m.first_row_id) for m in manifests))
+        if key not in self._merged:
+            parts = staging.runner.map(lambda each: list(self._entries(each, staging)), bin_)
+            entries = [entry for part in parts for entry in part]
+            self._merged[key] = write_manifests(
+                entries, base=base, content=ManifestContent.DATA, snapshot_id=self.added_snapshot_id, staging=staging
+            )
+        return self._merged[key]
+
+    def _entries(self, each: _Listed, staging: Staging) -> Iterator[ManifestEntry]:
+        manifest = each.manifest
+        entries = decode_entries(staging.store.read(manifest.manifest_path), location=manifest.manifest_path)
+        if each.written is not None:
+            # The numbers of its own files are known only when it is committed: they go on being inherited.
+            for entry in entries:
+                yield replace(entry, data_file=replace(entry.data_file, spec_id=manifest.partition_spec_id))
+            return
+        for entry in inherited(entries, manifest):
+            if entry.status is not EntryStatus.DELETED:
+                yield replace(entry, status=EntryStatus.EXISTING)
+
+
+def _bins(manifests: Sequence[_Listed], target_bytes: int) -> list[list[_Listed]]:
+    """Neighbours in bins of at most the target size (or one manifest), packed from the oldest: the newest bin alone is
+    left open for later commits. Newest bin first, each newest first."""
+    bins: list[list[_Listed]] = []
+    size = 0
+    for each in reversed(manifests):
+        length = each.manifest.manifest_length
+        if not bins or size + length > target_bytes:
+            bins.append([])
+            size = 0
+        bins[-1].insert(0, each)
+        size += length
+    return bins[::-1]

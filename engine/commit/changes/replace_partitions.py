@@ -1,0 +1,75 @@
+"""Dynamic partition overwrite: the partitions that new files fall into hold those files only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.codec.manifest import decode_entries
+from engine.columnar.partitions import hashable
+from engine.commit.conflicts import changed_files, snapshots_since
+from engine.commit.file_changes import FileChanges
+from engine.commit.file_refs import FileRef, ref_to
+from engine.commit.manifests import load_manifests
+from engine.commit.removal import Removal
+from engine.commit.snapshots import Staged, branch_head
+from engine.commit.staging import Staging
+from engine.errors import Invalid, ValidationFailed
+from engine.spec.data_file import DataFile
+from engine.spec.inheritance import inherited
+from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
+from engine.spec.metadata import TableMetadata
+
+
+@dataclass(kw_only=True)
+class ReplacePartitions(FileChanges):
+    """Adds data files of the default spec, and removes all files that are in their partitions, deletes too.
+
+    What goes is found at every attempt, in the table as it is then. In a table with an unpartitioned spec everything
+    goes. With a `validation`, data files that others added to the same partitions since its start fail the change;
+    without, they are replaced like the rest.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.data_files:
+            raise Invalid("a dynamic overwrite without rows names no partition to replace")
+        if self.delete_files or self.removed_data or self.removed_deletes:
+            raise Invalid("a dynamic overwrite only adds data files; what goes is found when it is committed")
+        self.operation = "overwrite"
+        self.properties = {**self.properties, "replace-partitions": "true"}
+        self._partitions = {(file.spec_id, hashable(file.partition)) for file in self.data_files}
+
+    def stage(self, base: TableMetadata, staging: Staging) -> Staged:
+        """See `engine.commit.changes.change.Change`."""
+        if any(spec_id != base.default_spec_id for spec_id, _ in self._partitions):
+            raise Invalid("a dynamic overwrite needs files of the table's current partition spec; write them again")
+        everything = base.spec.is_unpartitioned
+        parent = branch_head(base, self.branch)
+        if self.validation is not None:
+            for snapshot in snapshots_since(base, parent, self.validation.starting_snapshot_id):
+                if snapshot.snapshot_id not in self.validation.own_snapshot_ids and snapshot.operation != "replace":
+                    for file in changed_files(snapshot, staging.store, ManifestContent.DATA, EntryStatus.ADDED):
+                        if everything or self._replaces(file):
+                            raise ValidationFailed(
+                                f"snapshot {snapshot.snapshot_id} added {file.file_path} to a partition that this "
+                                "change replaces; run the operation again, or use snapshot isolation"
+                            )
+
+        def found(manifest: ManifestFile) -> list[FileRef]:
+            if not everything and manifest.partition_spec_id != base.default_spec_id:
+                return []  # another spec's partitions are not these
+            data = staging.store.read(manifest.manifest_path)
+            entries = inherited(decode_entries(data, location=manifest.manifest_path), manifest)
+            live = (e.data_file for e in entries if e.status is not EntryStatus.DELETED)
+            return [ref_to(file) for file in live if everything or self._replaces(file)]
+
+        by_content: dict[ManifestContent, list[FileRef]] = {content: [] for content in ManifestContent}
+        manifests = load_manifests(parent, staging.store)
+        for manifest, refs in zip(manifests, staging.runner.map(found, manifests), strict=True):
+            by_content[manifest.content] += refs
+        self._removed_data = Removal(by_content[ManifestContent.DATA], ManifestContent.DATA)
+        self._removed_deletes = Removal(by_content[ManifestContent.DELETES], ManifestContent.DELETES)
+        return super().stage(base, staging)
+
+    def _replaces(self, file: DataFile) -> bool:
+        return (file.spec_id, hashable(file.partition)) in self._partitions

@@ -1,0 +1,47 @@
+"""What callers hand over as rows: Arrow data, which this process writes, or a Spark DataFrame, which executors write."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import pyarrow as pa
+
+from engine.errors import Invalid
+from engine.operations.target import Target
+from engine.spec.data_file import DataFile
+from engine.spec.metadata import TableMetadata
+from engine.write.data_files import write_data_files
+
+Rows = Any
+"""A pyarrow Table, a RecordBatchReader or a `pyspark.sql.DataFrame`, whose type is at home in `engine.spark` alone."""
+
+
+def check_rows(data: Rows, verb: str) -> None:
+    """Raise Invalid where these are no rows; `verb` is what was to be done with them."""
+    if not isinstance(data, pa.Table | pa.RecordBatchReader) and not is_dataframe(data):
+        given = type(data).__name__
+        raise Invalid(f"{verb} takes a pyarrow Table, a RecordBatchReader or a Spark DataFrame, not {given}")
+
+
+def is_dataframe(data: object) -> bool:
+    """Whether this is a DataFrame of Spark; told by its type's name, so that PySpark need not be loaded."""
+    return any(
+        kind.__name__ == "DataFrame" and kind.__module__.startswith("pyspark.sql.") for kind in type(data).__mro__
+    )
+
+
+def write_rows(data: Rows, metadata: TableMetadata, target: Target) -> list[DataFile]:
+    """Write rows as new data files; a failed write leaves nothing behind.
+
+    Raises:
+        Invalid: The rows do not fit the table.
+        StorageFailed: The storage refused.
+    """
+    if is_dataframe(data):
+        # PySpark is loaded already, since the caller has a DataFrame.
+        written: list[DataFile] = import_module("engine.spark.writer").write_dataframe(
+            data, metadata=metadata, counters=target.counters
+        )
+        return written
+    return write_data_files(data, metadata=metadata, store=target.store, counters=target.counters)

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from engine.errors import Invalid
+from engine.operations.row_source import check_rows, is_dataframe
+
+
+class DataFrame:
+    """Not Spark's."""
+
+
+class Classic(type("DataFrame", (), {"__module__": "pyspark.sql.dataframe"})):  # type: ignore[misc]
+    """As Spark derives its own."""
+
+
+def test_dataframes_are_told_by_name() -> None:
+    assert is_dataframe(Classic())
+    assert not is_dataframe(DataFrame())
+    assert not is_dataframe(pa.table({}))
+    assert not is_dataframe(None)
+
+
+def test_what_rows_are() -> None:
+    check_rows(pa.table({"a": [1]}), "append")
+    check_rows(pa.table({"a": [1]}).to_reader(), "append")
+    check_rows(Classic(), "append")
+    for data in ([{"a": 1}], DataFrame(), pa.array([1]), None):
+        with pytest.raises(Invalid, match=r"append takes a pyarrow Table, .* or a Spark DataFrame, not"):
+            check_rows(data, "append")
