@@ -13,7 +13,6 @@ from engine.errors import Unsupported
 from engine.expressions.bound import BOUND_TRUE, BoundPredicate
 from engine.plan.arrow_columns import lists, numbers, partition_values, strings
 from engine.plan.delete_index import DeletesOfFiles
-from engine.plan.filtering import Filtered
 from engine.plan.manifests import LiveEntries
 from engine.spec.types import PrimitiveType, StructType
 
@@ -36,6 +35,8 @@ DELETE_FILE = pa.struct(
 """A delete file as `plan.files` refers to it; a deletion vector has format ``puffin``, an offset and a size."""
 
 
+_RESIDUAL = pa.field("residual", pa.dictionary(pa.int32(), pa.string()))
+"""Many files have the same residual, and a filter may be long."""
 _DELETES = pa.field("deletes", pa.list_(pa.dictionary(pa.int32(), DELETE_FILE)), nullable=False)
 """References to the plan's delete files, which are there once however many data files they concern."""
 
@@ -55,7 +56,7 @@ def files_schema(partition: StructType) -> pa.Schema:
             pa.field("first_row_id", pa.int64()),
             pa.field("split_offsets", pa.list_(pa.int64())),
             pa.field("sort_order_id", pa.int32()),
-            pa.field("residual", pa.string()),
+            _RESIDUAL,
             _DELETES,
         ]
     )
@@ -65,11 +66,20 @@ def _partition_type(partition: StructType) -> pa.DataType:
     return pa.struct([pa.field(f.name, to_arrow_type(f.type)) for f in partition.fields])
 
 
-def files_table(filtered: Sequence[Filtered], partition: StructType) -> pa.Table:
-    """All columns but `deletes`, one row a data file, in the order of `filtered`."""
+def files_table(entries: Sequence[LiveEntries], partition: StructType) -> pa.Table:
+    """All columns but `residual` and `deletes`, one row a data file, in the order of `entries`."""
     schema = files_schema(partition)
-    without_deletes = pa.schema(list(schema)[: schema.get_field_index("deletes")])
-    return pa.Table.from_batches([_batch(each, partition, without_deletes) for each in filtered], without_deletes)
+    told = pa.schema([field for field in schema if field.name not in (_RESIDUAL.name, _DELETES.name)])
+    return pa.Table.from_batches([_batch(each, partition, told) for each in entries], told)
+
+
+def with_residuals(files: pa.Table, residuals: Sequence[BoundPredicate], codes: Int64Array) -> pa.Table:
+    """`files` with the column `residual`: for each file the text of ``residuals[code]``, null for nothing left."""
+    texts = pa.array([str(each) for each in residuals], pa.string())
+    nothing = np.array([each == BOUND_TRUE for each in residuals], np.bool_)[codes]
+    return files.append_column(
+        _RESIDUAL, pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32), mask=nothing), texts)
+    )
 
 
 def with_deletes(files: pa.Table, delete_files: pa.StructArray, found: DeletesOfFiles) -> pa.Table:
@@ -92,8 +102,7 @@ def delete_file_structs(entries: Sequence[LiveEntries]) -> pa.StructArray:
     return pa.concat_arrays(parts) if parts else pa.array([], DELETE_FILE)
 
 
-def _batch(filtered: Filtered, partition: StructType, schema: pa.Schema) -> pa.RecordBatch:
-    entries = filtered.entries
+def _batch(entries: LiveEntries, partition: StructType, schema: pa.Schema) -> pa.RecordBatch:
     columns, rows = entries.columns, _selection(entries)
     found = {
         "file_path": strings(columns.file_path, rows, pa.string()),
@@ -107,7 +116,6 @@ def _batch(filtered: Filtered, partition: StructType, schema: pa.Schema) -> pa.R
         "first_row_id": numbers(entries.first_row_id, None, pa.int64()),
         "split_offsets": lists(columns.split_offsets, rows, pa.list_(pa.int64())),
         "sort_order_id": numbers(columns.sort_order_id, rows, pa.int32()),
-        "residual": _residuals(filtered.residual, filtered.residuals),
     }
     return pa.RecordBatch.from_arrays([found[name] for name in schema.names], schema=schema)
 
@@ -148,8 +156,3 @@ def _partitions(entries: LiveEntries, partition: StructType) -> pa.Array:
         column = entries.columns.partition.get(field.field_id)
         children.append(partition_values(field.type, column, entries.rows))
     return pa.Array.from_buffers(_partition_type(partition), len(entries), [None], children=children)
-
-
-def _residuals(codes: Int64Array, residuals: Sequence[BoundPredicate]) -> pa.Array:
-    texts = pa.array([None if each == BOUND_TRUE else str(each) for each in residuals], pa.string())
-    return texts.take(pa.array(codes))

@@ -44,18 +44,25 @@ class ManifestSource:
             return decode_manifest_list(data, location=snapshot.manifest_list)
         return tuple(self._inline(path, snapshot) for path in snapshot.manifests)
 
-    def columns(self, manifest: ManifestFile, metrics: Metrics) -> ManifestColumns:
-        """The decoded entries of a manifest with at least these metrics; errors as `manifests_of`."""
+    def columns(self, manifest: ManifestFile, metrics: Metrics, *, in_parts: bool = False) -> ManifestColumns:
+        """The decoded entries of a manifest with at least these metrics; errors as `manifests_of`.
+
+        Args:
+            manifest: The manifest.
+            metrics: Ids of columns; None for all.
+            in_parts: Use the runner for parts of the manifest, too, because few manifests are decoded at a time.
+        """
         if manifest.key_metadata is not None:
             raise Unsupported(f"the encrypted manifest {manifest.manifest_path}")
-        if self.cache is None:
-            return self._decode(manifest, metrics)
-        key = (manifest.manifest_path, manifest.manifest_length)
-        return self.cache.get(key, metrics, lambda wanted: self._decode(manifest, wanted))
-
-    def _decode(self, manifest: ManifestFile, metrics: Metrics) -> ManifestColumns:
         path = manifest.manifest_path
-        return decode_columns(self._read(path), location=path, metrics=metrics, map_chunks=self.runner.map)
+        parts = self.runner.map if in_parts else map
+
+        def decode(wanted: Metrics) -> ManifestColumns:
+            return decode_columns(self._read(path), location=path, metrics=wanted, map_chunks=parts)
+
+        if self.cache is None:
+            return decode(metrics)
+        return self.cache.get((path, manifest.manifest_length), metrics, decode)
 
     def _read(self, location: str) -> bytes:
         try:

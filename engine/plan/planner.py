@@ -36,6 +36,8 @@ from engine.spec.snapshots import Snapshot
 DELETE_FILES_UNUSED = "delete_files_unused"
 """Counter: live delete files that no planned data file needs, dangling ones and those of files that were skipped."""
 
+_FEW = 4
+"""Up to so many manifests are decoded in parts by several threads each; more keep the threads busy by themselves."""
 _PLANNING = (
     MANIFESTS_IN_LIST,
     MANIFESTS_SKIPPED_BY_SUMMARY,
@@ -100,7 +102,9 @@ class Planner:
         manifests = () if snapshot is None else self.source.manifests_of(snapshot)
         kept = self.select(manifests)
         delete_manifests = [m for m in kept if m.content == ManifestContent.DELETES]
-        deletes = [each for each in self.source.runner.map(self._deletes_of, delete_manifests) if len(each)]
+        few = len(delete_manifests) <= _FEW
+        found = self.source.runner.map(lambda m: self._deletes_of(m, in_parts=few), delete_manifests)
+        deletes = [each for each in found if len(each)]
         return self.plan_data([m for m in kept if m.content == ManifestContent.DATA], deletes)
 
     def select(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
@@ -116,7 +120,7 @@ class Planner:
 
         def data_of(manifest: ManifestFile) -> Filtered:
             spec = spec_of(manifest, self._metadata)
-            columns = self.source.columns(manifest, self._filter.metrics(spec) | keys)
+            columns = self.source.columns(manifest, self._filter.metrics(spec) | keys, in_parts=len(manifests) <= _FEW)
             self._count_decoded(columns.count)
             entries = live_entries(manifest, columns)
             return self._filter.apply(entries if admits is None else admits(entries), spec, self._counters)
@@ -133,9 +137,9 @@ class Planner:
         self._counters.add(MANIFESTS_DECODED)
         self._counters.add(ENTRIES_DECODED, entries)
 
-    def _deletes_of(self, manifest: ManifestFile) -> LiveEntries:
+    def _deletes_of(self, manifest: ManifestFile, *, in_parts: bool) -> LiveEntries:
         """The delete files of a manifest that may delete matching rows."""
-        columns = self.source.columns(manifest, None)
+        columns = self.source.columns(manifest, None, in_parts=in_parts)
         self._count_decoded(columns.count)
         entries = live_entries(manifest, columns)
         return self._relevant(entries, spec_of(manifest, self._metadata))

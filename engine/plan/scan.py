@@ -15,7 +15,7 @@ from engine.expressions.bound import BOUND_TRUE, BoundPredicate
 from engine.expressions.parse import parse
 from engine.expressions.predicate import TRUE, Predicate
 from engine.plan.cache import ManifestCache
-from engine.plan.files_table import delete_file_structs, files_table, with_deletes
+from engine.plan.files_table import delete_file_structs, files_table, with_deletes, with_residuals
 from engine.plan.manifests import ManifestSource
 from engine.plan.planner import PlannedEntries, Planner
 from engine.plan.snapshots import AsOf, Selected, select
@@ -155,9 +155,9 @@ class TableScan:
     def assembled(self, planned: PlannedEntries, counters: Counters) -> ScanPlan:
         """The plan of these entries."""
         partition = common_partition_type(self.metadata.partition_specs, self.schema)
-        files = files_table(planned.data, partition)
-        deletes = delete_file_structs(planned.deletes)
         residuals, codes = _numbered_residuals(planned)
+        files = with_residuals(files_table([each.entries for each in planned.data], partition), residuals, codes)
+        deletes = delete_file_structs(planned.deletes)
         return ScanPlan(
             files=with_deletes(files, deletes, planned.matches),
             counters=counters.as_dict(),
