@@ -10,6 +10,9 @@ from bench.statistics.paired import paired_ratio
 
 FEWEST_PAIRS = 3
 
+FLOOR = "inflate"
+"""What is measured beside the engines though it is none, and so is never the best of them."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ratio:
@@ -62,8 +65,8 @@ def _number(record: Record, name: str) -> float | None:
 
 
 def best(records: Iterable[Record]) -> Record | None:
-    """The record of the lowest median, the first of equals; None of none."""
-    return min(records, key=median, default=None)
+    """The record of the lowest median, the first of equals; None of none. The floor is out of competition."""
+    return min((record for record in records if record.engine != FLOOR), key=median, default=None)
 
 
 def ordered(values: Iterable[str], order: Sequence[str] = ()) -> tuple[str, ...]:
@@ -84,6 +87,11 @@ class Records:
         """Those whose fields have these values."""
         found = tuple(r for r in self.all if all(getattr(r, name) == value for name, value in wanted.items()))
         return replace(self, all=found)
+
+    @property
+    def competing(self) -> Records:
+        """Those of engines, without the floor."""
+        return replace(self, all=tuple(r for r in self.all if r.engine != FLOOR))
 
     def one(self, **wanted: str) -> Record | None:
         """The only record of these values; None when there is none."""

@@ -14,7 +14,8 @@ from bench.report.quantities import count, listed, quantity, signed_percent, tim
 
 def findings_of(records: Records) -> tuple[Finding, ...]:
     """The findings of a run: what went wrong first, then layouts, then engines, measurement by measurement."""
-    planning, scans = records.where(measurement="planning"), records.where(measurement="decimals", metric="scan_time")
+    planning = records.where(measurement="planning").competing
+    scans = records.where(measurement="decimals", metric="scan_time")
     return (
         *_lost_files(records.where(measurement="pruning", metric="recall")),
         *_layouts_by_filter(records.where(measurement="pruning"), planning.where(metric="latency_cold")),

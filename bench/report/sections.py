@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from bench.measure.record import Record
 from bench.report import tables
-from bench.report.charts import Chart, DotChart, DotPanel, DotRow, Point
+from bench.report.charts import DotChart, DotPanel, DotRow, Point
 from bench.report.compare import Records, bounds, median
-from bench.report.model import Section, Table
+from bench.report.model import Section
+from bench.report.planning import planning_section
 from bench.report.pruning import pruning_section
 
 _LOG_FROM = 4.0
@@ -34,26 +35,7 @@ def sections_of(records: Records) -> tuple[Section, ...]:
 
 
 def _planning(records: Records) -> Section:
-    charts: list[Chart] = []
-    shown: list[Table] = []
-    for metric, words in (("latency_cold", "cold"), ("latency_warm", "warm")):
-        found = records.where(metric=metric)
-        if not found:
-            continue
-        charts.append(_dots(found, caption=f"Planning time, {words}: median and 95% interval.", unit="s"))
-        title = f"Planning time, {words}"
-        shown.append(tables.comparison(found, title=title, case_name="Filter"))
-    return Section(
-        key="planning",
-        title="Planning latency",
-        explanation=(
-            "From an opened table to the complete list of files to read, with their deletes and residual filters. "
-            "Cold: the first plan of a fresh table handle, nothing of the table cached in the process. Warm: another "
-            "plan of the same handle, which may use whatever the engine keeps."
-        ),
-        charts=tuple(charts),
-        tables=(*shown, *tables.lookups(records)),
-    )
+    return planning_section(records, lambda found, caption: _dots(found, caption=caption, unit="s"))
 
 
 def _decimals(records: Records) -> Section:
