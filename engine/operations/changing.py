@@ -5,16 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
-import pyarrow as pa
-
 from engine.commit.changes.cherry_pick import WAP_ID
 from engine.commit.committer import TableState
-from engine.errors import Invalid
 from engine.expressions.predicate import Predicate
 from engine.operations.add_files import add_files
 from engine.operations.append import append
 from engine.operations.delete import ScanOf, delete
 from engine.operations.row_changes import Mode
+from engine.operations.row_source import Rows, check_rows, write_rows
 from engine.operations.target import Target
 from engine.plan.cache import ManifestCache
 from engine.plan.scan import TableScan, table_scan
@@ -22,7 +20,6 @@ from engine.runtime.counters import Counters
 from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.snapshots import MAIN, Snapshot
-from engine.write.data_files import write_data_files
 
 
 class Changing(ABC):
@@ -54,7 +51,7 @@ class Changing(ABC):
 
     def append(
         self,
-        data: pa.Table | pa.RecordBatchReader,
+        data: Rows,
         *,
         branch: str = MAIN,
         wap_id: str | None = None,
@@ -64,18 +61,19 @@ class Changing(ABC):
         """Add rows. See `engine.operations.append`.
 
         Args:
-            data: Rows by column name. A column that is missing takes its write default, or null.
+            data: Rows by column name: a pyarrow Table, a RecordBatchReader, or a Spark DataFrame, whose rows the
+                executors write. A column that is missing takes its write default, or null.
             wap_id: Write, audit, publish: leave the branch where it is; the snapshot can be read by its id, and
                 `cherry_pick` makes it visible. The id goes into its summary as ``wap.id``.
             branch: See the class, as for the others.
             snapshot_properties: See the class.
             counters: See the class.
         """
-        rows = _arrow(data, "append")
+        check_rows(data, "append")
         target = self._target(counters)
 
         def prepare(metadata: TableMetadata) -> list[DataFile]:
-            return write_data_files(rows, metadata=metadata, store=target.store, counters=target.counters)
+            return write_rows(data, metadata, target)
 
         own = {**(snapshot_properties or {}), **({} if wap_id is None else {WAP_ID: wap_id})}
         state, snapshot = append(target, prepare, branch=branch, properties=own, is_visible=wap_id is None)
@@ -147,9 +145,3 @@ class Changing(ABC):
             )
 
         return scan_of
-
-
-def _arrow(data: object, verb: str) -> pa.Table | pa.RecordBatchReader:
-    if not isinstance(data, pa.Table | pa.RecordBatchReader):
-        raise Invalid(f"{verb} takes a pyarrow Table or RecordBatchReader, not {type(data).__name__}")
-    return data

@@ -1,4 +1,4 @@
-"""What callers hand over as rows: Arrow data, which this process writes, or a Spark DataFrame, which executors write."""
+"""What callers hand over as rows: Arrow data, which this process writes, or a Spark DataFrame, which executors do."""
 
 from __future__ import annotations
 

@@ -34,3 +34,21 @@ def test_spark_sees_what_arrow_sees(spark: SparkSession, tmp_path: Path, version
         assert sorted(map(str, theirs)) == sorted(map(str, ours))
         assert scan.to_spark(spark).count() == scan.count() == len(ours)
     assert table.scan("id > 1000").to_spark(spark).count() == 0
+
+
+def test_a_dataframe_is_appended_by_the_executors(spark: SparkSession, tmp_path: Path) -> None:
+    catalog = engine.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=f"{tmp_path}/wh")
+    table = catalog.create_table("db.t", ROWS, partition_spec=[("day", "identity")])
+    table.append(rows(0, 10))
+    frame = spark.range(10, 1000).selectExpr("id", "concat('n', id) name", "cast(id % 3 as int) day")
+    counters = engine.Counters()
+    snapshot = table.append(frame, snapshot_properties={"job": "7"}, counters=counters)
+    assert snapshot.summary["added-records"] == "990"
+    assert snapshot.summary["job"] == "7"
+    read = table.scan().to_arrow().sort_by("id")
+    assert read["id"].to_pylist() == list(range(1000))
+    assert read["name"].to_pylist() == [f"n{n}" for n in range(1000)]
+    with pytest.raises(engine.errors.Invalid, match="nosuch"):
+        table.append(frame.withColumnRenamed("name", "nosuch"))
+    assert len(table.snapshots) == 2
+    catalog.close()
