@@ -68,11 +68,13 @@ class Patience:
         warm_seconds: Each engine plans again and again for this long before anything is recorded: virtual machines
             compile what has run often.
         case_seconds: An engine runs fewer rounds where it would take longer than this in all, but at least one.
+        clock: Monotonic seconds.
     """
 
     often: Repetitions
     warm_seconds: float
     case_seconds: float
+    clock: Callable[[], float] = time.perf_counter
 
     def rounds(self, seconds: float) -> int:
         """How many rounds for an engine that takes so long for one."""
@@ -116,13 +118,13 @@ def _readied(subject: MetadataSubject, case: str, text: str | None, patience: Pa
     beyond = _checked(engine, plan, subject.files, None if case == EVERYTHING else case)
     counters = {**plan.counters, **({} if beyond is None else {"files_beyond_bounds": beyond})}
     del plan
-    end = time.perf_counter() + patience.warm_seconds
+    end = patience.clock() + patience.warm_seconds
     seconds: list[float] = []
-    while not seconds or time.perf_counter() < end:
+    while not seconds or patience.clock() < end:
         fresh = opened.afresh()
-        start = time.perf_counter()
+        start = patience.clock()
         engine.plan(fresh.handle, fresh.filter)
-        seconds.append(time.perf_counter() - start)
+        seconds.append(patience.clock() - start)
     return _Ready(opened=opened, counters=counters, seconds=min(seconds))
 
 
