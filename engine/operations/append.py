@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from engine.commit.changes.evolution import UpdateSchema
 from engine.commit.changes.merge_append import MergeAppend
 from engine.commit.committer import TableState
+from engine.errors import Invalid
+from engine.operations.staged import StagedTarget
 from engine.operations.target import Target
 from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata
+from engine.spec.properties import ACCEPT_ANY_SCHEMA
+from engine.spec.schema import Schema
 from engine.spec.snapshots import MAIN, Snapshot
 
 Prepare = Callable[[TableMetadata], list[DataFile]]
@@ -47,3 +52,41 @@ def append(
     change = MergeAppend(data_files=files, branch=branch, properties=properties or {}, is_visible=is_visible)
     committed = target.commit([change], files)
     return committed, committed.metadata.snapshot(change.added_snapshot_id)
+
+
+def append_merging(
+    target: Target,
+    prepare: Prepare,
+    incoming: Schema,
+    *,
+    branch: str = MAIN,
+    properties: Mapping[str, str] | None = None,
+) -> tuple[TableState, Snapshot]:
+    """Append rows and, in the same commit, add their new columns to the schema (see `SchemaUpdate.union_by_name`).
+
+    Args:
+        target: The table.
+        prepare: Writes the rows for the table as it is with the new columns.
+        incoming: The columns of the rows; their ids do not matter.
+        branch: Where to.
+        properties: Entries for the snapshot summary.
+
+    Raises:
+        Invalid: ``write.spark.accept-any-schema`` is not set, or a column's type cannot become the other's.
+        ValidationFailed: Another commit changed the schema meanwhile.
+        CommitFailed: As `append`.
+    """
+    if not ACCEPT_ANY_SCHEMA.of(target.load().metadata.properties):
+        raise Invalid(f"merging schemas needs table property {ACCEPT_ANY_SCHEMA.name}=true")
+    staged = target if isinstance(target, StagedTarget) else StagedTarget.of(target)
+    try:
+        staged.commit([UpdateSchema(lambda update: update.union_by_name(incoming))])
+        state, snapshot = append(staged, prepare, branch=branch, properties=properties)
+    except BaseException:
+        if staged is not target:
+            staged.abandon()
+        raise
+    if staged is target:
+        return state, snapshot
+    committed = staged.finish()
+    return committed, committed.metadata.snapshot(snapshot.snapshot_id)

@@ -5,15 +5,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
+import pyarrow as pa
+
+from engine.columnar.schemas import from_arrow_schema
 from engine.commit.changes.cherry_pick import WAP_ID
 from engine.commit.committer import TableState
+from engine.errors import Invalid, Unsupported
 from engine.expressions.predicate import Predicate
 from engine.operations.add_files import add_files
-from engine.operations.append import append
+from engine.operations.append import Prepare, append, append_merging
 from engine.operations.delete import ScanOf, delete
+from engine.operations.overwrite import overwrite, overwrite_partitions
 from engine.operations.row_changes import Mode
 from engine.operations.row_source import Rows, check_rows, write_rows
 from engine.operations.target import Target
+from engine.operations.update import Assignments, update
+from engine.operations.upsert import upsert
 from engine.plan.cache import ManifestCache
 from engine.plan.scan import TableScan, table_scan
 from engine.runtime.counters import Counters
@@ -54,6 +61,7 @@ class Changing(ABC):
         data: Rows,
         *,
         branch: str = MAIN,
+        merge_schema: bool = False,
         wap_id: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
         counters: Counters | None = None,
@@ -61,22 +69,26 @@ class Changing(ABC):
         """Add rows. See `engine.operations.append`.
 
         Args:
-            data: Rows by column name: a pyarrow Table, a RecordBatchReader, or a Spark DataFrame, whose rows the
-                executors write. A column that is missing takes its write default, or null.
+            data: A pyarrow Table, a RecordBatchReader or a Spark DataFrame, whose executors write the files. Columns
+                go by name; one that is missing takes its write default, or null.
+            branch: See the class, as for the others.
+            merge_schema: Add columns that the table does not have, and widen those that are narrower, in the same
+                commit; for Arrow data, and where the property ``write.spark.accept-any-schema`` allows it.
             wap_id: Write, audit, publish: leave the branch where it is; the snapshot can be read by its id, and
                 `cherry_pick` makes it visible. The id goes into its summary as ``wap.id``.
-            branch: See the class, as for the others.
             snapshot_properties: See the class.
             counters: See the class.
         """
-        check_rows(data, "append")
         target = self._target(counters)
-
-        def prepare(metadata: TableMetadata) -> list[DataFile]:
-            return write_rows(data, metadata, target)
-
+        prepare = _writing(data, target, "append")
         own = {**(snapshot_properties or {}), **({} if wap_id is None else {WAP_ID: wap_id})}
-        state, snapshot = append(target, prepare, branch=branch, properties=own, is_visible=wap_id is None)
+        if merge_schema:
+            if wap_id is not None:
+                raise Unsupported("a change of schema together with wap_id: a schema is never staged")
+            incoming = from_arrow_schema(_arrow(data, "append with merge_schema").schema)
+            state, snapshot = append_merging(target, prepare, incoming, branch=branch, properties=own)
+        else:
+            state, snapshot = append(target, prepare, branch=branch, properties=own, is_visible=wap_id is None)
         self._advance(state)
         return snapshot
 
@@ -131,6 +143,111 @@ class Changing(ABC):
         self._advance(state)
         return snapshot
 
+    def overwrite(
+        self,
+        data: Rows,
+        filter: str | Predicate | None = None,
+        *,
+        branch: str = MAIN,
+        snapshot_properties: Mapping[str, str] | None = None,
+        counters: Counters | None = None,
+    ) -> Snapshot | None:
+        """Put rows in the place of those that a filter is true for; see `engine.operations.overwrite.overwrite`.
+
+        Args:
+            data: As for `append`; the rows need not match the filter.
+            filter: Which rows go; None means all.
+            branch: See the class.
+            snapshot_properties: See the class.
+            counters: See the class.
+
+        Returns:
+            The snapshot; None where nothing went and nothing came.
+        """
+        target = self._target(counters)
+        prepare = _writing(data, target, "overwrite")
+        scan_of = self._scan_of(target, filter, branch)
+        state, snapshot = overwrite(target, scan_of, prepare, branch=branch, properties=snapshot_properties)
+        self._advance(state)
+        return snapshot
+
+    def overwrite_partitions(
+        self,
+        data: Rows,
+        *,
+        branch: str = MAIN,
+        snapshot_properties: Mapping[str, str] | None = None,
+        counters: Counters | None = None,
+    ) -> Snapshot | None:
+        """Put rows in the place of all that is in their partitions (dynamic overwrite); None for no rows.
+
+        See `engine.operations.overwrite.overwrite_partitions`; arguments as for `append`.
+        """
+        target = self._target(counters)
+        prepare = _writing(data, target, "overwrite_partitions")
+        state, snapshot = overwrite_partitions(target, prepare, branch=branch, properties=snapshot_properties)
+        self._advance(state)
+        return snapshot
+
+    def update(
+        self,
+        filter: str | Predicate,
+        assignments: Assignments,
+        mode: Mode | None = None,
+        *,
+        branch: str = MAIN,
+        snapshot_properties: Mapping[str, str] | None = None,
+        counters: Counters | None = None,
+    ) -> Snapshot | None:
+        """Change the rows that a filter is true for; None where no row matched. See `engine.operations.update`.
+
+        Args:
+            filter: Which rows; a row for which it is null stays as it is.
+            assignments: Column -> literal (a text is a literal), or a function from the rows as a RecordBatch to the
+                column's values as an Array; or one function from the rows to the changed rows.
+            mode: ``"merge-on-read"`` or ``"copy-on-write"``; None means the property ``write.update.mode``.
+            branch: See the class.
+            snapshot_properties: See the class.
+            counters: See the class.
+        """
+        target = self._target(counters)
+        scan_of = self._scan_of(target, filter, branch)
+        state, snapshot = update(target, scan_of, assignments, mode=mode, branch=branch, properties=snapshot_properties)
+        self._advance(state)
+        return snapshot
+
+    def upsert(
+        self,
+        data: pa.Table | pa.RecordBatchReader,
+        on: Sequence[str],
+        mode: Mode | None = None,
+        *,
+        branch: str = MAIN,
+        snapshot_properties: Mapping[str, str] | None = None,
+        counters: Counters | None = None,
+    ) -> Snapshot | None:
+        """Bring rows in by key: those whose key the table has replace its rows, others are added; None for no rows.
+
+        See `engine.operations.upsert`.
+
+        Args:
+            data: All columns of the table, by name; no key twice, no null in a key.
+            on: The key columns.
+            mode: ``"merge-on-read"`` or ``"copy-on-write"``; None means the property ``write.merge.mode``.
+            branch: See the class.
+            snapshot_properties: See the class.
+            counters: See the class.
+        """
+        rows = _arrow(data, "upsert")
+        target = self._target(counters)
+
+        def scan_of(metadata: TableMetadata, filter: Predicate) -> TableScan:
+            return self._scan_of(target, filter, branch)(metadata)
+
+        state, snapshot = upsert(target, scan_of, rows, on, mode=mode, branch=branch, properties=snapshot_properties)
+        self._advance(state)
+        return snapshot
+
     def _scan_of(self, target: Target, filter: str | Predicate | None, branch: str) -> ScanOf:
         """Makes the scan that finds what to change."""
 
@@ -145,3 +262,14 @@ class Changing(ABC):
             )
 
         return scan_of
+
+
+def _writing(data: Rows, target: Target, verb: str) -> Prepare:
+    check_rows(data, verb)
+    return lambda metadata: write_rows(data, metadata, target)
+
+
+def _arrow(data: object, verb: str) -> pa.Table | pa.RecordBatchReader:
+    if not isinstance(data, pa.Table | pa.RecordBatchReader):
+        raise Invalid(f"{verb} takes a pyarrow Table or RecordBatchReader, not {type(data).__name__}")
+    return data

@@ -96,23 +96,23 @@ class RowChange:
             refuse_deletes=refuse_deletes,
         )
 
-    def prepare(self, matches: Matches, rows: pa.RecordBatchReader | pa.Table | None = None) -> FileChanges:
-        """Write what goes and what comes, and say what to commit.
+    def prepare(self, matches: Matches, added: Sequence[DataFile] = ()) -> FileChanges:
+        """Write what goes, and say what to commit.
 
         Args:
             matches: Rows that go.
-            rows: Rows that come, with the columns of `written_schema` by name.
+            added: Files of rows that come; they are deleted if anything fails.
         """
-        added = [] if rows is None else self._written(rows)
         try:
             if self.mode == "copy-on-write":
                 return self._rewritten(matches, added)
             return self._marked(matches, added)
         except BaseException:
-            remove_files(self.target.store, added)
+            remove_files(self.target.store, list(added))
             raise
 
-    def _written(self, rows: pa.RecordBatchReader | pa.Table) -> list[DataFile]:
+    def write(self, rows: pa.RecordBatchReader | pa.Table) -> list[DataFile]:
+        """Write rows with the columns of `written_schema` by name."""
         return write_data_files(
             rows,
             metadata=self.metadata,
@@ -154,7 +154,7 @@ class RowChange:
     def _rewritten(self, matches: Matches, added: Sequence[DataFile]) -> FileChanges:
         files = list(added)
         if matches.partial:
-            files += self._written(_remaining_rows(matches.partial, self))
+            files += self.write(_remaining_rows(matches.partial, self))
         kind = Overwrite if matches.refs else Append
         return kind(
             data_files=files,

@@ -2,77 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
 from engine.catalog.identifiers import dotted
 from engine.commit.changes.change import Change
 from engine.commit.committer import TableState
-from engine.commit.file_changes import FileChanges
-from engine.commit.snapshots import branch_head
-from engine.commit.staging import Staging
-from engine.commit.transaction import stage_all
 from engine.errors import Invalid
 from engine.operations.changing import Changing
 from engine.operations.evolving import Evolving
+from engine.operations.staged import StagedTarget
 from engine.operations.target import Target
 from engine.plan.cache import ManifestCache
 from engine.runtime.counters import Counters
-from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata
-from engine.spec.updates import apply_updates
-
-
-@dataclass(frozen=True, kw_only=True)
-class StagedTarget(Target):
-    """A table as a transaction sees it: changes are staged on those before, and nothing is committed.
-
-    Args:
-        base: The table when the transaction began.
-        staging: The surroundings of its one commit.
-    """
-
-    base: TableState
-    staging: Staging
-    changes: list[Change] = field(default_factory=list)
-    prepared: set[str] = field(default_factory=set)
-    draft: list[TableMetadata] = field(default_factory=list)
-
-    def load(self) -> TableState:
-        """The table with the changes so far."""
-        return replace(self.base, metadata=self.draft[-1]) if self.draft else self.base
-
-    def commit(self, changes: Sequence[Change], prepared: Sequence[DataFile] = ()) -> TableState:
-        """Stage the changes; see `Target.commit`."""
-        metadata = self.load().metadata
-        locations = {file.file_path for file in prepared}
-        try:
-            for change in changes:
-                if isinstance(change, FileChanges):
-                    self._adapt(change, metadata)
-            staged = stage_all(changes, metadata, self.staging)
-        except BaseException:
-            self.discard(locations)
-            raise
-        self.changes.extend(changes)
-        self.prepared.update(locations)
-        self.draft.append(apply_updates(metadata, staged.updates, now_ms=self.staging.now_ms()))
-        return self.load()
-
-    def _adapt(self, change: FileChanges, draft: TableMetadata) -> None:
-        """Judge a change by what others do after the transaction began, not after its own former changes."""
-        base = self.base.metadata
-        if change.validation is not None:
-            head = branch_head(base, change.branch)
-            change.validation = replace(
-                change.validation,
-                starting_snapshot_id=None if head is None else head.snapshot_id,
-                own_snapshot_ids=frozenset(draft.snapshot_by_id.keys() - base.snapshot_by_id.keys()),
-            )
-        if draft.schemas != base.schemas or draft.partition_specs != base.partition_specs:
-            change.written_for = draft
 
 
 class TableTransaction(Evolving, Changing):
@@ -104,16 +49,7 @@ class TableTransaction(Evolving, Changing):
         self._outer = target
         self._cache = cache
         self._committed = committed
-        self._staged = StagedTarget(
-            committer=target.committer,
-            identifier=target.identifier,
-            store=target.store,
-            counters=target.counters,
-            new_staging=target.new_staging,
-            waiting=target.waiting,
-            base=target.load(),
-            staging=target.new_staging(target.store, target.counters),
-        )
+        self._staged = StagedTarget.of(target)
         self._closed = False
 
     @property
@@ -134,14 +70,12 @@ class TableTransaction(Evolving, Changing):
             CommitFailed: See `engine.commit.transaction`.
         """
         self._end()
-        if self._staged.changes:
-            self._committed(self._outer.committed(self._staged.staging, self._staged.changes, self._staged.prepared))
+        self._committed(self._staged.finish())
 
     def discard(self) -> None:
         """Forget the changes and delete the files that were written for them; Invalid where it is over."""
         self._end()
-        self._staged.staging.discard()
-        self._outer.discard(self._staged.prepared)
+        self._staged.abandon()
 
     def __enter__(self) -> Self:
         return self

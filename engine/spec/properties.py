@@ -107,6 +107,8 @@ DELETE_TARGET_FILE_SIZE_BYTES = Property("write.delete.target-file-size-bytes", 
 DEFAULT_FILE_FORMAT = Property("write.format.default", "parquet", _one_of("parquet", "avro", "orc"))
 PARQUET_COMPRESSION = Property("write.parquet.compression-codec", "zstd", str.lower)
 
+ACCEPT_ANY_SCHEMA = Property("write.spark.accept-any-schema", False, _boolean)
+
 # Row-level changes. The spec has no default mode for this engine's callers to fall into: None means "say which".
 DELETE_MODE: Property[str | None] = Property("write.delete.mode", None, _MODES)
 UPDATE_MODE: Property[str | None] = Property("write.update.mode", None, _MODES)

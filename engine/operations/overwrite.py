@@ -1,0 +1,98 @@
+"""Putting rows in the place of others: those that a filter is true for, or those of the same partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from engine.commit.changes.replace_partitions import ReplacePartitions
+from engine.commit.committer import TableState
+from engine.commit.conflicts import Validation
+from engine.commit.snapshots import branch_head
+from engine.operations.append import Prepare
+from engine.operations.delete import ScanOf
+from engine.operations.row_changes import Matches, RowChange
+from engine.operations.target import Target
+from engine.spec.properties import DELETE_ISOLATION
+from engine.spec.snapshots import MAIN, Snapshot
+
+
+def overwrite(
+    target: Target,
+    scan_of: ScanOf,
+    prepare: Prepare,
+    *,
+    branch: str = MAIN,
+    properties: Mapping[str, str] | None = None,
+) -> tuple[TableState, Snapshot | None]:
+    """Replace the rows that a scan's filter is true for by others, in one snapshot.
+
+    Data files whose every row matches go by their metadata alone, without being read; of others the rows that remain
+    are written anew (copy-on-write). With ``write.delete.isolation-level=serializable`` (the default) the commit fails
+    if another one added rows that the filter may be true for.
+
+    Args:
+        target: The table.
+        scan_of: Makes the scan of the branch whose filter says what goes; its columns do not matter.
+        prepare: Writes the rows that come; they need not match the filter.
+        branch: Where.
+        properties: Entries for the snapshot summary.
+
+    Returns:
+        The table, and the snapshot; None where nothing went and nothing came, and none was made.
+
+    Raises:
+        Invalid: Rows or filter do not fit the table.
+        ValidationFailed: Another commit changed what this one was meant for.
+        CommitFailed: See `Target.commit`.
+    """
+    state = target.load()
+    scan = scan_of(state.metadata)
+    plan = scan.plan()
+    matches = Matches.of_filter(scan, plan, target, drop_whole=True)
+    files = prepare(state.metadata)
+    if not matches and not files:
+        return state, None
+    serializable = DELETE_ISOLATION.of(state.metadata.properties) == "serializable"
+    change = RowChange(
+        target=target,
+        plan=plan,
+        mode="copy-on-write",
+        added_rows=scan.predicate if serializable else None,
+        branch=branch,
+        properties=dict(properties or {}),
+    ).prepare(matches, files)
+    committed = target.commit([change], [*change.data_files, *change.delete_files])
+    return committed, committed.metadata.snapshot(change.added_snapshot_id)
+
+
+def overwrite_partitions(
+    target: Target, prepare: Prepare, *, branch: str = MAIN, properties: Mapping[str, str] | None = None
+) -> tuple[TableState, Snapshot | None]:
+    """Replace the partitions that rows fall into by those rows, in one snapshot (dynamic overwrite).
+
+    In an unpartitioned table all rows are replaced. Files of former partition specs stay. With serializable isolation
+    (``write.delete.isolation-level``, the default) files that others add to these partitions fail the commit.
+
+    Returns:
+        The table, and the snapshot; None for no rows, which replace nothing.
+
+    Raises:
+        Invalid: The rows do not fit the table.
+        ValidationFailed: See above.
+        CommitFailed: See `Target.commit`.
+    """
+    state = target.load()
+    files = prepare(state.metadata)
+    if not files:
+        return state, None
+    head = branch_head(state.metadata, branch)
+    serializable = DELETE_ISOLATION.of(state.metadata.properties) == "serializable"
+    started = Validation(starting_snapshot_id=None if head is None else head.snapshot_id)
+    change = ReplacePartitions(
+        data_files=files,
+        validation=started if serializable else None,
+        branch=branch,
+        properties=dict(properties or {}),
+    )
+    committed = target.commit([change], files)
+    return committed, committed.metadata.snapshot(change.added_snapshot_id)

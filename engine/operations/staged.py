@@ -1,0 +1,96 @@
+"""A table as a transaction sees it: changes are staged, one on the other, and committed once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from engine.commit.changes.change import Change
+from engine.commit.committer import TableState
+from engine.commit.file_changes import FileChanges
+from engine.commit.snapshots import branch_head
+from engine.commit.staging import Staging
+from engine.commit.transaction import stage_all
+from engine.operations.target import Target
+from engine.spec.data_file import DataFile
+from engine.spec.metadata import TableMetadata
+from engine.spec.updates import apply_updates
+
+
+@dataclass(frozen=True, kw_only=True)
+class StagedTarget(Target):
+    """A target whose `commit` only stages; `finish` commits.
+
+    Args:
+        base: The table when the transaction began.
+        staging: The surroundings of its one commit.
+    """
+
+    base: TableState
+    staging: Staging
+    changes: list[Change] = field(default_factory=list)
+    prepared: set[str] = field(default_factory=set)
+    draft: list[TableMetadata] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, target: Target) -> StagedTarget:
+        """Begin a transaction on the table as it is now."""
+        return cls(
+            committer=target.committer,
+            identifier=target.identifier,
+            store=target.store,
+            counters=target.counters,
+            new_staging=target.new_staging,
+            waiting=target.waiting,
+            base=target.load(),
+            staging=target.new_staging(target.store, target.counters),
+        )
+
+    def load(self) -> TableState:
+        """The table with the changes so far."""
+        return replace(self.base, metadata=self.draft[-1]) if self.draft else self.base
+
+    def commit(self, changes: Sequence[Change], prepared: Sequence[DataFile] = ()) -> TableState:
+        """Stage the changes; see `Target.commit`."""
+        metadata = self.load().metadata
+        locations = {file.file_path for file in prepared}
+        try:
+            for change in changes:
+                if isinstance(change, FileChanges):
+                    self._adapt(change, metadata)
+            staged = stage_all(changes, metadata, self.staging)
+        except BaseException:
+            self.discard(locations)
+            raise
+        self.changes.extend(changes)
+        self.prepared.update(locations)
+        self.draft.append(apply_updates(metadata, staged.updates, now_ms=self.staging.now_ms()))
+        return self.load()
+
+    def finish(self) -> TableState:
+        """Commit what was staged; the table as it was where nothing was.
+
+        Raises:
+            CommitFailed: See `engine.commit.transaction`.
+        """
+        if not self.changes:
+            return self.base
+        return self.committed(self.staging, self.changes, self.prepared)
+
+    def abandon(self) -> None:
+        """Delete what was written for it."""
+        self.staging.discard()
+        self.discard(self.prepared)
+
+    def _adapt(self, change: FileChanges, draft: TableMetadata) -> None:
+        """Judge a change by what others do after the transaction began, not after its own former changes."""
+        base = self.base.metadata
+        if change.validation is not None:
+            head = branch_head(base, change.branch)
+            change.validation = replace(
+                change.validation,
+                starting_snapshot_id=None if head is None else head.snapshot_id,
+                own_snapshot_ids=frozenset(draft.snapshot_by_id.keys() - base.snapshot_by_id.keys()),
+            )
+        if draft.schemas != base.schemas or draft.partition_specs != base.partition_specs:
+            change.written_for = draft

@@ -1,0 +1,147 @@
+"""Changing values of the rows that a filter is true for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from engine.columnar.reserved import LAST_UPDATED
+from engine.columnar.rows import exact_cast
+from engine.columnar.schemas import storage_of
+from engine.commit.committer import TableState
+from engine.errors import Invalid
+from engine.operations.delete import ScanOf
+from engine.operations.row_changes import Matches, Mode, RowChange, chosen_mode, written_schema
+from engine.operations.target import Target
+from engine.plan.scan import ScanPlan
+from engine.read.plans import request_for
+from engine.read.reader import read_files
+from engine.runtime.local import LocalRunner
+from engine.spec.properties import UPDATE_ISOLATION, UPDATE_MODE
+from engine.spec.schema import Schema
+from engine.spec.snapshots import MAIN, Snapshot
+
+Assignments = Mapping[str, Any] | Callable[[pa.RecordBatch], pa.RecordBatch]
+"""Top-level column -> literal, or a function from the rows (all columns, by name) to the column's new values; or one
+function from the rows to as many rows. A text is a literal, not an expression."""
+
+
+def update(
+    target: Target,
+    scan_of: ScanOf,
+    assignments: Assignments,
+    *,
+    mode: Mode | None = None,
+    branch: str = MAIN,
+    properties: Mapping[str, str] | None = None,
+) -> tuple[TableState, Snapshot | None]:
+    """Change the rows that a scan's filter is true for, in one snapshot. In format version 3 rows keep their ids.
+
+    With ``write.update.isolation-level=serializable`` (the default) the commit fails if another one added rows that the
+    filter may be true for; it always fails if another one deleted or changed rows of the same data files.
+
+    Args:
+        target: The table.
+        scan_of: Makes the scan of the branch whose filter says which rows; its columns do not matter.
+        assignments: What becomes of them.
+        mode: How; None means the table property ``write.update.mode``, which then must be set.
+        branch: Where.
+        properties: Entries for the snapshot summary.
+
+    Returns:
+        The table, and the snapshot; None where no row matched and none was made.
+
+    Raises:
+        Invalid: No mode, no such column, or values that do not fit it.
+        Unsupported: The mode is not possible in the table's format version.
+        ValidationFailed: Another commit changed what this one was meant for.
+        CommitFailed: See `Target.commit`.
+    """
+    state = target.load()
+    chosen = chosen_mode(mode, state.metadata, UPDATE_MODE, "update")
+    assign = _assigning(assignments, state.metadata.schema)
+    scan = scan_of(state.metadata)
+    plan = scan.plan()
+    matches = Matches.of_filter(scan, plan, target)
+    if not matches:
+        return state, None
+    serializable = UPDATE_ISOLATION.of(state.metadata.properties) == "serializable"
+    change = RowChange(
+        target=target,
+        plan=plan,
+        mode=chosen,
+        added_rows=scan.predicate if serializable else None,
+        branch=branch,
+        properties=dict(properties or {}),
+    )
+    changed = change.prepare(matches, change.write(_updated(matches, plan, target, assign)))
+    committed = target.commit([changed], [*changed.data_files, *changed.delete_files])
+    return committed, committed.metadata.snapshot(changed.added_snapshot_id)
+
+
+def _updated(
+    matches: Matches, plan: ScanPlan, target: Target, assign: Callable[[pa.RecordBatch], dict[str, pa.Array]]
+) -> pa.RecordBatchReader:
+    """The matching rows with their new values, and their row ids in format version 3."""
+    projection = written_schema(plan.metadata)
+    request = request_for(plan, target.store, projection=projection)
+    files = [*matches.gone, *(match.file for match in matches.partial)]
+    columns = [f.name for f in plan.metadata.schema.fields]
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in read_files(files, request, runner=LocalRunner(), counters=target.counters):
+            new = assign(batch.select(columns))
+            arrays = [new.get(f.name, batch.column(place)) for place, f in enumerate(projection.fields)]
+            for place, f in enumerate(projection.fields):
+                if f.field_id == LAST_UPDATED.field_id:
+                    arrays[place] = pa.nulls(batch.num_rows, pa.int64())  # that is now
+            yield pa.RecordBatch.from_arrays(arrays, schema=request.arrow_schema)
+
+    return pa.RecordBatchReader.from_batches(request.arrow_schema, batches())
+
+
+def _assigning(assignments: Assignments, schema: Schema) -> Callable[[pa.RecordBatch], dict[str, pa.Array]]:
+    """What makes the new columns of a batch."""
+    top_level = {f.name for f in schema.fields}
+    if not callable(assignments):
+        if not assignments:
+            raise Invalid("an update assigns at least one column")
+        for name in assignments:
+            schema.find(name)
+            if name not in top_level:
+                raise Invalid(f"cannot assign {name!r}: only whole top-level columns can be assigned")
+
+    def assign(batch: pa.RecordBatch) -> dict[str, pa.Array]:
+        if callable(assignments):
+            made = assignments(batch)
+            if not isinstance(made, pa.RecordBatch) or set(made.schema.names) != set(batch.schema.names):
+                raise Invalid("the update's function must return a RecordBatch with the columns that it was given")
+            new = {name: made.column(name) for name in made.schema.names}
+        else:
+            new = {
+                name: value(batch) if callable(value) else _literal(value, batch.schema.field(name), batch.num_rows)
+                for name, value in assignments.items()
+            }
+        return {name: _fitting(column, batch, name) for name, column in new.items()}
+
+    return assign
+
+
+def _fitting(column: object, batch: pa.RecordBatch, name: str) -> pa.Array:
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if not isinstance(column, pa.Array) or len(column) != batch.num_rows:
+        raise Invalid(f"the values for column {name!r} must be an Arrow array of {batch.num_rows} values")
+    return exact_cast(column, batch.schema.field(name).type, name)
+
+
+def _literal(value: object, field: pa.Field, length: int) -> pa.Array:
+    storage = storage_of(pa.nulls(0, field.type)).type
+    given = getattr(value, "bytes", value) if isinstance(field.type, pa.BaseExtensionType) else value
+    try:
+        single = pa.array([given], storage)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise Invalid(f"{value!r} is no value of column {field.name!r}, which is {field.type}: {error}") from error
+    return single.take(pa.array([0] * length, pa.int32()))

@@ -1,0 +1,186 @@
+"""Merging rows by key: rows whose key the table has replace those, others are added."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.columnar.key_index import KeyIndex
+from engine.columnar.reserved import FILE, LAST_UPDATED, POS, ROW_ID
+from engine.columnar.rows import table_rows
+from engine.columnar.schemas import to_arrow_schema
+from engine.commit.committer import TableState
+from engine.errors import Invalid
+from engine.expressions.predicate import TRUE, Predicate, all_of, greater_equal, is_in, less_equal
+from engine.operations.row_changes import Matches, Mode, RowChange, chosen_mode
+from engine.operations.target import Target
+from engine.plan.scan import ScanPlan, TableScan
+from engine.read.matches import rows_at
+from engine.read.plans import planned_files, request_for
+from engine.read.reader import read_files
+from engine.spec.metadata import TableMetadata
+from engine.spec.properties import MERGE_ISOLATION, MERGE_MODE
+from engine.spec.schema import Schema
+from engine.spec.snapshots import MAIN, Snapshot
+from engine.spec.types import NestedField, PrimitiveType
+
+_MOST_VALUES = 200
+"""With more distinct values of a key column, its range is looked for instead."""
+_SEARCHABLE = frozenset({"int", "long", "date", "string", "decimal", "timestamp", "timestamptz"})
+"""Types whose Arrow values are literals of a filter as they are."""
+
+
+def upsert(
+    target: Target,
+    scan_of: Callable[[TableMetadata, Predicate], TableScan],
+    data: pa.Table | pa.RecordBatchReader,
+    on: Sequence[str],
+    *,
+    mode: Mode | None = None,
+    branch: str = MAIN,
+    properties: Mapping[str, str] | None = None,
+) -> tuple[TableState, Snapshot | None]:
+    """Bring rows into the table by key, in one snapshot.
+
+    All rows of the table with the key of a given row go, and the given row comes in their place, in format version 3
+    with the row id of one of them; a given row without any is added. With ``write.merge.isolation-level=serializable``
+    (the default) the commit fails if another one added rows that may have one of the keys; it always fails if another
+    one deleted or changed rows of the same data files.
+
+    Args:
+        target: The table.
+        scan_of: Makes the scan of the branch with a filter.
+        data: All columns of the table, by name; held in memory.
+        on: The key: top-level columns of primitive types.
+        mode: How rows go; None means the table property ``write.merge.mode``, which then must be set.
+        branch: Where.
+        properties: Entries for the snapshot summary.
+
+    Returns:
+        The table, and the snapshot; None for no rows.
+
+    Raises:
+        Invalid: No mode, a missing or unknown column, a null in a key, or a key that is given twice.
+        Unsupported: The mode is not possible in the table's format version.
+        ValidationFailed: Another commit changed what this one was meant for.
+        CommitFailed: See `Target.commit`.
+    """
+    state = target.load()
+    metadata = state.metadata
+    chosen = chosen_mode(mode, metadata, MERGE_MODE, "upsert")
+    source = _Source.of(data, on, metadata.schema)
+    if not source.rows.num_rows:
+        return state, None
+    scan = scan_of(metadata, source.filter())
+    plan = scan.plan()
+    matches, row_ids = source.find(scan, plan, target)
+    serializable = MERGE_ISOLATION.of(metadata.properties) == "serializable"
+    change = RowChange(
+        target=target,
+        plan=plan,
+        mode=chosen,
+        added_rows=scan.predicate if serializable else None,
+        branch=branch,
+        properties=dict(properties or {}),
+    )
+    changed = change.prepare(matches, change.write(_with_lineage(source.rows, row_ids, metadata)))
+    committed = target.commit([changed], [*changed.data_files, *changed.delete_files])
+    return committed, committed.metadata.snapshot(changed.added_snapshot_id)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """The given rows, in the table's types, and an index of their keys: key -> row."""
+
+    rows: pa.Table
+    keys: tuple[NestedField, ...]
+    index: KeyIndex | None
+
+    @classmethod
+    def of(cls, data: pa.Table | pa.RecordBatchReader, on: Sequence[str], schema: Schema) -> _Source:
+        keys = key_columns(on, schema)
+        missing = [f.name for f in schema.fields if f.name not in data.schema.names]
+        if missing:
+            raise Invalid(f"an upsert replaces whole rows, and column {missing[0]!r} is not given")
+        rows = pa.Table.from_batches(table_rows(data, schema), schema=to_arrow_schema(schema)).combine_chunks()
+        columns = [_column(rows, key) for key in keys]
+        for key, column in zip(keys, columns, strict=True):
+            if column.null_count:
+                raise Invalid(f"key column {key.name!r} holds a null, which no key equals")
+        if not rows.num_rows:
+            return cls(rows, keys, None)
+        numbers = np.arange(rows.num_rows)
+        index = KeyIndex.build(columns, numbers)
+        twice = np.flatnonzero(index.greatest(columns) != numbers)
+        if len(twice):
+            first = {key.name: column[int(twice[0])].as_py() for key, column in zip(keys, columns, strict=True)}
+            raise Invalid(f"the key {first} is given twice")
+        return cls(rows, keys, index)
+
+    def filter(self) -> Predicate:
+        """True for every row that has one of the keys, and for others perhaps."""
+        found: list[Predicate] = []
+        for key in self.keys:
+            if not isinstance(key.type, PrimitiveType) or key.type.name not in _SEARCHABLE:
+                continue
+            values = pc.unique(_column(self.rows, key))
+            if len(values) <= _MOST_VALUES:
+                found.append(is_in(key.name, values.to_pylist()))
+            else:
+                ends = pc.min_max(values).as_py()
+                found += [greater_equal(key.name, ends["min"]), less_equal(key.name, ends["max"])]
+        return all_of(found) if found else TRUE
+
+    def find(self, scan: TableScan, plan: ScanPlan, target: Target) -> tuple[Matches, npt.NDArray[np.int64]]:
+        """The table's rows that have one of the keys, and for each given row the id of such a row, or -1."""
+        assert self.index is not None
+        lineage = plan.metadata.format_version >= 3
+        projection = Schema((*self.keys, FILE, POS, *([ROW_ID] if lineage else [])))
+        request = request_for(plan, target.store, projection=projection)
+        files = {file.file_path: file for file in planned_files(plan)}
+        row_ids = np.full(self.rows.num_rows, -1, np.int64)
+        found: dict[str, list[npt.NDArray[np.int64]]] = {}
+        for batch in read_files(files.values(), request, runner=scan.runner, counters=target.counters):
+            numbers = self.index.greatest([batch.column(place) for place in range(len(self.keys))])
+            hits = numbers >= 0
+            if not hits.any():
+                continue
+            path = batch.column(len(self.keys))[0].as_py()  # a batch is of one file
+            found.setdefault(path, []).append(batch.column(len(self.keys) + 1).to_numpy()[hits])
+            if lineage:
+                row_ids[numbers[hits]] = pc.fill_null(batch.column(len(self.keys) + 2), -1).to_numpy()[hits]
+        positions = {path: np.concatenate(parts) for path, parts in found.items()}
+        rows = rows_at(
+            plan, target.store, [files[p] for p in positions], positions, counters=target.counters, runner=scan.runner
+        )
+        return Matches.of(list(rows)), row_ids
+
+
+def key_columns(on: Sequence[str], schema: Schema) -> tuple[NestedField, ...]:
+    """The columns of a key; raises Invalid for none, one twice, and one that is nested or not there."""
+    if not on or len(set(on)) != len(on):
+        raise Invalid("a key is one or more columns, each once")
+    keys = tuple(schema.find(name) for name in on)
+    for key in keys:
+        schema.primitive(key.field_id)
+        if key not in schema.fields:
+            raise Invalid(f"key column {key.name!r} is nested; keys are top-level columns")
+    return keys
+
+
+def _column(rows: pa.Table, key: NestedField) -> pa.Array:
+    column = rows.column(key.name)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _with_lineage(rows: pa.Table, row_ids: npt.NDArray[np.int64], metadata: TableMetadata) -> pa.Table:
+    """The rows with the ids of those they replace; new ones get theirs from the commit."""
+    if metadata.format_version < 3:
+        return rows
+    ids = pa.array(row_ids, mask=row_ids < 0)
+    return rows.append_column(ROW_ID.name, ids).append_column(LAST_UPDATED.name, pa.nulls(len(ids), pa.int64()))

@@ -1,0 +1,290 @@
+"""Overwrite, dynamic overwrite, update, upsert, and appends that bring new columns."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import engine
+from engine.errors import Invalid, Unsupported, ValidationFailed
+
+ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("day", pa.string()), pa.field("n", pa.int32())])
+Mode = Literal["merge-on-read", "copy-on-write"]
+Row = tuple[int, str | None, int | None]
+
+
+def arrow(*rows: Row) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) or [(), (), ()]
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, ROWS, strict=True)], schema=ROWS)
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[engine.Catalog]:
+    opened = engine.load_catalog(f"{tmp_path}/wh")
+    yield opened
+    opened.close()
+
+
+def table(
+    catalog: engine.Catalog, version: int = 2, spec: list[tuple[str, str]] | None = None, **properties: str
+) -> engine.Table:
+    given = {"format-version": str(version), **{k.replace("_", "."): v for k, v in properties.items()}}
+    made = catalog.create_table("db.t", ROWS, partition_spec=spec or [], properties=given)
+    made.append(arrow((1, "a", 10), (2, "a", 20), (3, "b", 30)))
+    made.append(arrow((4, "b", 40), (5, None, None)))
+    return made
+
+
+def contents(table: engine.Table, **which: Any) -> set[Row]:
+    read = table.scan(**which).to_arrow()
+    rows = list(zip(*(read[name].to_pylist() for name in ROWS.names), strict=True))
+    assert len(set(rows)) == len(rows)
+    return set(rows)
+
+
+BEFORE: set[Row] = {(1, "a", 10), (2, "a", 20), (3, "b", 30), (4, "b", 40), (5, None, None)}
+MODES: list[tuple[int, Mode]] = [
+    (1, "copy-on-write"), (2, "copy-on-write"), (2, "merge-on-read"), (3, "copy-on-write"), (3, "merge-on-read")
+]  # fmt: skip
+
+
+def row_ids(table: engine.Table) -> dict[int, int]:
+    read = table.scan(columns=["id", "_row_id"]).to_arrow()
+    return dict(zip(read["id"].to_pylist(), read["_row_id"].to_pylist(), strict=True))
+
+
+class TestOverwrite:
+    @pytest.mark.parametrize("version", [1, 2, 3])
+    def test_everything(self, catalog: engine.Catalog, version: int) -> None:
+        made = table(catalog, version)
+        counters = engine.Counters()
+        snapshot = made.overwrite(arrow((9, "z", 9)), counters=counters)
+        assert contents(made) == {(9, "z", 9)}
+        assert snapshot is not None
+        assert (snapshot.operation, snapshot.summary["deleted-data-files"]) == ("overwrite", "2")
+        # Whole files go by their metadata: no data file is opened.
+        assert counters.as_dict().get("rows_decoded", 0) == 0
+
+    def test_a_filter(self, catalog: engine.Catalog) -> None:
+        made = table(catalog, spec=[("day", "identity")])
+        counters = engine.Counters()
+        made.overwrite(arrow((9, "b", 9)), "day = 'b'", counters=counters)
+        assert contents(made) == {(1, "a", 10), (2, "a", 20), (5, None, None), (9, "b", 9)}
+        assert counters.as_dict().get("rows_decoded", 0) == 0
+        made.overwrite(arrow((8, "a", 8)), "id = 1")
+        assert contents(made) == {(8, "a", 8), (2, "a", 20), (5, None, None), (9, "b", 9)}
+
+    def test_with_nothing_and_of_nothing(self, catalog: engine.Catalog) -> None:
+        made = table(catalog)
+        assert made.overwrite(arrow(), "id > 100") is None
+        added = made.overwrite(arrow((9, "z", 9)), "id > 100")
+        assert added is not None
+        assert added.operation == "append"
+        gone = made.overwrite(arrow(), "id <= 5")
+        assert gone is not None
+        assert (gone.operation, contents(made)) == ("delete", {(9, "z", 9)})
+
+    def test_rows_that_others_add_meanwhile(self, catalog: engine.Catalog) -> None:
+        made, theirs = table(catalog), catalog.load_table("db.t")
+
+        def late() -> pa.RecordBatchReader:
+            def batches() -> Iterator[pa.RecordBatch]:
+                theirs.append(arrow((6, "a", 60)))
+                yield from arrow((9, "a", 9)).to_batches()
+
+            return pa.RecordBatchReader.from_batches(ROWS, batches())
+
+        with pytest.raises(ValidationFailed, match="may hold rows"):
+            made.overwrite(late(), "id > 3")
+        made.set_properties({"write.delete.isolation-level": "snapshot"})
+        made.overwrite(late(), "id > 5")
+        assert contents(made) == (BEFORE | {(9, "a", 9), (6, "a", 60)})
+
+
+class TestOverwritePartitions:
+    def test_only_partitions_with_new_rows(self, catalog: engine.Catalog) -> None:
+        made = table(catalog, spec=[("day", "identity")])
+        made.overwrite_partitions(arrow((9, "b", 9), (8, None, 8), (7, "c", 7)))
+        assert contents(made) == {(1, "a", 10), (2, "a", 20), (9, "b", 9), (8, None, 8), (7, "c", 7)}
+        assert made.overwrite_partitions(arrow()) is None
+
+    def test_an_unpartitioned_table(self, catalog: engine.Catalog) -> None:
+        made = table(catalog)
+        made.overwrite_partitions(arrow((9, "b", 9)))
+        assert contents(made) == {(9, "b", 9)}
+
+
+class TestUpdate:
+    @pytest.mark.parametrize(("version", "mode"), MODES)
+    def test_literals_and_functions(self, catalog: engine.Catalog, version: int, mode: Mode) -> None:
+        made = table(catalog, version)
+        ids = row_ids(made) if version == 3 else {}
+        snapshot = made.update("id in (1, 5)", {"day": "x", "n": lambda rows: pc.add(rows["id"], 100)}, mode)
+        changed: set[Row] = {(1, "x", 101), (5, "x", 105)}
+        assert contents(made) == changed | {(2, "a", 20), (3, "b", 30), (4, "b", 40)}
+        assert snapshot is not None
+        assert snapshot.operation == "overwrite"
+        if version == 3:
+            assert row_ids(made) == ids
+            read = made.scan(columns=["id", "_last_updated_sequence_number"]).to_arrow()
+            updated = dict(zip(*(read[c].to_pylist() for c in read.column_names), strict=True))
+            assert updated == {1: 3, 2: 1, 3: 1, 4: 2, 5: 3}
+        assert (int(snapshot.summary.get("added-delete-files", 0)) > 0) == (mode == "merge-on-read")
+
+    @pytest.mark.parametrize(("version", "mode"), MODES)
+    def test_whole_files_and_again(self, catalog: engine.Catalog, version: int, mode: Mode) -> None:
+        made = table(catalog, version, [("day", "identity")])
+        for _ in range(3):
+            made.update("n >= 20", {"n": lambda rows: pc.add(rows["n"], 1), "day": "b"}, mode)
+        assert contents(made) == {(1, "a", 10), (2, "b", 23), (3, "b", 33), (4, "b", 43), (5, None, None)}
+        assert made.update("id = 100", {"n": 1}, mode) is None
+
+    def test_one_function_for_all_columns(self, catalog: engine.Catalog) -> None:
+        made = table(catalog, write_update_mode="copy-on-write")
+
+        def change(rows: pa.RecordBatch) -> pa.RecordBatch:
+            return rows.set_column(1, "day", pc.utf8_upper(rows["day"]))
+
+        made.update("id <= 3", change)
+        assert contents(made) == {(1, "A", 10), (2, "A", 20), (3, "B", 30), (4, "b", 40), (5, None, None)}
+
+    def test_null(self, catalog: engine.Catalog) -> None:
+        made = table(catalog)
+        made.update("id = 1", {"n": None}, "merge-on-read")
+        assert (1, "a", None) in contents(made)
+
+    @pytest.mark.parametrize(
+        ("assignments", "message"),
+        [
+            ({}, "at least one"),
+            ({"nope": 1}, "no column 'nope'"),
+            ({"n": "text"}, "'text' is no value of column 'n'"),
+            ({"n": 2**40}, "is no value of column 'n'"),
+            ({"n": dt.date(2020, 1, 1)}, "is no value of column 'n'"),
+            ({"n": lambda rows: pa.array([1])}, "array of 2 values"),
+            ({"n": lambda rows: pc.cast(rows["id"], pa.string())}, "column 'n' is string"),
+            (lambda rows: rows.select(["id"]), "with the columns that it was given"),
+        ],
+    )  # fmt: skip
+    def test_what_does_not_fit(self, catalog: engine.Catalog, assignments: Any, message: str) -> None:
+        made = table(catalog)
+        before = {info.location for info in made.store.list(made.location)}
+        with pytest.raises(Invalid, match=message):
+            made.update("id >= 4", assignments, "copy-on-write")
+        assert {info.location for info in made.store.list(made.location)} == before
+
+    def test_a_mode_is_needed(self, catalog: engine.Catalog) -> None:
+        made = table(catalog, 1)
+        with pytest.raises(Invalid, match=r"write\.update\.mode"):
+            made.update("id = 1", {"n": 1})
+        with pytest.raises(Unsupported, match="format version 1"):
+            made.update("id = 1", {"n": 1}, "merge-on-read")
+
+    @pytest.mark.parametrize("theirs_mode", ["merge-on-read", "copy-on-write"])
+    @pytest.mark.parametrize(("version", "mode"), MODES[1:])
+    def test_a_delete_of_the_same_row_meanwhile_fails_it(
+        self, catalog: engine.Catalog, version: int, mode: Mode, theirs_mode: Mode
+    ) -> None:
+        made = table(catalog, version, **{"write.update.isolation-level": "snapshot"})
+        theirs = catalog.load_table("db.t")
+
+        def change(rows: pa.RecordBatch) -> pa.RecordBatch:
+            theirs.delete("id = 1", theirs_mode)
+            return rows
+
+        with pytest.raises(ValidationFailed):
+            made.update("id = 1", change, mode)
+        assert contents(made.refresh()) == BEFORE - {(1, "a", 10)}
+
+
+class TestUpsert:
+    @pytest.mark.parametrize(("version", "mode"), MODES)
+    def test_matched_rows_are_replaced_and_others_added(
+        self, catalog: engine.Catalog, version: int, mode: Mode
+    ) -> None:
+        made = table(catalog, version, [("day", "identity")])
+        ids = row_ids(made) if version == 3 else {}
+        made.upsert(arrow((2, "c", 21), (5, "a", 50), (6, None, 60)), ["id"], mode)
+        expected: set[Row] = {(1, "a", 10), (2, "c", 21), (3, "b", 30), (4, "b", 40), (5, "a", 50), (6, None, 60)}
+        assert contents(made) == expected
+        if version == 3:
+            now = row_ids(made)
+            assert {i: now[i] for i in ids} == ids
+            assert now[6] not in ids.values()
+
+    def test_two_key_columns_and_only_new_rows(self, catalog: engine.Catalog) -> None:
+        made = table(catalog, write_merge_mode="merge-on-read")
+        snapshot = made.upsert(arrow((1, "b", 0), (9, "a", 0)), ["id", "day"])
+        assert snapshot is not None
+        assert snapshot.operation == "append"
+        assert contents(made) == BEFORE | {(1, "b", 0), (9, "a", 0)}
+        assert made.upsert(arrow(), ["id"]) is None
+
+    def test_many_keys_are_looked_for_by_their_range(self, catalog: engine.Catalog) -> None:
+        made = table(catalog)
+        made.append(arrow(*((i, "m", 0) for i in range(1_000, 2_000))))
+        made.upsert(arrow(*((i, "m", 1) for i in range(1_500, 2_500))), ["id"], "copy-on-write")
+        assert made.scan("n = 1").count() == 1_000
+        assert made.scan("n = 0").count() == 500
+
+    @pytest.mark.parametrize(
+        ("rows", "on", "message"),
+        [
+            (arrow((1, "a", 1), (1, "b", 2)), ["id"], r"\{'id': 1\} is given twice"),
+            (arrow((1, None, 1)), ["id", "day"], "'day' holds a null"),
+            (arrow((1, "a", 1)), [], "one or more"),
+            (arrow((1, "a", 1)), ["nope"], "no column 'nope'"),
+            (arrow((1, "a", 1)).drop_columns(["n"]), ["id"], "'n' is not given"),
+        ],
+    )
+    def test_what_does_not_fit(self, catalog: engine.Catalog, rows: pa.Table, on: list[str], message: str) -> None:
+        made = table(catalog)
+        with pytest.raises(Invalid, match=message):
+            made.upsert(rows, on, "copy-on-write")
+
+    def test_the_same_key_from_another_writer_meanwhile(self, catalog: engine.Catalog) -> None:
+        made, theirs = table(catalog), catalog.load_table("db.t")
+        with made.transaction() as ours:
+            ours.upsert(arrow((6, "a", 1)), ["id"], "merge-on-read")
+            theirs.append(arrow((7, "a", 2)))
+        assert contents(made) >= {(6, "a", 1), (7, "a", 2)}
+        late = made.transaction()
+        late.upsert(arrow((8, "a", 1)), ["id"], "merge-on-read")
+        theirs.append(arrow((8, "a", 2)))
+        with pytest.raises(ValidationFailed, match="may hold rows"):
+            late.commit()
+
+
+class TestNewColumns:
+    def wider(self) -> pa.Table:
+        return pa.table({"id": [6], "extra": ["e"], "n": pa.array([2**40], pa.int64())})
+
+    def test_they_are_added_in_the_same_commit(self, catalog: engine.Catalog) -> None:
+        made = table(catalog, **{"write.spark.accept-any-schema": "true"})
+        versions = len(made.metadata.metadata_log)
+        snapshot = made.append(self.wider(), merge_schema=True)
+        assert snapshot == made.current_snapshot
+        assert len(made.metadata.metadata_log) == versions + 1
+        assert [f.name for f in made.schema().fields] == ["id", "day", "n", "extra"]
+        assert made.scan("extra = 'e'").to_arrow().to_pylist() == [{"id": 6, "day": None, "n": 2**40, "extra": "e"}]
+        assert made.scan().count() == 6
+
+    def test_in_a_transaction(self, catalog: engine.Catalog) -> None:
+        made = table(catalog, **{"write.spark.accept-any-schema": "true"})
+        with made.transaction() as both:
+            both.append(self.wider(), merge_schema=True)
+            both.append(self.wider(), merge_schema=True)
+        assert made.scan("extra = 'e'").count() == 2
+
+    def test_only_where_the_table_allows_it(self, catalog: engine.Catalog) -> None:
+        made = table(catalog)
+        with pytest.raises(Invalid, match=r"accept-any-schema=true"):
+            made.append(self.wider(), merge_schema=True)
+        with pytest.raises(Invalid, match="'extra' is not in the table"):
+            made.append(self.wider())
