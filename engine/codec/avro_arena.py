@@ -1,134 +1,192 @@
-"""One run of an `avro_program` over a chunk: the arrays that the kernels fill, and the columns made of them."""
+"""One run of an `avro_program` over a chunk: the arrays that the kernels fill, and what is kept of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.codec import avro_kernels as kernels
-from engine.codec.avro_program import MAX_DEPTH, ColumnLayout, Program
-from engine.codec.columns import ByteArray, BytesColumn, FixedColumn, Int64Array, ListColumn
+from engine.codec.avro_program import COLUMN_OPS, MAX_DEPTH, Program
+from engine.codec.columns import ByteArray, Int64Array
 from engine.codec.kernel_choice import compiled
 
-Column: TypeAlias = FixedColumn | BytesColumn | ListColumn
+Bool2: TypeAlias = NDArray[np.bool_]
 
-_DTYPES: dict[str, Any] = {"boolean": np.uint8, "float": np.dtype("<f4"), "double": np.dtype("<f8")}
+_FIRST_ROOM = 4
+_MORE_ROOM = 8
+
+
+@dataclass(frozen=True, slots=True)
+class BytesPart:
+    """The byte strings of a column in one chunk."""
+
+    offsets: Int64Array
+    data: ByteArray
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The columns of one chunk, in the order of the program; `slots` by map, then by key."""
+    """What is kept of one chunk.
 
-    count: int
-    columns: list[Column]
-    slots: list[list[Column]]
-
-
-class Run:
-    """The arrays of one chunk.
-
-    Args:
-        program: What to decode.
-        keys: The wanted keys of slot maps.
-        rows: Room in each table: the objects of the chunk, and an upper bound of the elements of each list.
-        interpreted: Run the kernels as plain Python instead of compiled.
+    By table: the values of its number columns and which values of all columns are valid, a row for each column (see
+    `Layout`). By column: byte strings, and of lists where their elements begin and end in the chunk.
     """
 
-    def __init__(self, program: Program, keys: Sequence[int], rows: Sequence[int], *, interpreted: bool) -> None:
-        self._program = program
-        self._keys = keys
-        self._interpreted = interpreted
-        widths = [rows[layout.table] for layout in program.columns] + [rows[0]] * (len(program.slots) * len(keys))
-        *self._base, total = accumulate(widths, initial=0)
-        # Zeros of this size cost nothing until they are touched, and most of the element tables never is.
-        self._memory = np.zeros((total, 2), np.int64)
-        self._control = self._make_control(len(rows))
+    rows: list[int]
+    numbers: list[Int64Array]
+    valid: list[Bool2]
+    strings: dict[int, BytesPart]
+    lists: dict[int, Int64Array]
 
-    def _make_control(self, tables: int) -> Any:  # noqa: ANN401 - a list or an array, see avro_kernels
-        mask, keys = _hash_table(self._keys)
-        first = len(self._program.columns)
+
+class Layout:
+    """Where the columns of a program stand: table by table, in each the numbers first.
+
+    Columns are those of the program, then those of the slot maps, key by key.
+    """
+
+    def __init__(self, program: Program, keys: Sequence[int]) -> None:
+        self.program = program
+        self.keys = tuple(keys)
+        kinds = [layout.kind for layout in program.columns]
+        tables = [layout.table for layout in program.columns]
+        for slot in program.slots:
+            kinds += [slot.kind] * len(keys)
+            tables += [0] * len(keys)
+        self.kinds = kinds
+        self.tables: list[list[int]] = []
+        self.numbers: list[int] = []
+        for table in range(len(program.table_smallest)):
+            own = [c for c, t in enumerate(tables) if t == table]
+            numbers = [c for c in own if kinds[c] in ("int", "null")]
+            self.tables.append(numbers + [c for c in own if kinds[c] not in ("int", "null")])
+            self.numbers.append(len(numbers))
+        self.place = {c: (t, i) for t, columns in enumerate(self.tables) for i, c in enumerate(columns)}
+
+    def bases(self, room: Sequence[int]) -> tuple[list[int], int]:
+        """The first slot of each column when tables have room for so many rows, and how many slots there are."""
+        starts = list(accumulate((len(own) * rows for own, rows in zip(self.tables, room, strict=True)), initial=0))
+        base = [starts[table] + index * room[table] for table, index in (self.place[c] for c in range(len(self.kinds)))]
+        return base, starts[-1]
+
+
+def run(layout: Layout, buffer: bytes, ends: list[int], counts: list[int], *, interpreted: bool) -> Part | Failure:
+    """Runs the kernels over blocks that stand one after the other in `buffer`.
+
+    The lists of the objects are made room for by guess, and the run repeated with more room where that was too little.
+    """
+    objects = sum(counts)
+    most = [objects, *(len(buffer) // smallest for smallest in layout.program.table_smallest[1:])]
+    room = [objects, *(min(bound, _FIRST_ROOM * objects) for bound in most[1:])]
+    while True:
+        attempt = _Attempt(layout, room, interpreted=interpreted)
+        code = attempt.decode(buffer, ends, counts)
+        if code == 0:
+            return attempt.part(buffer)
+        if code != kernels.NO_ROOM:
+            return attempt.failure(code)
+        room = [objects, *(min(bound, _MORE_ROOM * rows) for bound, rows in zip(most[1:], room[1:], strict=True))]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why and where the bytes are wrong: index of the block in the chunk, and of the entry in the block."""
+
+    reason: str
+    block: int
+    entry: int
+
+
+class _Attempt:
+    def __init__(self, layout: Layout, room: Sequence[int], *, interpreted: bool) -> None:
+        self._layout = layout
+        self._room = room
+        self._interpreted = interpreted
+        self._base, slots = layout.bases(room)
+        self._memory = np.zeros((slots, 2), np.int64)
+        self._control = self._make_control()
+
+    def _make_control(self) -> Any:  # noqa: ANN401 - a list or an array, see avro_kernels
+        layout = self._layout
+        mask, keys = _hash_table(layout.keys)
+        first = len(layout.program.columns)
         regions = {
-            kernels.ROWS_AT: [0] * tables,
+            kernels.ROOM_AT: list(self._room),
             kernels.BASE_AT: self._base,
             kernels.STACK_AT: [0] * (2 * MAX_DEPTH + 2),
             kernels.KEYS_AT: keys,
-            kernels.SLOTS_AT: [first + m * len(self._keys) for m in range(len(self._program.slots))],
-            kernels.CODE_AT: [number for instruction in self._program.code for number in instruction],
+            kernels.SLOTS_AT: [first + m * len(layout.keys) for m in range(len(layout.program.slots))],
+            kernels.CODE_AT: self._code(),
         }
-        control = [0] * kernels.CONTROL_SIZE
+        control = [0] * (kernels.ROWS_AT + len(self._room))
         control[kernels.KEYS_MASK] = mask
-        control[kernels.KEYS_WANTED] = len(self._keys)
+        control[kernels.KEYS_WANTED] = len(layout.keys)
         for place, numbers in regions.items():
             control[place] = len(control)
             control += numbers
         return self._integers(control)
 
+    def _code(self) -> list[int]:
+        code: list[int] = []
+        for op, a, b, c in self._layout.program.code:
+            code += (op, self._base[a] if op in COLUMN_OPS else a, b, c)
+        return code
+
     def _integers(self, values: list[int]) -> Any:  # noqa: ANN401 - a list or an array, see avro_kernels
         return values if self._interpreted else np.array(values, np.int64)
 
     def decode(self, buffer: bytes, ends: list[int], counts: list[int]) -> int:
-        """Runs the kernels; 0, or the error code about the block and entry in `failed`."""
+        """Runs the kernels; 0 or an error code."""
         arguments = (self._integers(ends), self._integers(counts), self._control, self._memory.reshape(-1))
         if self._interpreted:
             return kernels.decode_blocks(buffer, *arguments)
         return int(compiled().decode_blocks(np.frombuffer(buffer, np.uint8), *arguments))
 
-    @property
-    def failed(self) -> tuple[int, int]:
-        """Index of the block and of the entry that were being decoded last."""
-        return int(self._control[kernels.FAILED_BLOCK]), int(self._control[kernels.FAILED_ENTRY])
-
-    def _rows(self, table: int) -> int:
-        return int(self._control[self._control[kernels.ROWS_AT] + table])
+    def failure(self, code: int) -> Failure:
+        """The error that the code stands for."""
+        block, entry = self._control[kernels.FAILED_BLOCK], self._control[kernels.FAILED_ENTRY]
+        return Failure(kernels.MESSAGES[code], int(block), int(entry))
 
     def part(self, buffer: bytes) -> Part:
-        """The columns, once the kernels have run. They may share memory with this object, not with `buffer`."""
-        columns = [self._column(buffer, i, layout) for i, layout in enumerate(self._program.columns)]
-        slots: list[list[Column]] = []
-        index = len(columns)
-        for layout in self._program.slots:
-            made = [self._leaf(buffer, index + k, 0, layout.kind, 0) for k in range(len(self._keys))]
-            index += len(self._keys)
-            slots.append(made)
-        return Part(self._rows(0), columns, slots)
-
-    def _column(self, buffer: bytes, index: int, layout: ColumnLayout) -> Column:
-        return self._leaf(buffer, index, layout.table, layout.kind, layout.width)
-
-    def _leaf(self, buffer: bytes, index: int, table: int, kind: str, width: int) -> Column:
-        begin, count = self._base[index], self._rows(table)
-        values, marks = self._memory[begin : begin + count].T
-        valid = marks > 0
-        if kind in ("int", "null"):
-            return FixedColumn(values, valid)
-        offsets = np.zeros(count + 1, np.int64)
-        np.cumsum(marks - valid, out=offsets[1:])
-        if kind == "list":
-            return ListColumn(offsets, _NO_VALUES, valid)
-        data = self._gather(buffer, values, offsets)
-        if kind == "bytes":
-            return BytesColumn(offsets, data, valid)
-        numbers = np.zeros(count, _DTYPES[kind])
-        numbers[valid] = data.view(_DTYPES[kind])
-        assert data.nbytes == width * int(np.count_nonzero(valid))
-        return FixedColumn(numbers, valid)
+        """What is kept, once the kernels have run. It shares memory with this object, not with `buffer`."""
+        layout = self._layout
+        part = Part([], [], [], {}, {})
+        start = 0
+        for table, columns in enumerate(layout.tables):
+            room = self._room[table]
+            rows = int(self._control[kernels.ROWS_AT + table])
+            end = start + len(columns) * room
+            slots = self._memory[start:end].reshape(len(columns), room, 2)
+            values, marks = slots[:, :rows, 0], slots[:, :rows, 1]
+            start = end
+            part.rows.append(rows)
+            part.numbers.append(values[: layout.numbers[table]])
+            part.valid.append(marks > 0)
+            for index in range(layout.numbers[table], len(columns)):
+                offsets = np.zeros(rows + 1, np.int64)
+                np.cumsum(marks[index] - part.valid[table][index], out=offsets[1:])
+                column = columns[index]
+                if layout.kinds[column] == "list":
+                    part.lists[column] = offsets
+                else:
+                    part.strings[column] = BytesPart(offsets, self._gather(buffer, values[index], offsets))
+        return part
 
     def _gather(self, buffer: bytes, starts: Int64Array, offsets: Int64Array) -> ByteArray:
+        size = int(offsets[-1])
         if self._interpreted:
             sizes = np.diff(offsets).tolist()
             pieces = [buffer[a : a + n] for a, n in zip(starts.tolist(), sizes, strict=True)]
             return np.frombuffer(b"".join(pieces), np.uint8)
-        out = np.empty(int(offsets[-1]), np.uint8)
-        compiled().gather(np.frombuffer(buffer, np.uint8), starts, offsets, out)
+        out = np.empty(size, np.uint8)
+        if size > 0:
+            compiled().gather(np.frombuffer(buffer, np.uint8), starts, offsets, out)
         return out
-
-
-_NO_VALUES: Int64Array = np.zeros(0, np.int64)
 
 
 def _hash_table(keys: Sequence[int]) -> tuple[int, list[int]]:
@@ -143,26 +201,3 @@ def _hash_table(keys: Sequence[int]) -> tuple[int, list[int]]:
             place = (place + 1) & (size - 1)
         table[2 * place], table[2 * place + 1] = key, index
     return size - 1, table
-
-
-def concatenate(parts: Sequence[Column]) -> Column:
-    """One column of the same column of several chunks, in memory of its own."""
-    masks = [part.valid for part in parts]
-    valid = np.concatenate(cast("list[NDArray[np.bool_]]", masks))
-    mask = None if valid.all() else valid
-    first = parts[0]
-    if isinstance(first, FixedColumn):
-        return FixedColumn(np.concatenate([part.values for part in parts if isinstance(part, FixedColumn)]), mask)
-    offsets = _joined_offsets([part.offsets for part in parts if not isinstance(part, FixedColumn)])
-    if isinstance(first, ListColumn):
-        return ListColumn(offsets, _NO_VALUES, mask)
-    return BytesColumn(offsets, np.concatenate([part.data for part in parts if isinstance(part, BytesColumn)]), mask)
-
-
-def _joined_offsets(parts: Sequence[Int64Array]) -> Int64Array:
-    shift = 0
-    made = [parts[0][:1]]
-    for offsets in parts:
-        made.append(offsets[1:] + shift)
-        shift += int(offsets[-1])
-    return np.concatenate(made)

@@ -9,18 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
-from engine.codec import avro_kernels as kernels
-from engine.codec.avro_arena import Column, Part, Run, concatenate
+import numpy as np
+
+from engine.codec.avro_arena import Failure, Layout, Part, run
 from engine.codec.avro_file import AvroBlock, AvroHeader, read_blocks
-from engine.codec.avro_program import ColumnLayout, Path, Program, Selection, compile_schema
+from engine.codec.avro_program import ColumnLayout, Path, Selection, compile_schema
 from engine.codec.block_codecs import BadBlockError, Buffer, Inflater
+from engine.codec.columns import BoolArray, BytesColumn, FixedColumn, Int64Array, ListColumn
 from engine.codec.kernel_choice import interprets
 from engine.errors import CorruptTable
 
+Column: TypeAlias = FixedColumn | BytesColumn | ListColumn
+
 _CHUNK_BYTES = 1 << 20
 """Compressed bytes of a chunk: large enough that the calls between Python and compiled code do not matter."""
+
+_NO_VALUES: Int64Array = np.zeros(0, np.int64)
+_DTYPES: dict[str, Any] = {"boolean": np.uint8, "float": np.dtype("<f4"), "double": np.dtype("<f8")}
 
 
 class MapFunction(Protocol):
@@ -32,7 +39,7 @@ class MapFunction(Protocol):
 @dataclass(frozen=True, slots=True)
 class DecodedObjects:
     """The decoded columns. A list column's elements are columns of their own, whose paths extend the list's; their
-    rows are all elements of all lists, in order. `slots` has a column for each wanted key, map by map."""
+    rows are all elements of all lists, in order. `slots` has a column for each wanted key that occurs, map by map."""
 
     count: int
     columns: Mapping[Path, Column]
@@ -66,22 +73,17 @@ def decode_objects(
         program = compile_schema(header.schema_json, selection)
     except CorruptTable as error:
         raise CorruptTable(error.reason, location=header.location, path=error.path) from error
+    layout = Layout(program, keys)
     blocks = read_blocks(data, header)
-    task = _ChunkTask(data, header, program, tuple(keys))
-    parts = list(map_chunks(task, _chunks(blocks)))
-    columns = {
-        layout.path: concatenate([part.columns[i] for part in parts]) for i, layout in enumerate(program.columns)
-    }
-    slots = {
-        layout.path: {
-            key: concatenate([part.slots[m][k] for part in parts])
-            for k, key in enumerate(task.keys)
-            if any(part.slots[m][k].has_values for part in parts)
-        }
-        for m, layout in enumerate(program.slots)
-    }
-    layouts = {layout.path: layout for layout in program.columns}
-    return DecodedObjects(sum(part.count for part in parts), columns, slots, layouts)
+    joined = _Joined(layout, list(map_chunks(_ChunkTask(data, header, layout), _chunks(blocks))))
+    columns = {column.path: joined.column(index) for index, column in enumerate(program.columns)}
+    slots: dict[Path, dict[int, Column]] = {}
+    index = len(columns)
+    for slot in program.slots:
+        found = {key: joined.column(index + k) for k, key in enumerate(layout.keys)}
+        slots[slot.path] = {key: column for key, column in found.items() if column.has_values}
+        index += len(layout.keys)
+    return DecodedObjects(joined.count, columns, slots, {column.path: column for column in program.columns})
 
 
 def _chunks(blocks: Sequence[AvroBlock]) -> list[Sequence[AvroBlock]]:
@@ -99,29 +101,26 @@ def _chunks(blocks: Sequence[AvroBlock]) -> list[Sequence[AvroBlock]]:
 
 @dataclass(frozen=True, slots=True)
 class _ChunkTask:
-    """Decodes one chunk; picklable, and safe to run on several threads."""
+    """Decodes one chunk; safe to run on several threads."""
 
     data: bytes
     header: AvroHeader
-    program: Program
-    keys: tuple[int, ...]
+    layout: Layout
 
     def __call__(self, blocks: Sequence[AvroBlock]) -> Part:
         bodies = self._inflate(blocks)
         buffer = bytes(bodies[0]) if len(bodies) == 1 else b"".join(bodies)
         counts = [block.count for block in blocks]
         ends = list(accumulate(map(len, bodies)))
-        rows = [sum(counts), *(len(buffer) // size + 1 for size in self.program.table_smallest[1:])]
-        run = Run(self.program, self.keys, rows, interpreted=interprets(len(buffer)))
-        code = run.decode(buffer, ends, counts)
-        if code < 0:
-            block, entry = run.failed
-            place = f"block {blocks[block].index}, entry {entry}"
-            raise CorruptTable(kernels.MESSAGES[code], location=self.header.location, path=place)
-        return run.part(buffer)
+        made = run(self.layout, buffer, ends, counts, interpreted=interprets(len(buffer)))
+        if isinstance(made, Failure):
+            place = f"block {blocks[made.block].index}, entry {made.entry}"
+            raise CorruptTable(made.reason, location=self.header.location, path=place)
+        return made
 
     def _inflate(self, blocks: Sequence[AvroBlock]) -> list[Buffer]:
         inflate = Inflater(self.header.codec)
+        smallest = max(self.layout.program.smallest, 1)
         view = memoryview(self.data)
         bodies: list[Buffer] = []
         for block in blocks:
@@ -129,10 +128,57 @@ class _ChunkTask:
                 body = inflate(view[block.start : block.end])
             except BadBlockError as error:
                 raise self._corrupt(str(error), block) from error
-            if block.count * max(self.program.smallest, 1) > len(body):
+            if block.count * smallest > len(body):
                 raise self._corrupt(f"claims {block.count} objects in {len(body)} bytes", block)
             bodies.append(body)
         return bodies
 
     def _corrupt(self, reason: str, block: AvroBlock) -> CorruptTable:
         return CorruptTable(reason, location=self.header.location, path=f"block {block.index}")
+
+
+class _Joined:
+    """The columns of all chunks."""
+
+    def __init__(self, layout: Layout, parts: Sequence[Part]) -> None:
+        self._layout = layout
+        self._parts = parts
+        self.count = sum(part.rows[0] for part in parts)
+        tables = range(len(layout.tables))
+        self._numbers = [np.concatenate([part.numbers[t] for part in parts], axis=1) for t in tables]
+        self._valid = [np.concatenate([part.valid[t] for part in parts], axis=1) for t in tables]
+        self._all_valid = [[bool(column.all()) for column in valid] for valid in self._valid]
+
+    def column(self, index: int) -> Column:
+        """A column of the program, or after those one of a slot map."""
+        table, place = self._layout.place[index]
+        valid = None if self._all_valid[table][place] else self._valid[table][place]
+        match self._layout.kinds[index]:
+            case "int" | "null":
+                return FixedColumn(self._numbers[table][place], valid)
+            case "list":
+                return ListColumn(_joined_offsets([part.lists[index] for part in self._parts]), _NO_VALUES, valid)
+        strings = [part.strings[index] for part in self._parts]
+        column = BytesColumn(
+            _joined_offsets([part.offsets for part in strings]), np.concatenate([part.data for part in strings]), valid
+        )
+        kind = self._layout.kinds[index]
+        return column if kind == "bytes" else _numbers_of(column, self._valid[table][place], _DTYPES[kind])
+
+
+def _numbers_of(column: BytesColumn, valid: BoolArray, dtype: Any) -> FixedColumn:  # noqa: ANN401 - any numpy dtype
+    """Numbers that were taken for byte strings of their width."""
+    numbers = np.zeros(len(column), dtype)
+    numbers[valid] = column.data.view(dtype)
+    return FixedColumn(numbers, column.valid)
+
+
+def _joined_offsets(parts: Sequence[Int64Array]) -> Int64Array:
+    if len(parts) == 1:
+        return parts[0]
+    shift = 0
+    made = [parts[0][:1]]
+    for offsets in parts:
+        made.append(offsets[1:] + shift)
+        shift += int(offsets[-1])
+    return np.concatenate(made)

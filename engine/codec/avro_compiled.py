@@ -6,7 +6,7 @@ compiles. There is one signature, whatever the writer schema.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numba
@@ -14,11 +14,12 @@ from numba.extending import overload, register_jitable
 
 from engine.codec import avro_kernels as kernels
 from engine.codec import avro_write_kernels as write_kernels
+from engine.codec.avro_kernels import Integers
 
 _HELPERS: tuple[Callable[..., Any], ...] = (
     kernels.decode_object,
     kernels.find_slot,
-    kernels.read_long,
+    kernels.has_room,
     kernels.read_long_rest,
     kernels.read_length,
     kernels.skip_fixed,
@@ -28,7 +29,7 @@ _HELPERS: tuple[Callable[..., Any], ...] = (
     kernels.check_block_end,
     kernels.skip_empty,
     kernels.skip_pairs,
-    kernels.skip_rest,
+    kernels.skip_varints_compiled,
     kernels.find_key,
     kernels.put_slots,
     kernels.put_value,
@@ -43,10 +44,22 @@ for _helper in _HELPERS:
     register_jitable(_helper)
 
 
+@overload(kernels.read_long)
+def _read_long(buffer: Integers, position: int, end: int) -> tuple[int, int]:
+    del buffer, position, end  # Numba asks with types, and calls what is returned.
+    return kernels.read_long_compiled  # type: ignore[return-value]
+
+
 @overload(kernels.skip_varints)
-def _skip_varints(buffer: Sequence[int], position: int, end: int, count: int) -> int:
-    del buffer, position, end, count  # Numba asks with types, and calls what is returned.
-    return kernels.skip_varints_wide  # type: ignore[return-value]
+def _skip_varints(buffer: Integers, position: int, end: int, count: int) -> int:
+    del buffer, position, end, count
+    return kernels.skip_varints_compiled  # type: ignore[return-value]
+
+
+@overload(kernels.skip_rest)
+def _skip_rest(buffer: Integers, position: int, end: int, is_bytes: int, count: int) -> int:
+    del buffer, position, end, is_bytes, count
+    return kernels.skip_rest_compiled  # type: ignore[return-value]
 
 
 # Without Numba's reference counts of arrays, which cost six times the decoding itself and protect nothing here: the

@@ -75,14 +75,11 @@ class _Cursor:
         return CorruptTable(reason, location=self.location, path=f"byte {self.position}")
 
     def long(self) -> int:
-        value = shift = 0
-        for byte in self.data[self.position : self.position + _MAX_VARINT_BYTES]:
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                self.position += shift // 7
-                return (value >> 1) ^ -(value & 1)
-        raise self.error("a number is cut off or too long")
+        value, end = _read_long(self.data, self.position)
+        if end < 0:
+            raise self.error("a number is cut off or too long")
+        self.position = end
+        return value
 
     def take(self, size: int) -> bytes:
         start, end = self.position, self.position + size
@@ -90,6 +87,18 @@ class _Cursor:
             raise self.error(f"{size} bytes are promised and {len(self.data) - start} left")
         self.position = end
         return self.data[start:end]
+
+
+def _read_long(data: bytes, position: int) -> tuple[int, int]:
+    """An Avro number and the position after it, which is below zero when there is no number."""
+    value = shift = 0
+    for byte in data[position : position + _MAX_VARINT_BYTES]:
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), position
+        shift += 7
+    return 0, -1
 
 
 def read_header(data: bytes, *, location: str | None = None) -> AvroHeader:
@@ -119,21 +128,20 @@ def read_blocks(data: bytes, header: AvroHeader) -> tuple[AvroBlock, ...]:
     Raises:
         CorruptTable: A block is cut off, has a negative size or count, or a sync marker is wrong.
     """
-    cursor = _Cursor(data, header.location)
-    cursor.position = header.size
     blocks: list[AvroBlock] = []
-    while cursor.position < len(data):
-        path = f"block {len(blocks)}"
-        count, size = cursor.long(), cursor.long()
-        start = cursor.position
+    position = header.size
+    while position < len(data):
+        count, start = _read_long(data, position)
+        size, start = _read_long(data, start) if start >= 0 else (0, -1)
         end = start + size
-        if count < 0 or size < 0 or end + _SYNC_SIZE > len(data):
-            reason = f"has {count} objects in {size} bytes, and {len(data) - start} bytes are left"
-            raise CorruptTable(reason, location=header.location, path=path)
-        if data[end : end + _SYNC_SIZE] != header.sync:
-            raise CorruptTable("the sync marker after it is wrong", location=header.location, path=path)
+        if start < 0 or count < 0 or size < 0 or end + _SYNC_SIZE > len(data):
+            reason = "the block is cut off, or has a negative size or count"
+            raise CorruptTable(reason, location=header.location, path=f"block {len(blocks)}")
+        position = end + _SYNC_SIZE
+        if data[end:position] != header.sync:
+            reason = "the sync marker after the block is wrong"
+            raise CorruptTable(reason, location=header.location, path=f"block {len(blocks)}")
         blocks.append(AvroBlock(len(blocks), count, start, end))
-        cursor.position = end + _SYNC_SIZE
     return tuple(blocks)
 
 

@@ -48,12 +48,16 @@ class Op(IntEnum):
     JUMP = 8  # a: target
     LIST_BEGIN = 9  # a: column, c: table of the elements
     LIST_END = 10  # a: column, c: table of the elements
-    BLOCK = 11  # a: target after the last block; reads the item count of a block, pushes it
+    BLOCK = 11  # a: target after the last block, c: table of the elements; reads a block's item count, pushes it
     SKIP_BLOCK = 12  # as BLOCK, but blocks that say their size are stepped over
     NEXT = 13  # a: the items' first instruction, b: their BLOCK, c: table of the elements or -1
     SKIP_EMPTY = 14  # blocks of items that take no bytes
     SKIP_PAIRS = 15  # a map of numbers to numbers (a = 0) or to bytes (a = 1)
     SLOTS = 16  # as SKIP_PAIRS, but the values of wanted keys are stored; b: index of the map
+
+
+COLUMN_OPS = frozenset({Op.INT, Op.BYTES, Op.FIXED, Op.LIST_BEGIN, Op.LIST_END})
+"""Instructions whose first argument is a column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +311,7 @@ class _Compiler:
         self.table_smallest.append(smallest)
         column = self._column(ColumnLayout(path, "list", table, elements=elements))
         self.add(Op.LIST_BEGIN, column, table, elements)
-        block = self.add(Op.BLOCK)
+        block = self.add(Op.BLOCK, c=elements)
         body = self._label()
         for name, schema in children:
             self.emit(schema, (*path, name), elements, depth + 1)

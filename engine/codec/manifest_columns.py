@@ -8,8 +8,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from engine.codec import manifest_schema as ids
-from engine.codec.avro_arena import Column
-from engine.codec.avro_columns import DecodedObjects
+from engine.codec.avro_columns import Column, DecodedObjects
 from engine.codec.avro_file import AvroHeader
 from engine.codec.avro_program import ColumnLayout, Path, Selection
 from engine.codec.columns import (
