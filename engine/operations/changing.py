@@ -15,6 +15,7 @@ from engine.expressions.predicate import Predicate
 from engine.operations.add_files import add_files
 from engine.operations.append import Prepare, append, append_merging
 from engine.operations.delete import ScanOf, delete
+from engine.operations.keyed_stream import KeyedStream
 from engine.operations.overwrite import overwrite, overwrite_partitions
 from engine.operations.row_changes import Mode
 from engine.operations.row_source import Rows, check_rows, write_rows
@@ -247,6 +248,30 @@ class Changing(ABC):
         state, snapshot = upsert(target, scan_of, rows, on, mode=mode, branch=branch, properties=snapshot_properties)
         self._advance(state)
         return snapshot
+
+    def keyed_stream(
+        self,
+        on: Sequence[str],
+        *,
+        branch: str = MAIN,
+        stream_id: str | None = None,
+        counters: Counters | None = None,
+    ) -> KeyedStream:
+        """Take a change stream by key: inserts, updates and deletes, committed batch by batch.
+
+        See `engine.operations.keyed_stream.KeyedStream`, also for what is written.
+
+        Args:
+            on: The key columns.
+            branch: See the class.
+            stream_id: Names the stream over restarts; each of its numbered batches is then committed once.
+            counters: See the class.
+
+        Raises:
+            Unsupported: Format version 1, or the table is partitioned by a column that is no part of the key.
+        """
+        target = self._target(counters)
+        return KeyedStream(target=target, on=on, branch=branch, stream_id=stream_id, committed=self._advance)
 
     def _scan_of(self, target: Target, filter: str | Predicate | None, branch: str) -> ScanOf:
         """Makes the scan that finds what to change."""

@@ -1,0 +1,53 @@
+"""One batch of a change stream: a row delta that is committed once, however often its writer starts again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.commit.changes.references import ancestors
+from engine.commit.changes.row_delta import RowDelta
+from engine.commit.snapshots import Staged, branch_head
+from engine.commit.staging import Staging
+from engine.errors import AlreadyExists
+from engine.spec.metadata import TableMetadata
+
+STREAM_ID = "icebench.stream-id"
+"""Summary entry: which stream the snapshot is of."""
+BATCH_ID = "icebench.stream-batch-id"
+"""Summary entry: which batch of it; they grow."""
+
+
+@dataclass(kw_only=True)
+class StreamBatch(RowDelta):
+    """Adds a batch, unless the branch has it or a later one of the same stream already.
+
+    Args:
+        stream_id: The stream; None for one whose writer does not start again.
+        batch_id: The batch's number.
+    """
+
+    stream_id: str | None = None
+    batch_id: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.stream_id is not None:
+            self.properties = {**self.properties, STREAM_ID: self.stream_id, BATCH_ID: str(self.batch_id)}
+
+    def stage(self, base: TableMetadata, staging: Staging) -> Staged:
+        """See `engine.commit.changes.change.Change`; AlreadyExists for a batch that was committed before."""
+        if self.stream_id is not None and self.batch_id is not None:
+            last = last_batch(base, self.branch, self.stream_id)
+            if last is not None and last >= self.batch_id:
+                raise AlreadyExists(f"batch {self.batch_id} of stream {self.stream_id!r}: the table is at batch {last}")
+        return super().stage(base, staging)
+
+
+def last_batch(base: TableMetadata, branch: str, stream_id: str) -> int | None:
+    """The last batch of a stream in a branch's history, as far as it goes back; None where there is none."""
+    head = branch_head(base, branch)
+    for snapshot_id in ancestors(base, None if head is None else head.snapshot_id):
+        summary = base.snapshot(snapshot_id).summary
+        if summary.get(STREAM_ID) == stream_id and summary.get(BATCH_ID, "").isdecimal():
+            return int(summary[BATCH_ID])
+    return None

@@ -1,0 +1,255 @@
+"""Writing a keyed change stream: inserts, updates and deletes by key, batch by batch, without reading the table.
+
+A delete cannot know where the row is that it deletes, so it writes the key (an equality delete), which takes effect on
+rows of older commits. Within a batch the writer knows where its own rows are, and deletes them by position: an equality
+delete cannot tell +I -D +I of one key from +I +I -D, since all of a commit has one sequence number.
+
+What is written for a key, in the order of its changes in one batch:
+
+* an insert writes the row;
+* an update writes the row, and the key unless the batch wrote a row of that key before;
+* a delete writes the key;
+* a row of the batch that a later change of its key takes away is deleted by position (a deletion vector in format
+  version 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from engine.columnar.key_index import KeyIndex
+from engine.columnar.partitions import group_rows
+from engine.columnar.rows import table_rows
+from engine.columnar.schemas import to_arrow_schema
+from engine.commit.changes.stream_batch import StreamBatch, last_batch
+from engine.commit.committer import TableState
+from engine.commit.conflicts import Validation
+from engine.commit.file_refs import ref_to
+from engine.commit.snapshots import branch_head
+from engine.errors import AlreadyExists, Invalid, Unsupported
+from engine.operations.target import Target
+from engine.operations.upsert import key_columns
+from engine.spec.data_file import DataFile
+from engine.spec.metadata import TableMetadata
+from engine.spec.partitioning import PartitionSpec
+from engine.spec.schema import Schema
+from engine.spec.snapshots import MAIN, Snapshot
+from engine.write.data_files import remove_files, write_data_files
+from engine.write.delete_files import DeletedRows, write_equality_deletes, write_position_deletes
+from engine.write.vectors import write_deletion_vectors
+
+_INSERT, _UPDATE, _DELETE = 0, 1, 2
+
+
+@dataclass(kw_only=True)
+class KeyedStream:
+    """Takes changes in their order and commits them batch by batch. Not for several threads at once.
+
+    Args:
+        target: The table; format version 2 or later.
+        on: The key: top-level columns of primitive types. A key may be null; null equals null.
+        branch: Where to.
+        stream_id: Names the stream over restarts of its writer; with it every batch needs a number and is committed
+            once. None for a stream that is never taken up again.
+        committed: Told of the table after each batch.
+    """
+
+    target: Target
+    on: Sequence[str]
+    branch: str = MAIN
+    stream_id: str | None = None
+    committed: Callable[[TableState], None] = lambda _: None
+    _changes: list[tuple[int, pa.Table]] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        metadata = self.target.load().metadata
+        if metadata.format_version < 2:
+            raise Unsupported("a keyed stream into format version 1, which has no delete files; upgrade the table")
+        self._schema = metadata.schema
+        self._keys = Schema(key_columns(self.on, metadata.schema))
+        _delete_specs(metadata, self._keys)
+
+    def insert(self, rows: pa.Table | pa.RecordBatchReader) -> None:
+        """Add rows whose keys the table does not have; if it has one, both rows stay, unless this batch wrote it."""
+        self._take(_INSERT, rows, self._schema)
+
+    def update(self, rows: pa.Table | pa.RecordBatchReader) -> None:
+        """Put rows in the place of those with their keys; a key that the table does not have is added."""
+        self._take(_UPDATE, rows, self._schema)
+
+    def delete(self, keys: pa.Table | pa.RecordBatchReader) -> None:
+        """Delete the rows with these keys; the key columns only."""
+        self._take(_DELETE, keys, self._keys)
+
+    @property
+    def last_batch(self) -> int | None:
+        """The last batch of the stream that the table has: where to go on after a restart."""
+        if self.stream_id is None:
+            return None
+        return last_batch(self.target.load().metadata, self.branch, self.stream_id)
+
+    def commit(self, batch_id: int | None = None) -> Snapshot | None:
+        """Commit the changes taken since the last commit, in one snapshot.
+
+        Args:
+            batch_id: The batch's number, greater than those before; needed with a `stream_id`.
+
+        Returns:
+            The snapshot; None where there was no change, or the table has this batch already.
+
+        Raises:
+            Invalid: A number is missing, or the schema is not the one that the stream began with.
+            CommitFailed: See `Target.commit`; the changes are kept for another try.
+        """
+        if (batch_id is None) != (self.stream_id is None):
+            raise Invalid("a stream with an id numbers its batches, and one without does not")
+        if not self._changes:
+            return None
+        state = self.target.load()
+        if state.metadata.schema.fields != self._schema.fields:
+            raise Invalid("the table's schema has changed since the stream began; begin another one")
+        change = self._prepare(state.metadata, batch_id)
+        try:
+            done = self.target.commit([change], [*change.data_files, *change.delete_files])
+        except AlreadyExists:
+            self._changes.clear()
+            return None
+        self._changes.clear()
+        self.committed(done)
+        return done.metadata.snapshot(change.added_snapshot_id)
+
+    def _take(self, kind: Literal[0, 1, 2], rows: pa.Table | pa.RecordBatchReader, schema: Schema) -> None:
+        made = pa.Table.from_batches(table_rows(rows, schema), schema=to_arrow_schema(schema))
+        if kind == _DELETE and set(rows.schema.names) != {f.name for f in schema.fields}:
+            raise Invalid("a delete takes exactly the key columns: " + ", ".join(f.name for f in schema.fields))
+        if made.num_rows:
+            self._changes.append((kind, made))
+
+    def _prepare(self, metadata: TableMetadata, batch_id: int | None) -> StreamBatch:
+        kinds = np.repeat([kind for kind, _ in self._changes], [rows.num_rows for _, rows in self._changes])
+        names = [f.name for f in self._keys.fields]
+        keys = pa.concat_tables([rows.select(names) for _, rows in self._changes]).combine_chunks()
+        writes = [rows for kind, rows in self._changes if kind != _DELETE]
+        superseded, wanted = _resolve(kinds, [keys.column(name).combine_chunks() for name in names])
+        written: list[DataFile] = []
+        try:
+            deletes: list[DataFile] = []
+            if writes:
+                taken_away = superseded[kinds != _DELETE]
+                own = self._write_rows(pa.concat_tables(writes).combine_chunks(), taken_away, metadata, written)
+                deletes += own
+            deletes += self._write_keys(keys.filter(pa.array(wanted)), metadata)
+        except BaseException:
+            remove_files(self.target.store, written)
+            raise
+        head = branch_head(metadata, self.branch)
+        return StreamBatch(
+            data_files=written,
+            delete_files=deletes,
+            validation=Validation(
+                starting_snapshot_id=None if head is None else head.snapshot_id,
+                referenced=[ref_to(file) for file in written],
+            ),
+            branch=self.branch,
+            stream_id=self.stream_id,
+            batch_id=batch_id,
+        )
+
+    def _write_rows(
+        self, rows: pa.Table, superseded: npt.NDArray[np.bool_], metadata: TableMetadata, written: list[DataFile]
+    ) -> list[DataFile]:
+        """Write the rows into `written`, and deletes of the superseded ones."""
+        groups = group_rows(rows, metadata.spec, metadata.schema)
+        order = np.arange(rows.num_rows) if groups.order is None else groups.order
+        # A stream in partition order keeps that order, so positions can be told from the files' record counts.
+        ordered = rows.take(pa.array(order))
+        reader = pa.RecordBatchReader.from_batches(ordered.schema, ordered.to_batches())
+        target = self.target
+        written += write_data_files(
+            reader, metadata=metadata, store=target.store, counters=target.counters, mode="clustered"
+        )
+        ends = np.cumsum([file.record_count for file in written])
+        gone = np.flatnonzero(superseded[order])
+        places = np.searchsorted(ends, gone, side="right")
+        deleted = [
+            DeletedRows(
+                file_path=written[place].file_path,
+                positions=gone[places == place] - (ends[place] - written[place].record_count),
+                spec_id=written[place].spec_id,
+                partition=written[place].partition,
+            )
+            for place in np.unique(places).tolist()
+        ]
+        if not deleted:
+            return []
+        write = write_deletion_vectors if metadata.format_version >= 3 else write_position_deletes
+        return write(deleted, metadata=metadata, store=target.store, counters=target.counters)
+
+    def _write_keys(self, keys: pa.Table, metadata: TableMetadata) -> list[DataFile]:
+        """Equality deletes of these keys, wherever a row with one of them may be."""
+        if not keys.num_rows:
+            return []
+        written: list[DataFile] = []
+        try:
+            for spec in _delete_specs(metadata, self._keys):
+                groups = group_rows(keys, spec, self._keys)
+                ordered = keys if groups.order is None else keys.take(pa.array(groups.order))
+                for place, partition in enumerate(groups.partitions):
+                    start = int(groups.starts[place])
+                    written += write_equality_deletes(
+                        ordered.slice(start, int(groups.starts[place + 1]) - start),
+                        columns=[f.name for f in self._keys.fields],
+                        metadata=metadata,
+                        store=self.target.store,
+                        spec=spec,
+                        partition=partition,
+                        counters=self.target.counters,
+                    )
+        except BaseException:
+            remove_files(self.target.store, written)
+            raise
+        return written
+
+
+def _resolve(
+    kinds: npt.NDArray[np.int64], keys: Sequence[pa.Array]
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """For each change whether a later one has its key, and whether it is the one whose key is to be written: the first
+    delete of a key, or its first change where that is an update."""
+    numbers = np.arange(len(kinds))
+    last = KeyIndex.build(keys, numbers).greatest(keys)
+    # The index keeps the greatest number of equal keys: counted from the end, that is the first.
+    first = len(kinds) - 1 - KeyIndex.build(keys, numbers[::-1].copy()).greatest(keys)
+    needs_key = (kinds == _DELETE) | ((kinds == _UPDATE) & (first == numbers))
+    chosen = np.flatnonzero(needs_key)
+    wanted = np.zeros(len(kinds), np.bool_)
+    if len(chosen):
+        own = [key.take(pa.array(chosen)) for key in keys]
+        once = KeyIndex.build(own, chosen).greatest(own) == chosen
+        wanted[chosen[once]] = True
+    return last != numbers, wanted
+
+
+def _delete_specs(metadata: TableMetadata, keys: Schema) -> list[PartitionSpec]:
+    """The specs under which a key has to be deleted to reach every row that has it.
+
+    Raises:
+        Unsupported: The table is partitioned by a column that is no part of the key.
+    """
+    for spec in metadata.partition_specs:
+        if spec.is_unpartitioned:
+            return [spec]  # its equality deletes are global
+    for spec in metadata.partition_specs:
+        for f in spec.fields:
+            if f.source_id not in keys.by_id:
+                raise Unsupported(
+                    f"a keyed stream into a table that is partitioned by {f.name!r}, whose source is no key column: a "
+                    "key does not tell the partition of its row"
+                )
+    return list(metadata.partition_specs)
