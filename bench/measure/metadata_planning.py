@@ -19,8 +19,10 @@ import numpy as np
 
 from bench.engines.engine import Ability, AnyEngine, Plan
 from bench.engines.inflate import Inflate
+from bench.engines.registry import ENGINES
 from bench.errors import Disagreement, EngineFailed
 from bench.experiment import Repetitions
+from bench.measure.cpu_time import CpuMeter
 from bench.measure.fresh_plan import PLANNERS
 from bench.measure.interleave import Case, Timings, interleave
 from bench.measure.opened import Opened, try_each
@@ -35,6 +37,7 @@ EVERYTHING = "all"
 # An engine that tells only the number of files (Polars) answers a question that it was asked before from the answer, so
 # that its second plan is none.
 COLD, WARM, FRESH, MEMORY = "latency_cold", "latency_warm", "latency_fresh", "memory_peak"
+CPU_COLD, CPU_WARM = "cpu_cold", "cpu_warm"
 
 FRESH_CASES = ("all", "metric")
 _FRESH_TIMEOUT_SECONDS = 600
@@ -91,8 +94,8 @@ class _Ready:
 
 
 def measure_metadata(bench: Bench, subject: MetadataSubject, patience: Patience) -> None:
-    """Record `latency_cold` and `latency_warm` of every filter and of none; `latency_fresh` and `memory_peak` where
-    the subject asks for them."""
+    """Record `latency_cold` and `latency_warm` of every filter and of none, with the processor time that they took,
+    `cpu_cold` and `cpu_warm`; `latency_fresh` and `memory_peak` where the subject asks for them."""
     engines = {name: bench.engines[name] for name in subject.engines if name in bench.engines}
     filters: dict[str, str | None] = {EVERYTHING: None, **subject.files.filters()}
     total = len(filters) * (2 if subject.fresh else 1)
@@ -114,13 +117,16 @@ def measure_metadata(bench: Bench, subject: MetadataSubject, patience: Patience)
 def _readied(subject: MetadataSubject, case: str, text: str | None, patience: Patience, engine: AnyEngine) -> _Ready:
     """Plan once and look at the plan, then plan until the engine is warm."""
     opened = Opened.of(engine, subject.metadata_location, text)
+    start = patience.clock()
     plan = engine.plan(opened.handle, opened.filter)
+    first = patience.clock() - start
     beyond = _checked(engine, plan, subject.files, None if case == EVERYTHING else case)
     counters = {**plan.counters, **({} if beyond is None else {"files_beyond_bounds": beyond})}
     del plan
+    seconds = [first]
     end = patience.clock() + patience.warm_seconds
-    seconds: list[float] = []
-    while not seconds or patience.clock() < end:
+    # Where one plan outlasts the patience, there is no time for more that are not recorded.
+    while first < patience.case_seconds and (len(seconds) == 1 or patience.clock() < end):
         fresh = opened.afresh()
         start = patience.clock()
         engine.plan(fresh.handle, fresh.filter)
@@ -157,14 +163,21 @@ def _timed(bench: Bench, case: CaseId, ready: Mapping[str, _Ready], patience: Pa
     # An engine for which one plan is too long keeps nothing that would make the next one shorter.
     able = {name: each for name, each in ready.items() if Ability.PLAN in each.opened.engine.abilities}
     warm = {name: each for name, each in able.items() if each.seconds < patience.case_seconds}
-    for metric, chosen, prepare in ((COLD, ready, _cold), (WARM, warm, _warm)):
-        cases = {name: Case(name, partial(prepare, each.opened)) for name, each in chosen.items()}
+    for metric, cpu_metric, chosen, prepare in ((COLD, CPU_COLD, ready, _cold), (WARM, CPU_WARM, warm, _warm)):
+        warmups = patience.often.warmups if metric == WARM else 0
+        meters = {name: CpuMeter(in_java=_in_java(name)) for name in chosen}
+        cases = {name: Case(name, meters[name].metered(partial(prepare, each.opened))) for name, each in chosen.items()}
         rounds = {name: patience.rounds(each.seconds) for name, each in chosen.items()}
-        timings = _in_rounds(bench, cases, rounds, patience.often.warmups if metric == WARM else 0)
+        timings = _in_rounds(bench, cases, rounds, warmups)
         bench.recorder.fail_each(case, timings.errors)
         for name, seconds in timings.seconds.items():
             evidence = Evidence(counters=ready[name].counters, detail={"filter": text or ""})
             bench.recorder.record(case.of(name), metric, "s", seconds, evidence)
+            bench.recorder.record(case.of(name), cpu_metric, "s", meters[name].seconds[-len(seconds) :], evidence)
+
+
+def _in_java(engine: str) -> bool:
+    return engine in ENGINES and ENGINES[engine].needs_spark
 
 
 def _in_rounds(bench: Bench, cases: Mapping[str, Case], rounds: Mapping[str, int], warmups: int) -> Timings:

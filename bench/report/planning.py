@@ -17,6 +17,8 @@ OWN = "icebench"
 _CHARTED = (("latency_cold", "cold"), ("latency_warm", "warm"))
 _METRICS = (
     *((metric, f"Planning time, {words}") for metric, words in _CHARTED),
+    ("cpu_cold", "Processor time of a cold plan"),
+    ("cpu_warm", "Processor time of a warm plan"),
     ("latency_fresh", "From starting a process to its first plan"),
     ("memory_peak", "Memory that the first plan of a process takes"),
 )

@@ -54,6 +54,7 @@ def test_every_filter_is_timed_cold_and_warm(writer: RunWriter) -> None:
     for case in ("all", "metric", "partition"):
         assert made.samples("one", case, "latency_cold") == [1.0] * 4
         assert made.samples("one", case, "latency_warm") == [0.25] * 4
+        assert len(made.samples("one", case, "cpu_cold")) == len(made.samples("one", case, "cpu_warm")) == 4
     assert not made.failures
     assert {r.counters["files_beyond_bounds"] for r in made.records} == {0}
 
@@ -89,7 +90,7 @@ def test_an_engine_that_tells_only_how_many_is_counted_and_has_no_warm_plan(writ
     measure_metadata(made.bench, subject("few"), patience(clock))
     (failure,) = made.failures
     assert (failure.case, failure.message[:21]) == ("partition", "plans 2 files too few")
-    assert {r.metric for r in made.records} == {"latency_cold"}
+    assert {r.metric for r in made.records} == {"latency_cold", "cpu_cold"}
 
 
 def test_slow_engines_run_fewer_rounds(writer: RunWriter) -> None:
