@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -124,7 +123,7 @@ class KeyedStream:
         self.committed(done)
         return done.metadata.snapshot(change.added_snapshot_id)
 
-    def _take(self, kind: Literal[0, 1, 2], rows: pa.Table | pa.RecordBatchReader, schema: Schema) -> None:
+    def _take(self, kind: int, rows: pa.Table | pa.RecordBatchReader, schema: Schema) -> None:
         made = pa.Table.from_batches(table_rows(rows, schema), schema=to_arrow_schema(schema))
         if kind == _DELETE and set(rows.schema.names) != {f.name for f in schema.fields}:
             raise Invalid("a delete takes exactly the key columns: " + ", ".join(f.name for f in schema.fields))
