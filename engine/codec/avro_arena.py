@@ -66,6 +66,7 @@ class Layout:
             numbers = [c for c in own if kinds[c] in ("int", "null")]
             self.tables.append(numbers + [c for c in own if kinds[c] not in ("int", "null")])
             self.numbers.append(len(numbers))
+        self.hashed_keys = _hash_table(keys)
         self.place = {c: (t, i) for t, columns in enumerate(self.tables) for i, c in enumerate(columns)}
 
     def bases(self, room: Sequence[int]) -> tuple[list[int], int]:
@@ -113,7 +114,7 @@ class _Attempt:
 
     def _make_control(self) -> Any:  # noqa: ANN401 - a list or an array, see avro_kernels
         layout = self._layout
-        mask, keys = _hash_table(layout.keys)
+        mask, keys = layout.hashed_keys
         first = len(layout.program.columns)
         regions = {
             kernels.ROOM_AT: list(self._room),

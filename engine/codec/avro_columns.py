@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any, Protocol, TypeAlias
 
@@ -70,10 +71,10 @@ def decode_objects(
         Unsupported: A codec or a schema that Iceberg does not use.
     """
     try:
-        program = compile_schema(header.schema_json, selection)
+        layout = _layout_of(header.schema_json, selection, tuple(keys))
     except CorruptTable as error:
         raise CorruptTable(error.reason, location=header.location, path=error.path) from error
-    layout = Layout(program, keys)
+    program = layout.program
     blocks = read_blocks(data, header)
     joined = _Joined(layout, list(map_chunks(_ChunkTask(data, header, layout), _chunks(blocks))))
     columns = {column.path: joined.column(index) for index, column in enumerate(program.columns)}
@@ -84,6 +85,12 @@ def decode_objects(
         slots[slot.path] = {key: column for key, column in found.items() if column.has_values}
         index += len(layout.keys)
     return DecodedObjects(joined.count, columns, slots, {column.path: column for column in program.columns})
+
+
+@lru_cache(maxsize=64)
+def _layout_of(schema_json: bytes, selection: Selection, keys: tuple[int, ...]) -> Layout:
+    """Kept, because the manifests of a table have one writer schema or few."""
+    return Layout(compile_schema(schema_json, selection), keys)
 
 
 def _chunks(blocks: Sequence[AvroBlock]) -> list[Sequence[AvroBlock]]:
@@ -147,7 +154,7 @@ class _Joined:
         tables = range(len(layout.tables))
         self._numbers = [np.concatenate([part.numbers[t] for part in parts], axis=1) for t in tables]
         self._valid = [np.concatenate([part.valid[t] for part in parts], axis=1) for t in tables]
-        self._all_valid = [[bool(column.all()) for column in valid] for valid in self._valid]
+        self._all_valid = [np.asarray(valid.all(axis=1)).tolist() for valid in self._valid]
 
     def column(self, index: int) -> Column:
         """A column of the program, or after those one of a slot map."""

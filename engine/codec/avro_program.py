@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from engine.codec.avro_schema import AvroSchema
@@ -108,7 +107,6 @@ class Program:
         return self.table_smallest[0]
 
 
-@lru_cache(maxsize=64)
 def compile_schema(schema_json: bytes, selection: Selection) -> Program:
     """The program for a writer schema.
 
