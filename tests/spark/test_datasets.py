@@ -1,0 +1,131 @@
+"""Datasets: generated, written by this project's engine through Spark, deleted from, and measured as a whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bench.engines.row_oracle import RowOracle
+from bench.experiment import Experiment, parse_experiment
+from bench.measure.brute.manifests import DATA, live_files
+from bench.measure.brute.metadata import load_table_json
+from bench.measure.brute.truth import GroundTruth
+from bench.measure.experiments import run_experiment
+from bench.measure.record import Record
+from bench.measure.run import RunResult, Surroundings
+from bench.measure.run_file import read_run
+from bench.workloads.tpcds import Tpcds
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+DEFINITION = """
+name = "tiny"
+layouts = ["unpartitioned", "monthly", "sorted"]
+engines = ["icebench", "icebench-spark", "pyiceberg", "iceberg-java", "duckdb", "polars"]
+repetitions = 1
+warmups = 0
+[workload]
+kind = "tpcds"
+scale = 0.005
+wide_decimals = true
+[table]
+files = 12
+[filters]
+one_month = "ss_sold_date >= '2000-11-01' and ss_sold_date < '2000-12-01'"
+one_item = "ss_item_sk = 7"
+no_date = "ss_sold_date is null"
+[deletes]
+fractions = [0.05]
+refresh = true
+"""
+ROWS = Tpcds(scale=0.005, seed=1).row_count("store_sales")
+LAYOUTS = ("unpartitioned", "monthly", "sorted")
+
+
+@pytest.fixture(scope="module")
+def experiment() -> Experiment:
+    return parse_experiment(DEFINITION)
+
+
+@pytest.fixture(scope="module")
+def where(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Surroundings:
+    folder = tmp_path_factory.mktemp("datasets")
+    return Surroundings(cache=folder / "cache", results=folder / "runs", session=lambda: spark)
+
+
+@pytest.fixture(scope="module")
+def result(experiment: Experiment, where: Surroundings) -> RunResult:
+    return run_experiment(experiment, where=where)
+
+
+def of(result: RunResult, *key: str) -> Record:
+    return next(record for record in result.records if record.key == key)
+
+
+def test_all_engines_agree_on_everything(result: RunResult) -> None:
+    assert result.failures == ()
+    assert {record.engine for record in result.records if record.measurement == "decimals"} == {
+        "icebench", "icebench-spark", "pyiceberg", "iceberg-java", "duckdb", "polars"
+    }  # fmt: skip
+    assert {record.engine for record in result.records if record.measurement == "planning"} == {
+        "icebench", "pyiceberg", "iceberg-java"
+    }  # fmt: skip
+    assert read_run(result.path).complete
+
+
+def test_all_layouts_have_the_same_rows(result: RunResult) -> None:
+    found = {r.checksum for r in result.records if r.measurement == "decimals"}
+    assert len(found) == 1
+    assert of(result, "sorted", "icebench", "decimals", "scan", "scan_time").counters["rows_returned"] == ROWS
+    assert "ss_wide_38_6" in of(result, "sorted", "icebench", "decimals", "scan", "scan_time").detail["columns"]
+    for case in ("5%", "refresh"):
+        assert len({r.checksum for r in result.records if r.case == case}) == 1
+
+
+def test_layouts_prune_what_they_are_for(result: RunResult) -> None:
+    def planned(layout: str, case: str) -> float:
+        return of(result, layout, "icebench", "pruning", case, "files_planned_share").samples[0]
+
+    assert planned("unpartitioned", "one_month") == planned("unpartitioned", "one_item") == 1
+    assert planned("monthly", "one_month") <= 1 / 61
+    assert planned("monthly", "no_date") <= 1 / 61
+    assert planned("sorted", "one_item") <= 2 / 12
+
+
+def test_deletes_take_what_they_say(result: RunResult) -> None:
+    few = of(result, "monthly", "icebench-spark", "deletes", "5%", "delete_cost").counters["rows_deleted"]
+    assert 0.02 * ROWS < few < 0.09 * ROWS
+    refresh = of(result, "monthly", "icebench", "deletes", "refresh", "delete_cost").counters["rows_deleted"]
+    assert 0 < refresh < 0.02 * ROWS
+
+
+def test_tables_are_what_the_layouts_say(result: RunResult, where: Surroundings) -> None:
+    by_layout: dict[str, list[Path]] = {name: [] for name in LAYOUTS}
+    for path in where.cache.glob("*/bench*/**/metadata"):
+        by_layout[path.relative_to(where.cache).parts[0].partition("-")[0]].append(path.parent)
+    for layout, folders in by_layout.items():
+        (folder,) = folders
+        table = load_table_json(str(folder / "metadata"))
+        first = sorted((folder / "metadata").glob("*.metadata.json"))[1]
+        files = live_files(load_table_json(str(first)))
+        assert sum(file.records for file in files if file.content == DATA) == ROWS
+        assert GroundTruth(table, files, RowOracle()).files
+        assert len(files) == (61 if layout == "monthly" else 12)
+
+
+def test_the_second_run_builds_nothing(
+    experiment: Experiment, where: Surroundings, result: RunResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = sorted(where.cache.rglob("*"))
+
+    def no_session() -> SparkSession:
+        raise AssertionError("nothing has to be built")
+
+    quiet = Surroundings(cache=where.cache, results=where.results, session=no_session)
+    again = run_experiment(experiment.restricted(engines=["icebench"]), where=quiet, only=["pruning"])
+    assert again.failures == ()
+    assert sorted(where.cache.rglob("*")) == before
+    now = of(again, "sorted", "icebench", "pruning", "one_item", "recall")
+    assert now.counters == of(result, "sorted", "icebench", "pruning", "one_item", "recall").counters

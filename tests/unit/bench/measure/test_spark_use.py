@@ -1,0 +1,42 @@
+from pathlib import Path
+
+import pytest
+
+from bench.experiment import SparkDefinition
+from bench.measure import spark_use
+from bench.measure.spark_use import spark_settings
+
+DEFINITION = SparkDefinition(master="local[3]", conf={"spark.driver.memory": "1g", "spark.x": "1"})
+
+
+@pytest.fixture(autouse=True)
+def cached(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_use, "is_cached", lambda: True)
+
+
+def test_the_definition_decides(tmp_path: Path) -> None:
+    settings = spark_settings(DEFINITION, tmp_path, {})
+    assert settings.master == "local[3]"
+    assert settings.conf()["spark.driver.memory"] == "1g"
+    assert settings.conf()["spark.x"] == "1"
+    assert settings.iceberg_warehouse == str(tmp_path)
+
+
+def test_the_environment_wins(tmp_path: Path) -> None:
+    environment = {"ICEBENCH_SPARK_MASTER": "spark://host:7077", "ICEBENCH_SPARK_CONF": "spark.x=2;spark.y=3"}
+    settings = spark_settings(DEFINITION, tmp_path, environment)
+    assert settings.master == "spark://host:7077"
+    assert (settings.conf()["spark.x"], settings.conf()["spark.y"]) == ("2", "3")
+    assert settings.conf()["spark.driver.memory"] == "1g"
+
+
+def test_without_the_jar_a_session_starts_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_use, "is_cached", lambda: False)
+    settings = spark_settings(DEFINITION, tmp_path, {})
+    assert settings.iceberg_warehouse is None
+    assert "spark.jars.packages" not in settings.conf()
+
+
+def test_equal_definitions_are_one_session(tmp_path: Path) -> None:
+    again = SparkDefinition(master="local[3]", conf=dict(reversed(list(DEFINITION.conf.items()))))
+    assert spark_settings(DEFINITION, tmp_path, {}) == spark_settings(again, tmp_path, {})
