@@ -1,19 +1,20 @@
 """Under which names Spark reads columns.
 
-Spark finds columns by field id but pushes filters into Parquet by name. Where a file may know a name as another column
-(a column was renamed or dropped and its name was given anew) such a filter drops row groups that hold matching rows: on
-Spark 4.1 it was seen to. A column is therefore read under its own name only if no file can know the name as another
-column; otherwise under one that no file has, and Spark's pruning by row group is lost for it.
+Spark finds columns by field id, but pushes filters into Parquet by name, and looks types up by name inside structs.
+Where a file may know a name as another column (a column was renamed or dropped and its name was given anew) such a
+filter drops row groups that hold matching rows, and such a struct can not be read: on Spark 4.1 both were seen. So a
+column is read under its own names only if no file can know one of them as another column; otherwise under names that no
+file has, and Spark's pruning by row group is lost for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.spec.metadata import TableMetadata
 from engine.spec.schema import Schema
-from engine.spec.types import NestedField
+from engine.spec.types import ListType, MapType, NestedField, StructType, Type
 
 _RESERVED = frozenset({"_metadata"})
 """Names that mean something else to Spark's file sources."""
@@ -21,7 +22,10 @@ _RESERVED = frozenset({"_metadata"})
 
 @dataclass(frozen=True, slots=True)
 class ReadColumn:
-    """A top-level column of the table, pruned to what is wanted of it, and the name that Spark reads it under."""
+    """A top-level column of the table, pruned to what is wanted of it, and the name that Spark reads it under.
+
+    Names of fields inside `field` are those that Spark reads them under, too.
+    """
 
     field: NestedField
     name: str
@@ -30,11 +34,25 @@ class ReadColumn:
 def read_columns(fields: Sequence[NestedField], metadata: TableMetadata) -> list[ReadColumn]:
     """The names under which to read top-level fields."""
     unsafe = _unsafe_ids(metadata)
-    return [ReadColumn(f, _other_name(f) if f.field_id in unsafe else f.name) for f in fields]
+    return [
+        ReadColumn(replace(f, type=_renamed(f.type)), _other_name(f)) if f.field_id in unsafe else ReadColumn(f, f.name)
+        for f in fields
+    ]
 
 
 def _other_name(field: NestedField) -> str:
     return f"_icebench_{field.field_id}"
+
+
+def _renamed(type_: Type) -> Type:
+    match type_:
+        case StructType(fields):
+            return StructType(tuple(replace(f, name=_other_name(f), type=_renamed(f.type)) for f in fields))
+        case ListType(element):
+            return ListType(replace(element, type=_renamed(element.type)))
+        case MapType(key, value):
+            return MapType(replace(key, type=_renamed(key.type)), replace(value, type=_renamed(value.type)))
+    return type_
 
 
 def _unsafe_ids(metadata: TableMetadata) -> Collection[int]:

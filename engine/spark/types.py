@@ -149,11 +149,14 @@ def shown_type(type_: Type, *, column: str) -> st.DataType:
 
 
 def pruned(column: Column, read: Type, wanted: Type) -> Column:
-    """Of a column that is read with more fields inside than are wanted, the wanted ones."""
+    """Of a column that is read with more fields inside than are wanted, or other names, the wanted ones."""
     match read, wanted:
         case StructType(), StructType(fields):
             by_id = {f.field_id: f for f in read.fields}
-            parts = [pruned(column.getField(f.name), by_id[f.field_id].type, f.type).alias(f.name) for f in fields]
+            parts = []
+            for f in fields:
+                own = by_id[f.field_id]
+                parts.append(pruned(column.getField(own.name), own.type, f.type).alias(f.name))
             return F.when(column.isNotNull(), F.struct(*parts))
         case ListType(own), ListType(element) if own.type != element.type:
             return F.transform(column, lambda x: pruned(x, own.type, element.type))
