@@ -24,7 +24,6 @@ from bench.measure.brute.truth import GroundTruth
 from bench.measure.cache import DatasetCache, source_digest
 from bench.measure.progress import Progress
 from bench.measure.source_rows import SourceRows, delete_filters, workload_of
-from engine.spark.writer import write_dataframe
 
 PHASE = "datasets"
 TABLE = "bench.store_sales"
@@ -123,8 +122,7 @@ def _table(request: DatasetRequest, layout: Layout, rows: SourceRows, cache: Dat
             # The layout has spread the rows: the engine shall write them where they are.
             properties={"format-version": str(request.table.format_version), "write.distribution-mode": "none"},
         )
-        files = write_dataframe(layout.arrange(rows.frame(), files=request.table.files), metadata=table.metadata)
-        table.add_files(files)
+        table.append(layout.arrange(rows.frame(), files=request.table.files))
         catalog.close()
         written = sum(file.records for file in live_files(load_table_json(table.metadata_location)))
         if written != rows.count:
