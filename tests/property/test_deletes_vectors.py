@@ -1,0 +1,75 @@
+"""Deletes by position mean the same rows whichever way they are written, merged and loaded."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.deletes.planned import PlannedFile, load_deletes
+from engine.runtime.counters import Counters
+from engine.runtime.local import LocalRunner
+from engine.storage.memory import MemoryStore
+from engine.write.delete_files import DeletedRows, write_position_deletes
+from engine.write.vectors import write_deletion_vectors
+from tests.property.table_model import planned_delete
+from tests.unit.engine.write.metadata_for_writes import metadata_of
+
+SCHEMA = pa.schema([("id", pa.int64())])
+# Positions on both sides of the borders of bitmap containers (2**16) and of 32-bit keys.
+POSITIONS = st.integers(0, 20) | st.sampled_from([2**16 - 1, 2**16, 2**32 - 1, 2**32, 2**40])
+FILES = ("memory://b/f0", "memory://b/f1", "memory://b/f2")
+DELETED = st.dictionaries(st.sampled_from(FILES), st.lists(POSITIONS, min_size=1, max_size=12), max_size=3)
+
+
+def rows(deleted: dict[str, list[int]]) -> list[DeletedRows]:
+    return [DeletedRows(file_path=path, positions=np.array(own, np.int64)) for path, own in deleted.items()]
+
+
+@given(
+    batches=st.lists(DELETED, max_size=4),
+    granularity=st.sampled_from(["file", "partition"]),
+    threads=st.sampled_from([1, 2]),
+)
+def test_position_files_and_vectors_delete_the_same_rows(
+    batches: list[dict[str, list[int]]], granularity: str, threads: int
+) -> None:
+    store = MemoryStore()
+    expected: dict[str, set[int]] = {path: set() for path in FILES}
+    files = []
+    for batch in batches:
+        metadata = metadata_of(SCHEMA, properties={"write.delete.granularity": granularity})
+        files += write_position_deletes(rows(batch), metadata=metadata, store=store)
+        for path, own in batch.items():
+            expected[path] |= set(own)
+    merged = rows({path: list(own) for path, own in expected.items() if own})
+    vectors = write_deletion_vectors(merged, metadata=metadata_of(SCHEMA, format_version=3), store=store)
+
+    by_position = tuple(planned_delete(file, 1) for file in files)
+    by_vector = {file.referenced_data_file: planned_delete(file, 1) for file in vectors}
+    for with_vectors in (False, True):
+        planned = [
+            PlannedFile(path, (0,), ((by_vector[path],) if path in by_vector else ()) if with_vectors else by_position)
+            for path in FILES
+        ]
+        loaded = load_deletes(planned, (), store=store, runner=LocalRunner(threads), counters=Counters())
+        for file in planned:
+            positions = loaded.of(file).positions
+            assert ([] if positions is None else positions.tolist()) == sorted(expected[file.file_path])
+
+
+@given(older=DELETED, newer=DELETED)
+def test_a_vector_replaces_position_files(older: dict[str, list[int]], newer: dict[str, list[int]]) -> None:
+    store, counters = MemoryStore(), Counters()
+    files = write_position_deletes(rows(older), metadata=metadata_of(SCHEMA), store=store)
+    vectors = write_deletion_vectors(rows(newer), metadata=metadata_of(SCHEMA, format_version=3), store=store)
+    deletes = [planned_delete(file, 1) for file in [*files, *vectors]]
+    planned = [PlannedFile(path, (0,), tuple(d for d in deletes if d.referenced_data_file == path)) for path in FILES]
+    loaded = load_deletes(planned, (), store=store, runner=LocalRunner(1), counters=counters)
+    for file in planned:
+        positions = loaded.of(file).positions
+        expected = newer.get(file.file_path, older.get(file.file_path, []))
+        assert ([] if positions is None else positions.tolist()) == sorted(set(expected))
+    # What a vector replaces is not even read.
+    assert counters["delete_files_loaded"] == len(vectors) + len(set(older) - set(newer))
