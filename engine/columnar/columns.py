@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -48,3 +50,9 @@ def map_entries(array: pa.MapArray) -> tuple[pa.Array, pa.Array]:
     before = np.cumsum(lengths) - lengths
     entries = pa.array(np.repeat(offsets[:-1] - before, lengths) + np.arange(lengths.sum()))
     return array.keys.take(entries), array.items.take(entries)
+
+
+def value_range(array: pa.Array) -> tuple[Any, Any]:
+    """The least and the greatest value, as Python objects; (None, None) where there is none."""
+    ends = pc.min_max(array).as_py()
+    return ends["min"], ends["max"]

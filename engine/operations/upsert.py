@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from engine.columnar.columns import value_range
 from engine.columnar.key_index import KeyIndex
 from engine.columnar.reserved import FILE, LAST_UPDATED, POS, ROW_ID
 from engine.columnar.rows import table_rows
@@ -128,12 +128,12 @@ class _Source:
         for key in self.keys:
             if not isinstance(key.type, PrimitiveType) or key.type.name not in _SEARCHABLE:
                 continue
-            values = pc.unique(_column(self.rows, key))
+            values = _column(self.rows, key).unique()
             if len(values) <= _MOST_VALUES:
                 found.append(is_in(key.name, values.to_pylist()))
             else:
-                ends = pc.min_max(values).as_py()
-                found += [greater_equal(key.name, ends["min"]), less_equal(key.name, ends["max"])]
+                least, greatest = value_range(values)
+                found += [greater_equal(key.name, least), less_equal(key.name, greatest)]
         return all_of(found) if found else TRUE
 
     def find(self, scan: TableScan, plan: ScanPlan, target: Target) -> tuple[Matches, npt.NDArray[np.int64]]:
@@ -153,7 +153,7 @@ class _Source:
             path = batch.column(len(self.keys))[0].as_py()  # a batch is of one file
             found.setdefault(path, []).append(batch.column(len(self.keys) + 1).to_numpy()[hits])
             if lineage:
-                row_ids[numbers[hits]] = pc.fill_null(batch.column(len(self.keys) + 2), -1).to_numpy()[hits]
+                row_ids[numbers[hits]] = batch.column(len(self.keys) + 2).fill_null(-1).to_numpy()[hits]
         positions = {path: np.concatenate(parts) for path, parts in found.items()}
         rows = rows_at(
             plan, target.store, [files[p] for p in positions], positions, counters=target.counters, runner=scan.runner
