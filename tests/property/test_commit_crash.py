@@ -25,7 +25,8 @@ from engine.commit.manifests import load_manifests
 from engine.commit.retry import Waiting
 from engine.errors import CommitStateUnknown, EngineError
 from engine.operations.append import append
-from engine.operations.delete import Mode, delete
+from engine.operations.delete import delete
+from engine.operations.row_changes import Mode
 from engine.operations.target import Target
 from engine.plan.scan import table_scan
 from engine.read.plans import read_plan

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import engine
-from engine.operations.delete import Mode
+from engine.operations.row_changes import Mode
 
 Row = tuple[int, int | None, str | None]
 

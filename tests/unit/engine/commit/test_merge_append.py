@@ -62,7 +62,7 @@ def test_not_where_it_is_switched_off() -> None:
 
 
 def test_full_manifests_are_left_alone() -> None:
-    w = table(**{"commit.manifest.target-size-bytes": "1"})
+    w = table(**{"commit.manifest.target-size-bytes": "1"})  # type: ignore[arg-type]
     for n in range(6):
         add(w, f"f{n}")
     assert len(manifests(w)) == 6

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -94,11 +95,7 @@ def test_statistics(table: engine.Table) -> None:
     table.remove_statistics(head.snapshot_id)
     assert (table.metadata.statistics, table.metadata.partition_statistics) == ((), ())
     with pytest.raises(NotFound):
-        table.set_statistics(StatisticsFile(**{**_fields(of_table), "snapshot_id": 5}))
-
-
-def _fields(file: StatisticsFile) -> dict[str, object]:
-    return {name: getattr(file, name) for name in file.__dataclass_fields__}
+        table.set_statistics(replace(of_table, snapshot_id=5))
 
 
 class TestNameMapping:

@@ -191,7 +191,7 @@ class TestUpdate:
     def test_a_delete_of_the_same_row_meanwhile_fails_it(
         self, catalog: engine.Catalog, version: int, mode: Mode, theirs_mode: Mode
     ) -> None:
-        made = table(catalog, version, **{"write.update.isolation-level": "snapshot"})
+        made = table(catalog, version, **{"write.update.isolation-level": "snapshot"})  # type: ignore[arg-type]
         theirs = catalog.load_table("db.t")
 
         def change(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -266,7 +266,7 @@ class TestNewColumns:
         return pa.table({"id": [6], "extra": ["e"], "n": pa.array([2**40], pa.int64())})
 
     def test_they_are_added_in_the_same_commit(self, catalog: engine.Catalog) -> None:
-        made = table(catalog, **{"write.spark.accept-any-schema": "true"})
+        made = table(catalog, **{"write.spark.accept-any-schema": "true"})  # type: ignore[arg-type]
         versions = len(made.metadata.metadata_log)
         snapshot = made.append(self.wider(), merge_schema=True)
         assert snapshot == made.current_snapshot
@@ -276,7 +276,7 @@ class TestNewColumns:
         assert made.scan().count() == 6
 
     def test_in_a_transaction(self, catalog: engine.Catalog) -> None:
-        made = table(catalog, **{"write.spark.accept-any-schema": "true"})
+        made = table(catalog, **{"write.spark.accept-any-schema": "true"})  # type: ignore[arg-type]
         with made.transaction() as both:
             both.append(self.wider(), merge_schema=True)
             both.append(self.wider(), merge_schema=True)
