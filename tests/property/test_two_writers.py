@@ -1,0 +1,140 @@
+"""Two writers change rows from one base: the later commit fails, or the table is as if one came after the other."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import engine
+from engine.errors import ValidationFailed
+from engine.operations.changing import Changing
+from engine.operations.row_changes import Mode
+
+Row = tuple[int, str, int]
+Rows = list[Row]
+ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("p", pa.string()), pa.field("n", pa.int64())])
+BASE: Rows = [(1, "a", 0), (2, "a", 0), (3, "b", 0), (4, "b", 0), (5, "c", 0)]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A change, as the engine makes it and as it is meant."""
+
+    name: str
+    make: Callable[[Changing, Mode], object]
+    meant: Callable[[Rows], Rows]
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def arrow(rows: Rows) -> pa.Table:
+    return pa.table([pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), ROWS, strict=True)], schema=ROWS)
+
+
+def append(row: Row) -> Step:
+    return Step(f"append {row}", lambda t, _: t.append(arrow([row])), lambda rows: [*rows, row])
+
+
+def delete(text: str, matches: Callable[[Row], bool]) -> Step:
+    return Step(
+        f"delete {text}", lambda t, mode: t.delete(text, mode), lambda rows: [r for r in rows if not matches(r)]
+    )
+
+
+def increment(text: str, matches: Callable[[Row], bool]) -> Step:
+    def change(rows: pa.RecordBatch) -> Any:
+        return pc.add(rows["n"], 1)
+
+    def meant(rows: Rows) -> Rows:
+        return [(r[0], r[1], r[2] + 1) if matches(r) else r for r in rows]
+
+    return Step(f"increment {text}", lambda t, mode: t.update(text, {"n": change}, mode), meant)
+
+
+def upsert(row: Row) -> Step:
+    def meant(rows: Rows) -> Rows:
+        return [*(r for r in rows if r[0] != row[0]), row]
+
+    return Step(f"upsert {row}", lambda t, mode: t.upsert(arrow([row]), ["id"], mode), meant)
+
+
+def overwrite(text: str, matches: Callable[[Row], bool], row: Row) -> Step:
+    def meant(rows: Rows) -> Rows:
+        return [*(r for r in rows if not matches(r)), row]
+
+    return Step(f"overwrite {text} by {row}", lambda t, _: t.overwrite(arrow([row]), text), meant)
+
+
+def overwrite_partition(row: Row) -> Step:
+    def meant(rows: Rows) -> Rows:
+        return [*(r for r in rows if r[1] != row[1]), row]
+
+    return Step(f"overwrite the partition of {row}", lambda t, _: t.overwrite_partitions(arrow([row])), meant)
+
+
+ROW = st.tuples(st.integers(1, 7), st.sampled_from(["a", "b", "c", "d"]), st.integers(10, 12))
+FILTERS = st.one_of(
+    st.integers(1, 6).map(lambda v: (f"id = {v}", lambda r: r[0] == v)),
+    st.integers(1, 6).map(lambda v: (f"id >= {v}", lambda r: r[0] >= v)),
+    st.sampled_from("abcd").map(lambda v: (f"p = '{v}'", lambda r: r[1] == v)),
+)
+STEPS = st.one_of(
+    ROW.map(append),
+    FILTERS.map(lambda f: delete(*f)),
+    FILTERS.map(lambda f: increment(*f)),
+    ROW.map(upsert),
+    st.tuples(FILTERS, ROW).map(lambda drawn: overwrite(drawn[0][0], drawn[0][1], drawn[1])),
+    ROW.map(overwrite_partition),
+)
+MODES: st.SearchStrategy[Mode] = st.sampled_from(["copy-on-write", "merge-on-read"])
+
+
+@contextmanager
+def catalog() -> Iterator[engine.Catalog]:
+    place = tempfile.mkdtemp()
+    try:
+        opened = engine.load_catalog(place)
+        yield opened
+        opened.close()
+    finally:
+        shutil.rmtree(place)
+
+
+def contents(table: engine.Table) -> Counter[Row]:
+    read = table.scan().to_arrow()
+    return Counter(zip(*(read[name].to_pylist() for name in ROWS.names), strict=True))
+
+
+@settings(max_examples=40)
+@given(st.sampled_from([1, 2, 3]), STEPS, STEPS, MODES, MODES)
+def test_one_after_the_other_or_not_at_all(
+    version: int, ours: Step, theirs: Step, our_mode: Mode, their_mode: Mode
+) -> None:
+    if version == 1:
+        our_mode = their_mode = "copy-on-write"
+    with catalog() as opened:
+        table = opened.create_table(
+            "db.t", ROWS, partition_spec=[("p", "identity")], properties={"format-version": str(version)}
+        )
+        table.append(arrow(BASE))
+        other = opened.load_table("db.t")
+        transaction = table.transaction()
+        ours.make(transaction, our_mode)
+        theirs.make(other, their_mode)
+        orders = [Counter(ours.meant(theirs.meant(BASE))), Counter(theirs.meant(ours.meant(BASE)))]
+        try:
+            transaction.commit()
+        except ValidationFailed:
+            orders = [Counter(theirs.meant(BASE))]
+        assert contents(table.refresh()) in orders
