@@ -20,7 +20,7 @@ from bench.engines.registry import EngineContext, make_engine
 from bench.errors import ConfigError
 from bench.experiment import Repetitions, SparkDefinition
 from bench.measure.environment import fingerprint
-from bench.measure.interleave import ClockExecutor, Executor
+from bench.measure.interleave import ClockExecutor, Executor, out_of_collection
 from bench.measure.measurements import measure
 from bench.measure.progress import Progress, silent
 from bench.measure.record import Failure, Record, Skipped
@@ -187,8 +187,9 @@ def execute_with(
             random=Random(plan.seed),
             progress=where.progress,
         )
-        for subject in tables:
-            measuring(bench, subject)
+        with out_of_collection():
+            for subject in tables:
+                measuring(bench, subject)
         writer.close(failed=bool(recorder.failures))
     return RunResult(
         run_id=run_id,

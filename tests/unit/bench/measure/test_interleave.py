@@ -1,3 +1,4 @@
+import gc
 from collections.abc import Callable
 from random import Random
 
@@ -5,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.measure.interleave import Case, ClockExecutor, interleave
+from bench.measure.interleave import Case, ClockExecutor, interleave, out_of_collection
 from tests.unit.bench.measure.scripted import Clock
 
 
@@ -112,3 +113,11 @@ def test_rounds_are_told() -> None:
 def test_what_cannot_be_run(cases: list[Case], repetitions: int, warmups: int) -> None:
     with pytest.raises(ValueError, match=r"share a name|repetitions"):
         interleave(cases, repetitions=repetitions, warmups=warmups, random=Random(0), executor=Listening())
+
+
+def test_what_exists_is_out_of_collection_for_a_while() -> None:
+    before = gc.get_freeze_count()
+    with pytest.raises(RuntimeError), out_of_collection():
+        assert gc.get_freeze_count() > before + 1000
+        raise RuntimeError
+    assert gc.get_freeze_count() == 0
