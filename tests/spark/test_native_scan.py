@@ -236,18 +236,20 @@ def test_files_without_field_ids_are_read_by_the_name_mapping(
     (tmp_path / "hive").mkdir()
     pq.write_table(imported, tmp_path / "hive" / "imported.parquet")
     plan = plan_of(table)
-    first = plan.files.slice(0, 1).to_pylist()[0]
-    first |= {
+    added = plan.files.slice(0, 1)
+    for name, value in {
         "file_path": str(tmp_path / "hive" / "imported.parquet"),
         "record_count": 2,
         "partition": {"p": "imported"},
         "split_offsets": None,
-    }
+    }.items():
+        field = added.schema.field(name)
+        added = added.set_column(added.schema.get_field_index(name), field, pa.array([value], field.type))
     mapping = """[{"field-id": 1, "names": ["id"]}, {"field-id": 3, "names": ["p"]},
                   {"field-id": 2, "names": ["s"], "fields": [{"field-id": 4, "names": ["a"]},
                                                               {"field-id": 5, "names": ["b"]}]}]"""
     metadata = replace(plan.metadata, properties={"schema.name-mapping.default": mapping})
-    files = pa.concat_tables([plan.files, pa.Table.from_pylist([first], schema=plan.files.schema)])
+    files = pa.concat_tables([plan.files, added])
     codes = np.append(plan.residual_codes, plan.residual_codes[0])
     mixed = replace(plan, files=files, metadata=metadata, residual_codes=codes)
     rows_found = spark_rows(plan_to_dataframe(spark, mixed, table.store))
