@@ -19,10 +19,12 @@ class CpuMeter:
 
     Args:
         in_java: Whether the engine works in a Java virtual machine, whose clock ticks in hundredths of a second.
+        own_seconds: Processor time of this process.
     """
 
-    def __init__(self, *, in_java: bool) -> None:
+    def __init__(self, *, in_java: bool, own_seconds: Callable[[], float] = time.process_time) -> None:
         self._machines = [child for child in psutil.Process().children(recursive=True) if in_java and _is_java(child)]
+        self._own_seconds = own_seconds
         self.seconds: list[float] = []
         """Of every run, in order."""
 
@@ -44,7 +46,7 @@ class CpuMeter:
 
     def _now(self) -> float:
         times = (machine.cpu_times() for machine in self._machines)
-        return time.process_time() + sum(each.user + each.system for each in times)
+        return self._own_seconds() + sum(each.user + each.system for each in times)
 
 
 def _is_java(process: psutil.Process) -> bool:

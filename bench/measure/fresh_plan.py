@@ -30,9 +30,8 @@ def main(arguments: list[str]) -> None:
     sys.stdout.flush()
 
 
-# Imports are local because a process must import one engine and no other.
 def _icebench(location: str, filter: str | None) -> Planner:
-    import engine
+    import engine  # local import: a fresh process imports one engine and no other
 
     table = engine.load_table(location)
     kept = []
@@ -45,6 +44,7 @@ def _icebench(location: str, filter: str | None) -> Planner:
 
 
 def _pyiceberg(location: str, filter: str | None) -> Planner:
+    # local import: a fresh process imports one engine and no other
     from pyiceberg.expressions import AlwaysTrue
     from pyiceberg.table import StaticTable
 
@@ -59,9 +59,11 @@ def _pyiceberg(location: str, filter: str | None) -> Planner:
 
 
 def _polars(location: str, filter: str | None) -> Planner:
+    # local import: a fresh process imports one engine and no other
     import polars as pl
     import polars_iceberg  # noqa: F401 - without it Polars plans with PyIceberg
 
+    # local import: it imports Polars
     from bench.engines.polars_engine import planned_files
 
     rows = pl.scan_iceberg(f"file://{location}")

@@ -236,14 +236,16 @@ def _fresh(bench: Bench, case: CaseId, subject: MetadataSubject, text: str | Non
             bench.recorder.record(case.of(name), MEMORY, "bytes", peaks, evidence)
 
 
-def _process(name: str, location: str, text: str | None) -> tuple[float, dict[str, Any]]:
+def _process(
+    name: str, location: str, text: str | None, clock: Callable[[], float] = time.perf_counter
+) -> tuple[float, dict[str, Any]]:
     """Seconds from starting the process to its answer, and the answer."""
     command = [sys.executable, "-m", "bench.measure.fresh_plan", name, location, *([] if text is None else [text])]
-    start = time.perf_counter()
+    start = clock()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
-        seconds = time.perf_counter() - start
+        seconds = clock() - start
         _, errors = process.communicate(timeout=_FRESH_TIMEOUT_SECONDS)
     if process.returncode or not line:
         raise EngineFailed(f"a fresh process failed: {errors.strip().splitlines()[-1] if errors.strip() else line}")

@@ -33,7 +33,8 @@ BENCH_ARROWS: dict[str, tuple[str, ...]] = {
     "workloads": ("layouts",),
     "engines": ("layouts", "spark_session"),
     "experiment": ("engines", "workloads"),
-    "measure": ("experiment", "statistics"),
+    "metadata_experiment": ("experiment",),
+    "measure": ("metadata_experiment", "statistics"),
     "cases": ("engines", "gate", "workloads"),
     "report": ("gate", "measure"),
     "cli": ("report", "experiment", "doctor", "cases"),
@@ -79,9 +80,9 @@ LIBRARY_HOMES: dict[str, tuple[str, ...]] = {
     "pyarrow.fs": ("engine/storage/arrow.py", "engine/storage/resolve.py", "bench/", "tests/"),
     "pyarrow.parquet": ("engine/columnar/", "bench/", "tests/"),
     "pyspark": ("engine/spark/", "bench/", "tests/"),
-    "polars": ("bench/engines/", "tests/"),
+    "polars": ("bench/engines/", "bench/measure/fresh_plan.py", "tests/"),
     "duckdb": ("bench/engines/", "bench/workloads/dsdgen.py", "tests/"),
-    "pyiceberg": ("bench/engines/", "tests/"),
+    "pyiceberg": ("bench/engines/", "bench/measure/fresh_plan.py", "tests/"),
 }
 """Libraries and parts of libraries that only these places import or use."""
 
