@@ -23,7 +23,7 @@ check: .venv/.stamp ## what must hold before the tests are worth running
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/python -m pytest --quiet tests/tidy
-#	$(BIN)/icebench gate
+	$(BIN)/icebench gate
 
 lock: .venv/.stamp ## pin the newest versions that pyproject.toml allows
 	$(BIN)/uv pip compile pyproject.toml --upgrade --quiet --all-extras --universal --python-version 3.11 --generate-hashes \
