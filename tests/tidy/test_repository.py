@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from bench.cli.main import app
+from bench.cli.main import COMMANDS
 from tests.tidy import dependencies, style
 from tests.tidy.exemptions import EXEMPTIONS
 from tests.tidy.source import REPOSITORY, Finding, Module, project_modules, tracked_files
@@ -33,7 +33,7 @@ def check_locked(_: Sequence[Module]) -> Iterable[Finding]:
 def check_commands(_: Sequence[Module]) -> Iterable[Finding]:
     targets = set(re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE))
     for path in DOCUMENTS:
-        yield from style.unknown_commands(path, (REPOSITORY / path).read_text(), targets, set(app.commands))
+        yield from style.unknown_commands(path, (REPOSITORY / path).read_text(), targets, set(COMMANDS))
 
 
 CHECKS: tuple[Callable[[Sequence[Module]], Iterable[Finding]], ...] = (
