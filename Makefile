@@ -12,7 +12,7 @@ bench: .venv/.stamp ## the main job: run the benchmarks, write the report
 asv: .venv/.stamp ## the same measurements as an asv suite
 	$(BIN)/python -m bench.asv_run
 
-test: .venv/.stamp ## all tests: first those without Spark, side by side, then those that share one session
+test: .venv/.stamp .venv/.test-stamp ## all tests: first those without Spark, side by side, then those that share one session
 	@status=0; \
 	$(PYTEST) -m "not spark" --numprocesses=auto --maxprocesses=4 || status=1; \
 	$(PYTEST) -m spark || status=1; \
@@ -35,3 +35,7 @@ clean: ## everything that can be made again
 
 .venv/.stamp: pyproject.toml requirements.lock
 	@.ci/setup
+
+.venv/.test-stamp: .venv/.stamp tests/services/rest_jars.py
+	@$(BIN)/python -m tests.services.rest_jars
+	@touch $@

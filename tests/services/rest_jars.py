@@ -2,7 +2,7 @@
 
 The server is a part of Iceberg's tests (`RESTCatalogAdapter`, in the ``tests`` jar of iceberg-core) in a Jetty. Spark's
 own resolver takes no classifiers, so Ivy, which comes with PySpark, is run by itself. `python -m
-tests.services.rest_jars` fetches the jars unless they are there; `.ci/setup` does so.
+tests.services.rest_jars` fetches the jars unless they are there; `make test` does so.
 """
 
 from __future__ import annotations
