@@ -19,8 +19,9 @@ from bench.engines.registry import ENGINES
 from bench.errors import ConfigError
 from bench.layouts.registry import LAYOUTS
 
-DEFINITIONS = Path(__file__).resolve().parent.parent / "datasets"
-"""Where the definitions that come with the project are."""
+_HERE = Path(__file__).resolve().parent
+DEFINITIONS = next((d for d in (_HERE / "datasets", _HERE.parent / "datasets") if d.is_dir()), _HERE / "datasets")
+"""Where the definitions that come with the project are: in the package once it is installed, else in the repository."""
 
 MEASUREMENTS = ("planning", "pruning", "decimals", "deletes")
 """What can be measured, in the order in which it is."""
