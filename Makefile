@@ -4,7 +4,7 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest --quiet --durations=10
 
 .DEFAULT_GOAL := bench
-.PHONY: bench test check asv lock clean
+.PHONY: bench test soak check asv lock clean
 
 bench: .venv/.stamp ## the main job: run the benchmarks, write the report
 	$(BIN)/icebench run
@@ -17,6 +17,9 @@ test: .venv/.stamp .venv/.test-stamp ## all tests: first those without Spark, si
 	$(PYTEST) -m "not spark" --numprocesses=auto --maxprocesses=4 || status=1; \
 	$(PYTEST) -m spark || status=1; \
 	exit $$status
+
+soak: .venv/.stamp ## full campaigns of crashes, contention, damage and random histories: about half an hour
+	$(PYTEST) -m soak
 
 check: .venv/.stamp ## what must hold before the tests are worth running
 	$(BIN)/ruff check

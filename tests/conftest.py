@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.services.postgres import find_initdb, postgres
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -24,8 +26,13 @@ settings.load_profile("soak" if "ICEBENCH_SOAK" in os.environ else "ci" if "CI" 
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks tests by their folder and by what they ask for, so that those with Spark can be run apart."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks tests by their folder and by what they ask for, so that those with Spark can be run apart; leaves out the
+    campaigns of `make soak` unless ``-m`` speaks of them."""
+    if "soak" not in config.getoption("markexpr"):
+        campaigns = [item for item in items if item.get_closest_marker("soak")]
+        items[:] = [item for item in items if not item.get_closest_marker("soak")]
+        config.hook.pytest_deselected(items=campaigns)
     for item in items:
         folder = item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
         if folder in {"spark", "interop"}:
@@ -34,6 +41,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("spark")
         if item.get_closest_marker("spark") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_SECONDS))
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """The URL of an empty PostgreSQL database."""
+    initdb = find_initdb()
+    if initdb is None:
+        pytest.skip("PostgreSQL is not installed: initdb is neither on the PATH nor where packages put it")
+    with postgres(initdb) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

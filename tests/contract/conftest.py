@@ -10,18 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.services.postgres import find_initdb, postgres
 from tests.services.rest_server import rest_server
-
-
-@pytest.fixture(scope="session")
-def postgres_url() -> Iterator[str]:
-    """The URL of an empty PostgreSQL database."""
-    initdb = find_initdb()
-    if initdb is None:
-        pytest.skip("PostgreSQL is not installed: initdb is neither on the PATH nor where packages put it")
-    with postgres(initdb) as url:
-        yield url
 
 
 @pytest.fixture(scope="session")
