@@ -1,7 +1,7 @@
 """`avro_kernels` compiled by Numba, without the GIL. Importing this module imports Numba, so it is imported late.
 
-The compiled code is cached on disk beside the source (or in ``NUMBA_CACHE_DIR``): only the first run on a machine
-compiles. There is one signature, whatever the writer schema.
+The compiled code is kept on disk (see `engine.compiling.jit`): only the first run on a machine compiles. There is one
+signature, whatever the writer schema.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
 from numba.extending import overload, register_jitable
 
 from engine.codec import avro_kernels as kernels
 from engine.codec import avro_write_kernels as write_kernels
 from engine.codec.avro_kernels import Integers
+from engine.compiling import jit
 
 _HELPERS: tuple[Callable[..., Any], ...] = (
     kernels.decode_object,
@@ -64,8 +64,8 @@ def _skip_rest(buffer: Integers, position: int, end: int, is_bytes: int, count: 
 
 # Without Numba's reference counts of arrays, which cost six times the decoding itself and protect nothing here: the
 # kernels allocate nothing, and the caller holds every array.
-_OPTIONS: dict[str, Any] = {"nogil": True, "cache": True, "_nrt": False}
+_OPTIONS: dict[str, Any] = {"_nrt": False}
 
-decode_blocks = numba.njit(**_OPTIONS)(kernels.decode_blocks)
-gather = numba.njit(**_OPTIONS)(kernels.gather)
-write_rows = numba.njit(**_OPTIONS)(write_kernels.write_rows)
+decode_blocks = jit(kernels.decode_blocks, **_OPTIONS)
+gather = jit(kernels.gather, **_OPTIONS)
+write_rows = jit(write_kernels.write_rows, **_OPTIONS)

@@ -1,30 +1,18 @@
-"""Whether to run the kernels compiled by Numba or as plain Python.
-
-Loading compiled kernels takes longer than planning a small table, so a process runs them as plain Python until it has
-worked through some megabytes, and compiled from then on; see docs/design/manifest-decoding.md.
-"""
+"""Whether to run the Avro kernels compiled by Numba or as plain Python; see `engine.compiling`."""
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
-_COMPILED = "engine.codec.avro_compiled"
+from engine.compiling import interprets as interprets_for
 
-INTERPRETED_BYTES = 4 << 20
-"""Uncompressed bytes that a process works through as plain Python before it loads the compiled kernels."""
-
-
-class _Budget:
-    used = 0
+_NS_PER_BYTE = 140
+"""What plain Python takes for each uncompressed byte of a manifest."""
 
 
 def interprets(size_bytes: int) -> bool:
     """Whether plain Python is the better choice for this many more bytes; counts them when it is."""
-    if _COMPILED in sys.modules or _Budget.used + size_bytes > INTERPRETED_BYTES:
-        return False
-    _Budget.used += size_bytes
-    return True
+    return interprets_for(size_bytes * _NS_PER_BYTE)
 
 
 def compiled() -> Any:  # noqa: ANN401 - the module

@@ -6,10 +6,13 @@ through numpy; byte strings go through one Numba kernel that reads Arrow's own b
 
 from __future__ import annotations
 
-import numba
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from engine.compiling import kernel
 
 _C1 = np.uint32(0xCC9E2D51)
 _C2 = np.uint32(0x1B873593)
@@ -66,8 +69,7 @@ def murmur3_of_decimals(array: pa.Array) -> npt.NDArray[np.int32]:
     return _hash_decimals(raw)
 
 
-@numba.njit(cache=True, nogil=True)
-def _hash_one(data, start, end):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - compiled for what it gets
+def _hash_one(data: Any, start: Any, end: Any) -> Any:  # noqa: ANN401 - compiled for what it gets
     h = np.uint32(0)
     length = end - start
     whole = start + length // 4 * 4
@@ -98,16 +100,16 @@ def _hash_one(data, start, end):  # type: ignore[no-untyped-def]  # noqa: ANN001
     return np.uint32(h ^ (h >> np.uint32(16)))
 
 
-@numba.njit(cache=True, nogil=True)
-def _hash_spans(offsets, data):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+@kernel(helpers=(_hash_one,), work=None)
+def _hash_spans(offsets: Any, data: Any) -> Any:  # noqa: ANN401
     out = np.empty(len(offsets) - 1, np.int32)
     for i in range(len(out)):
         out[i] = np.int32(_hash_one(data, offsets[i], offsets[i + 1]))
     return out
 
 
-@numba.njit(cache=True, nogil=True)
-def _hash_decimals(raw):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+@kernel(helpers=(_hash_one,), work=None)
+def _hash_decimals(raw: Any) -> Any:  # noqa: ANN401
     out = np.empty(len(raw), np.int32)
     big = np.empty(16, np.uint8)
     for i in range(len(raw)):

@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
+from engine.columnar.decimals import is_narrow, unscaled
 from engine.columnar.hashing import byte_spans, murmur3_of_bytes
 from engine.columnar.schemas import storage_of
+from engine.compiling import kernel
 
 Words = npt.NDArray[np.int64]
 
@@ -86,23 +88,26 @@ def _is_bytes(type_: pa.DataType) -> bool:
 
 
 def _words(columns: Sequence[pa.Array], dictionaries: Sequence[ByteStrings | None]) -> Words:
-    """Rows as 64-bit words: those of each column, then one with a bit for each null."""
+    """Rows as 64-bit words: those of each column, then some with a bit for each null."""
     rows = len(columns[0])
     parts: list[Words] = []
-    nulls = np.zeros(rows, np.int64)
+    nulls = [np.zeros(rows, np.int64) for _ in range(0, len(columns), 63)]
     for place, (column, dictionary) in enumerate(zip(columns, dictionaries, strict=True)):
         own = [dictionary.codes(column)] if dictionary is not None else _numbers(column)
         if column.null_count:
             missing = column.is_null().to_numpy(zero_copy_only=False)
             own = [np.where(missing, 0, word) for word in own]
-            nulls |= missing.astype(np.int64) << place % 63
+            nulls[place // 63] |= missing.astype(np.int64) << place % 63
         parts.extend(own)
-    return np.ascontiguousarray(np.column_stack([*parts, nulls]))
+    return np.ascontiguousarray(np.column_stack([*parts, *nulls]))
 
 
 def _numbers(column: pa.Array) -> list[Words]:
     """The words of a column of numbers, booleans or times; anything where null."""
     type_ = column.type
+    if is_narrow(type_):
+        # The same word as the lower one of decimal128.
+        return [unscaled(column).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)]
     if pat.is_decimal(type_):
         buffer = column.buffers()[1]
         raw = np.frombuffer(buffer, np.int64, count=len(column) * 2, offset=column.offset * 16)
@@ -123,8 +128,8 @@ def _slots(count: int) -> npt.NDArray[np.int32]:
     return np.full(1 << max(int(2 * count - 1).bit_length(), 3), -1, np.int32)
 
 
-@numba.njit(cache=True, nogil=True)
-def _insert_bytes(hashes, slots):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - compiled for what it gets
+@kernel(work=None)
+def _insert_bytes(hashes: Any, slots: Any) -> None:  # noqa: ANN401 - compiled for what it gets
     mask = len(slots) - 1
     for i in range(len(hashes)):
         slot = hashes[i] & mask
@@ -133,8 +138,8 @@ def _insert_bytes(hashes, slots):  # type: ignore[no-untyped-def]  # noqa: ANN00
         slots[slot] = i
 
 
-@numba.njit(cache=True, nogil=True)
-def _find_bytes(hashes, offsets, data, key_offsets, key_data, slots):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, PLR0917
+@kernel(work=None)
+def _find_bytes(hashes: Any, offsets: Any, data: Any, key_offsets: Any, key_data: Any, slots: Any) -> Any:  # noqa: ANN401, PLR0917
     mask = len(slots) - 1
     found = np.full(len(hashes), _ABSENT, np.int64)
     for i in range(len(hashes)):
@@ -155,8 +160,7 @@ def _find_bytes(hashes, offsets, data, key_offsets, key_data, slots):  # type: i
     return found
 
 
-@numba.njit(cache=True, nogil=True)
-def _mixed(words, row):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _mixed(words: Any, row: Any) -> Any:  # noqa: ANN401
     h = np.uint64(0)
     for column in range(words.shape[1]):
         h ^= np.uint64(words[row, column])
@@ -167,8 +171,8 @@ def _mixed(words, row):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     return h
 
 
-@numba.njit(cache=True, nogil=True)
-def _insert(words, numbers, slots):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+@kernel(helpers=(_mixed,), work=None)
+def _insert(words: Any, numbers: Any, slots: Any) -> None:  # noqa: ANN401
     mask = np.uint64(len(slots) - 1)
     for row in range(len(words)):
         slot = np.int64(_mixed(words, row) & mask)
@@ -186,8 +190,8 @@ def _insert(words, numbers, slots):  # type: ignore[no-untyped-def]  # noqa: ANN
             numbers[slots[slot]] = numbers[row]
 
 
-@numba.njit(cache=True, nogil=True)
-def _find(probes, words, numbers, slots):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+@kernel(helpers=(_mixed,), work=None)
+def _find(probes: Any, words: Any, numbers: Any, slots: Any) -> Any:  # noqa: ANN401
     mask = np.uint64(len(slots) - 1)
     found = np.full(len(probes), -1, np.int64)
     for row in range(len(probes)):

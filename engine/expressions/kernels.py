@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from engine.compiling import kernel
 
 Offsets = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
@@ -15,7 +16,6 @@ Mask = NDArray[np.bool_]
 ALL_VALID: Mask = np.empty(0, dtype=np.bool_)
 
 
-@numba.njit(cache=True, nogil=True)
 def _cut_against(
     cut: Bytes,
     cut_start: int,
@@ -36,7 +36,7 @@ def _cut_against(
     return 0 if cut_end - cut_start == end - start else 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel(helpers=(_cut_against,))
 def byte_segments(
     offsets: Offsets, data: Bytes, valid: Mask, open_ended: Mask, cut_offsets: Offsets, cut_data: Bytes
 ) -> NDArray[np.int64]:  # pragma: no cover - compiled
@@ -69,7 +69,7 @@ def byte_segments(
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def little_endian(
     offsets: Offsets, data: Bytes, valid: Mask
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:  # pragma: no cover - compiled
@@ -93,7 +93,7 @@ def little_endian(
     return values, lengths
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def big_endian(
     offsets: Offsets, data: Bytes, valid: Mask, width: int
 ) -> tuple[Bytes, Mask]:  # pragma: no cover - compiled
@@ -122,7 +122,7 @@ def big_endian(
     return keys, fits
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def utf16_length_at_least(
     offsets: Offsets, data: Bytes, valid: Mask, width: int
 ) -> Mask:  # pragma: no cover - compiled
@@ -141,7 +141,7 @@ def utf16_length_at_least(
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def add_big_endian(keys: Bytes, width: int, addend: int) -> Bytes:  # pragma: no cover - compiled
     """Big-endian numbers of `width` bytes, each plus a non-negative 63-bit number; the sign bit flipped or not."""
     found = keys.copy()

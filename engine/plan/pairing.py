@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.codec.columns import BoolArray, Int64Array
+from engine.compiling import kernel
 
 Pairs = Int64Array
 NO_PAIRS: Pairs = np.zeros(0, np.int64)
@@ -79,7 +79,6 @@ _Own = tuple[Int64Array, Int64Array, NDArray[np.uint8]]
 _Other = tuple[Int64Array, Int64Array, NDArray[np.uint8], BoolArray]
 
 
-@numba.njit(cache=True, nogil=True)
 def _may_meet(file: int, delete: int, own: _Own, other: _Other) -> bool:  # pragma: no cover - compiled
     """Whether in every key column some value of the data file may equal one of the delete file."""
     low, high, kinds = own
@@ -95,7 +94,12 @@ def _may_meet(file: int, delete: int, own: _Own, other: _Other) -> bool:  # prag
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+def _pairs_bytes(stretches: Int64Array, deletes: Int64Array, width: int, own: _Own, other: _Other) -> int:
+    del deletes, width, own
+    return 16 * int((stretches[1] - stretches[0]).sum()) * (1 + len(other[3])) + stretches.nbytes
+
+
+@kernel(helpers=(_may_meet,), work=_pairs_bytes)
 def _expanded(
     stretches: Int64Array, deletes: Int64Array, width: int, own: _Own, other: _Other
 ) -> Int64Array:  # pragma: no cover - compiled

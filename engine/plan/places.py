@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from engine.compiling import kernel
 
 _LOCATION = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/]*))?(/.*)", re.DOTALL)
 _SAME_SCHEME = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "wasb"}
@@ -30,7 +31,7 @@ def same_place(left: str, right: str) -> bool:
     return own[2] == other[2] and all(a == b or not a or not b for a, b in zip(own[:2], other[:2], strict=True))
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel()
 def path_hashes(
     offsets: NDArray[np.int64], data: NDArray[np.uint8]
 ) -> NDArray[np.uint64]:  # pragma: no cover - compiled

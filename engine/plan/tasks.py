@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-import numba
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.codec.columns import BoolArray, Int64Array
+from engine.compiling import kernel
 from engine.errors import Invalid
 
 DEFAULT_SPLIT_BYTES = 128 << 20
@@ -173,7 +173,12 @@ def _delete_sizes(column: pa.ChunkedArray) -> tuple[Int64Array, Int64Array]:
     return np.concatenate(counts), np.concatenate(sizes)
 
 
-@numba.njit(cache=True, nogil=True)
+def _packing_bytes(weights: NDArray[np.int64], target: int, lookback: int) -> int:
+    del target
+    return weights.nbytes * (1 + lookback)
+
+
+@kernel(work=_packing_bytes)
 def _pack(weights: NDArray[np.int64], target: int, lookback: int) -> NDArray[np.int64]:  # pragma: no cover - compiled
     """The bin of each item, numbered in the order in which bins are closed."""
     number = np.zeros(weights.shape[0], dtype=np.int64)
