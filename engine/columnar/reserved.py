@@ -15,6 +15,9 @@ SPEC_ID_ID = 2147483643
 PARTITION_ID = 2147483642
 DELETE_FILE_PATH_ID = 2147483546
 DELETE_POS_ID = 2147483545
+CHANGE_TYPE_ID = 2147483543
+CHANGE_ORDINAL_ID = 2147483542
+COMMIT_SNAPSHOT_ID_ID = 2147483541
 ROW_ID_ID = 2147483540
 LAST_UPDATED_ID = 2147483539
 
@@ -30,6 +33,16 @@ ROW_ID = NestedField(field_id=ROW_ID_ID, name="_row_id", type=LONG)
 """The row's id that survives rewrites (v3 row lineage)."""
 LAST_UPDATED = NestedField(field_id=LAST_UPDATED_ID, name="_last_updated_sequence_number", type=LONG)
 """The sequence number of the commit that last changed the row (v3 row lineage)."""
+
+CHANGE_TYPE = NestedField(field_id=CHANGE_TYPE_ID, name="_change_type", type=STRING, required=True)
+"""What happened to the row: INSERT, DELETE, UPDATE_BEFORE or UPDATE_AFTER."""
+CHANGE_ORDINAL = NestedField(field_id=CHANGE_ORDINAL_ID, name="_change_ordinal", type=INT, required=True)
+"""The place of the change among the snapshots of a changelog, from 0."""
+COMMIT_SNAPSHOT_ID = NestedField(field_id=COMMIT_SNAPSHOT_ID_ID, name="_commit_snapshot_id", type=LONG, required=True)
+"""The snapshot in which the change happened."""
+
+CHANGE_COLUMNS = (CHANGE_TYPE, CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID)
+"""The columns that a changelog adds to those of the table; only a changelog has them."""
 
 METADATA_COLUMNS: dict[str, NestedField] = {f.name: f for f in (FILE, POS, DELETED, SPEC_ID, ROW_ID, LAST_UPDATED)}
 

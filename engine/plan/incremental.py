@@ -6,7 +6,8 @@ remove is not an append. Nothing that was deleted later is taken out of the incr
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -20,45 +21,95 @@ from engine.spec.metadata import TableMetadata
 from engine.spec.snapshots import Snapshot
 
 
-def plan_appends(scan: TableScan, *, after: int | None, until: int | None = None) -> ScanPlan:
-    """The data files that appends added, oldest snapshot first, which may hold rows that match the scan's filter.
+@dataclass(frozen=True, kw_only=True)
+class IncrementalAppendScan(TableScan):
+    """A scan of the rows that the appends among `span` added. Make one with `incremental_append_scan`.
+
+    Args:
+        span: Snapshots in a line, oldest first.
+    """
+
+    span: tuple[Snapshot, ...] = ()
+
+    def plan(self) -> ScanPlan:
+        """The data files that appends added, oldest snapshot first, which may hold rows that match; none has deletes.
+
+        Raises:
+            As `TableScan.plan`.
+        """
+        _ = self.projection  # a wrong column is told before any file is read
+        return planned_appends(self, [snapshot for snapshot in self.span if snapshot.operation == "append"])
+
+
+def incremental_append_scan(
+    scan: TableScan,
+    *,
+    from_snapshot_id: int | None,
+    from_inclusive: bool = False,
+    to_snapshot_id: int | None = None,
+) -> IncrementalAppendScan:
+    """A scan of what appends added.
 
     Args:
         scan: Gives table, filter, columns and what to plan with.
-        after: The last snapshot that the consumer has seen; None for everything since the table was made.
-        until: The last snapshot of the increment; None for the scan's own.
+        from_snapshot_id: The last snapshot that the consumer has seen; None for everything since the table was made.
+        from_inclusive: That snapshot is the first of the increment instead.
+        to_snapshot_id: The last snapshot of the increment; None for the scan's own.
 
     Raises:
         NotFound: No such snapshot, or part of the history between the two was expired.
-        Invalid: `after` is not an ancestor of the last snapshot.
+        Invalid: The first is not an ancestor of the last.
     """
-    last = scan.snapshot if until is None else scan.metadata.snapshot(until)
-    ranged = replace(scan, selected=Selected(last, scan.schema))
+    last = scan.snapshot if to_snapshot_id is None else scan.metadata.snapshot(to_snapshot_id)
+    own = {field.name: getattr(scan, field.name) for field in fields(TableScan)}
+    own["selected"] = Selected(last, scan.schema)
+    span = snapshots_between(scan.metadata, from_snapshot_id, last, inclusive=from_inclusive)
+    return IncrementalAppendScan(**own, span=tuple(span))
+
+
+def planned_appends(scan: TableScan, snapshots: Sequence[Snapshot]) -> ScanPlan:
+    """The data files that these snapshots added, in their order, as far as the scan's filter does not exclude them."""
     counters = Counters()
-    planner = ranged.planner(counters)
+    planner = scan.planner(counters)
     manifests = [
         manifest
-        for snapshot in snapshots_between(scan.metadata, after, last)
-        if snapshot.operation == "append"
+        for snapshot in snapshots
         for manifest in planner.source.manifests_of(snapshot)
         if manifest.content == ManifestContent.DATA and manifest.added_snapshot_id == snapshot.snapshot_id
     ]
-    return ranged.assembled(planner.plan_data(planner.select(manifests), [], admits=added_by_own_snapshot), counters)
+    return scan.assembled(planner.plan_data(planner.select(manifests), [], admits=added_by_own_snapshot), counters)
 
 
-def snapshots_between(metadata: TableMetadata, after: int | None, last: Snapshot | None) -> list[Snapshot]:
-    """The snapshots after `after` up to `last`, oldest first; errors as `plan_appends`."""
+def snapshots_between(
+    metadata: TableMetadata, first: int | None, last: Snapshot | None, *, inclusive: bool = False
+) -> list[Snapshot]:
+    """The snapshots after `first` (from it, if inclusive) up to `last`, oldest first; all of the line for None.
+
+    An exclusive start may itself be expired, as long as everything after it is there.
+
+    Raises:
+        NotFound: No such snapshot, or part of the line was expired.
+        Invalid: `first` is not an ancestor of `last`.
+    """
     found: list[Snapshot] = []
     current = last
-    while current is not None and current.snapshot_id != after:
+    while current is not None:
+        if current.snapshot_id == first and not inclusive:
+            return found[::-1]
         found.append(current)
         parent = current.parent_snapshot_id
+        if (current.snapshot_id == first) or (parent is not None and parent == first and not inclusive):
+            return found[::-1]
         if parent is not None and parent not in metadata.snapshot_by_id:
-            raise NotFound(f"snapshot {parent}, between {after} and {found[0].snapshot_id}, was expired")
+            start = "the first one" if first is None else f"snapshot {first}"
+            raise NotFound(
+                f"snapshot {parent}, between {start} and {found[0].snapshot_id}, was expired; the oldest that is left "
+                f"of this line is {current.snapshot_id}"
+            )
         current = None if parent is None else metadata.snapshot_by_id[parent]
-    if after is not None and current is None:
-        metadata.snapshot(after)
-        raise Invalid(f"snapshot {after} is not an ancestor of {None if last is None else last.snapshot_id}")
+    if first is not None:
+        metadata.snapshot(first)
+        raise Invalid(f"snapshot {first} is not an ancestor of {None if last is None else last.snapshot_id}")
     return found[::-1]
 
 

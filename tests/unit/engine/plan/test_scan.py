@@ -10,7 +10,7 @@ from engine.expressions.bound import BOUND_TRUE
 from engine.expressions.predicate import equal, less
 from engine.plan.cache import ManifestCache
 from engine.plan.files_table import files_schema
-from engine.plan.incremental import plan_appends
+from engine.plan.incremental import incremental_append_scan
 from engine.plan.scan import TableScan, table_scan
 from engine.runtime.counters import STORAGE_REQUESTS_READ, Counters
 from engine.runtime.local import LocalRunner
@@ -230,19 +230,29 @@ def test_increments() -> None:
     builder = TableBuilder(SCHEMA)
     metadata = appended(builder)
 
-    def increment(after: int | None, until: int | None = None, filter: str | None = None) -> list[str]:
+    def increment(
+        after: int | None, until: int | None = None, filter: str | None = None, *, inclusive: bool = False
+    ) -> list[str]:
         made = table_scan(metadata, builder.store, filter=filter, runner=LocalRunner(1))
-        return plan_appends(made, after=after, until=until).files["file_path"].to_pylist()
+        scan = incremental_append_scan(made, from_snapshot_id=after, from_inclusive=inclusive, to_snapshot_id=until)
+        paths: list[str] = scan.plan().files["file_path"].to_pylist()
+        return paths
 
     assert increment(None) == ["memory://t/f1", "memory://t/f2", "memory://t/f4"]
     assert increment(1) == ["memory://t/f2", "memory://t/f4"]
     assert increment(1, until=3) == ["memory://t/f2"]
     assert increment(4) == []
     assert increment(None, filter="a = 2") == ["memory://t/f2"]
+    assert increment(2, inclusive=True) == ["memory://t/f2", "memory://t/f4"]
+    assert increment(3, until=3, inclusive=True) == []
     with pytest.raises(Invalid, match="not an ancestor"):
         increment(4, until=2)
     with pytest.raises(NotFound):
         increment(9)
-    expired = replace(metadata, snapshots=metadata.snapshots[2:])
-    with pytest.raises(NotFound, match="expired"):
-        plan_appends(table_scan(expired, builder.store), after=1)
+    expired = table_scan(replace(metadata, snapshots=metadata.snapshots[2:]), builder.store)
+    for after in (1, None):
+        with pytest.raises(NotFound, match="was expired; the oldest that is left of this line is 3"):
+            incremental_append_scan(expired, from_snapshot_id=after)
+    # An exclusive start need not be there any more.
+    since = incremental_append_scan(expired, from_snapshot_id=2).plan()
+    assert since.files["file_path"].to_pylist() == ["memory://t/f4"]

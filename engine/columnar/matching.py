@@ -1,0 +1,119 @@
+"""Equal rows among deleted and inserted ones: what was merely carried over, and what is an update.
+
+Equal means as for the keys of equality deletes: null equals null, NaN equals NaN, zeros differ by sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pat
+
+from engine.columnar.key_index import KeyIndex
+from engine.columnar.schemas import storage_of
+
+Codes = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+def row_codes(columns: Sequence[pa.Array], count: int) -> Codes:
+    """For each of `count` rows a number that only its equals have.
+
+    Columns may be nested. Lists and maps go through Python, value by value; everything else is compared by compiled
+    code. The entries of a map have no order.
+    """
+    flat = [part for column in columns for part in _flat(storage_of(column))]
+    if not flat or not count:
+        return np.zeros(count, np.int64)
+    return KeyIndex.build(flat, np.arange(count)).greatest(flat)
+
+
+def uncancelled(codes: Codes, order: Codes, inserted: Flags) -> Flags:
+    """Which changes remain when a row that comes and an equal one that goes cancel each other, one for one.
+
+    Changes of one code are taken by rising `order`, deletes before inserts; each cancels the last one before it that is
+    left and of the other kind.
+
+    Args:
+        codes: See `row_codes`.
+        order: When the row changed.
+        inserted: Whether it came, or else went.
+    """
+    rows = np.lexsort((inserted, order, codes))
+    sign = np.where(inserted, 1, -1)[rows]
+    first = np.ones(len(rows), np.bool_)
+    first[1:] = codes[rows][1:] != codes[rows][:-1]
+    group = np.cumsum(first) - 1
+    balance = np.cumsum(sign)
+    balance -= (balance - sign)[first][group]
+    height = np.abs(balance)
+    # A change remains if the balance went away from zero with it and never comes back below.
+    floor = height + group * (len(rows) + 1)
+    lowest = np.minimum.accumulate(floor[::-1])[::-1]
+    kept = np.zeros(len(codes), np.bool_)
+    kept[rows] = (height > np.abs(balance - sign)) & (lowest == floor)
+    return kept
+
+
+@dataclass(frozen=True)
+class UpdatePairs:
+    """Rows before and after an update, place by place. `ambiguous` is a row whose key several rows have, if any."""
+
+    before: Codes
+    after: Codes
+    ambiguous: int | None = None
+
+
+def update_pairs(codes: Codes, inserted: Flags) -> UpdatePairs:
+    """Pairs of a deleted and an inserted row of one key, by rising place of the deleted one.
+
+    Ambiguous is a key with both deleted and inserted rows, and several of a kind.
+    """
+    _, key = np.unique(codes, return_inverse=True)
+    keys = int(key.max(initial=-1)) + 1
+    deletes, inserts = np.bincount(key[~inserted], minlength=keys), np.bincount(key[inserted], minlength=keys)
+    unclear = (deletes > 0) & (inserts > 0) & (deletes + inserts > 2)
+    if unclear.any():
+        return UpdatePairs(codes[:0], codes[:0], int(np.flatnonzero(unclear[key])[0]))
+    place = np.full(keys, -1, np.int64)
+    place[key[inserted]] = np.flatnonzero(inserted)
+    paired = (deletes == 1) & (inserts == 1)
+    before = np.flatnonzero(~inserted & paired[key])
+    return UpdatePairs(before, place[key[before]])
+
+
+def _flat(column: pa.Array) -> Iterator[pa.Array]:
+    """Columns of numbers and byte strings that are equal exactly where the rows of a column are."""
+    type_ = column.type
+    if isinstance(type_, pa.BaseExtensionType):
+        column, type_ = column.storage, type_.storage_type
+    if pat.is_struct(type_):
+        yield column.is_valid()
+        for child in column.flatten():
+            yield from _flat(storage_of(child))
+    elif pat.is_list(type_) or pat.is_large_list(type_) or pat.is_map(type_):
+        texts = [None if value is None else _text(value, type_).encode() for value in column.to_pylist()]
+        yield pa.array(texts, pa.binary())
+    else:
+        yield column
+
+
+def _text(value: object, type_: pa.DataType) -> str:
+    """A nested value as text; equal ones have equal texts."""
+    if value is None:
+        return "-"
+    if pat.is_map(type_):
+        assert isinstance(value, list)
+        entries = [f"{_text(k, type_.key_type)}={_text(v, type_.item_type)}" for k, v in value]
+        return f"{{{','.join(sorted(entries))}}}"
+    if pat.is_list(type_) or pat.is_large_list(type_):
+        assert isinstance(value, list)
+        return f"[{','.join(_text(each, type_.value_type) for each in value)}]"
+    if pat.is_struct(type_):
+        assert isinstance(value, dict)
+        return f"({','.join(_text(value[f.name], f.type) for f in type_)})"
+    return repr(value)

@@ -1,0 +1,194 @@
+"""What each snapshot of a line did to the data files of a table: which came, which went, whose deletes changed.
+
+A snapshot is compared with its parent as two plans under one filter, so nothing depends on how a writer recorded the
+change: files that went are told from DELETED entries, dropped manifests or anything else alike. A snapshot that only
+added data files is not compared: its own manifests say it all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from engine.codec.columns import Int64Array
+from engine.errors import NotFound
+from engine.plan.grouping import codes_of
+from engine.plan.incremental import planned_appends
+from engine.plan.manifests import ManifestSource
+from engine.plan.scan import ScanPlan, TableScan
+from engine.plan.snapshots import Selected
+from engine.runtime.counters import Counters
+from engine.spec.manifest import ManifestContent, ManifestFile
+from engine.spec.metadata import TableMetadata
+from engine.spec.snapshots import Snapshot
+
+_NONE: Int64Array = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SnapshotChanges:
+    """What one snapshot did, as far as matching rows may be concerned.
+
+    Args:
+        ordinal: The place of the snapshot among those of the line that change rows, from 0.
+        snapshot: The snapshot.
+        before: The plan of its parent; None where it was not needed.
+        after: The plan of the snapshot.
+        removed: Rows of ``before.files``: data files that went.
+        added: Rows of ``after.files``: data files that came.
+        changed_before: Rows of ``before.files``: data files whose deletes are others now.
+        changed_after: The same files as rows of ``after.files``.
+    """
+
+    ordinal: int
+    snapshot: Snapshot
+    before: ScanPlan | None = None
+    after: ScanPlan
+    removed: Int64Array
+    added: Int64Array
+    changed_before: Int64Array
+    changed_after: Int64Array
+
+
+def changes_of(scan: TableScan, span: Sequence[Snapshot], counters: Counters) -> Iterator[SnapshotChanges]:
+    """The changes of each snapshot of a line, oldest first; rewrites (operation ``replace``) change no row and have
+    none, nor a number.
+
+    Args:
+        scan: Gives table, schema, filter and what to plan with.
+        span: Snapshots in a line, each the parent of the next, oldest first.
+        counters: Count the planning.
+
+    Raises:
+        NotFound: The parent of a snapshot that does more than add files was expired.
+        As `TableScan.plan`.
+    """
+    source = scan.planner(Counters()).source
+    before: tuple[int, ScanPlan] | None = None
+    changing = [snapshot for snapshot in span if snapshot.operation != "replace"]
+    for ordinal, snapshot in enumerate(changing):
+        if _only_adds(snapshot, scan.metadata, source):
+            after = planned_appends(_at(scan, snapshot), [snapshot])
+            counters.merge(after.counters)
+            added = np.arange(after.files.num_rows)
+            yield SnapshotChanges(
+                ordinal=ordinal,
+                snapshot=snapshot,
+                after=after,
+                removed=_NONE,
+                added=added,
+                changed_before=_NONE,
+                changed_after=_NONE,
+            )
+            continue
+        parent = snapshot.parent_snapshot_id
+        known = before[1] if before is not None and before[0] == parent else _plan_of_parent(scan, snapshot, counters)
+        after = _planned(_at(scan, snapshot), counters)
+        before = snapshot.snapshot_id, after
+        yield _difference(ordinal, snapshot, known, after)
+
+
+def _at(scan: TableScan, snapshot: Snapshot | None) -> TableScan:
+    return replace(scan, selected=Selected(snapshot, scan.schema))
+
+
+def _planned(scan: TableScan, counters: Counters) -> ScanPlan:
+    plan = scan.plan()
+    counters.merge(plan.counters)
+    return plan
+
+
+def _plan_of_parent(scan: TableScan, snapshot: Snapshot, counters: Counters) -> ScanPlan:
+    parent = snapshot.parent_snapshot_id
+    if parent is not None and parent not in scan.metadata.snapshot_by_id:
+        raise NotFound(
+            f"snapshot {parent} was expired, so what snapshot {snapshot.snapshot_id} removed cannot be told any more"
+        )
+    return _planned(_at(scan, None if parent is None else scan.metadata.snapshot_by_id[parent]), counters)
+
+
+def _only_adds(snapshot: Snapshot, metadata: TableMetadata, source: ManifestSource) -> bool:
+    """Whether a snapshot certainly did nothing but add data files: no delete file came or went, and there are as many
+    data files as before and as were added."""
+    parent = snapshot.parent_snapshot_id
+    manifests = source.manifests_of(snapshot)
+    own = [m for m in manifests if m.added_snapshot_id == snapshot.snapshot_id]
+    if any(m.content != ManifestContent.DATA or m.deleted_files_count != 0 for m in own):
+        return False
+    if parent is not None and parent not in metadata.snapshot_by_id:
+        return snapshot.operation == "append"
+    former = () if parent is None else source.manifests_of(metadata.snapshot_by_id[parent])
+    if _delete_manifests(former) != _delete_manifests(manifests):
+        return False
+    added, now, then = _files(own, existing=False), _files(manifests), _files(former)
+    return added is not None and now is not None and then is not None and now == then + added
+
+
+def _delete_manifests(manifests: Sequence[ManifestFile]) -> set[str]:
+    return {m.manifest_path for m in manifests if m.content == ManifestContent.DELETES}
+
+
+def _files(manifests: Sequence[ManifestFile], *, existing: bool = True) -> int | None:
+    """How many live data files manifests list, or only those that were added; None where a writer did not count."""
+    total = 0
+    for manifest in manifests:
+        if manifest.content == ManifestContent.DATA:
+            if manifest.added_files_count is None or manifest.existing_files_count is None:
+                return None
+            total += manifest.added_files_count + (manifest.existing_files_count if existing else 0)
+    return total
+
+
+def _difference(ordinal: int, snapshot: Snapshot, before: ScanPlan, after: ScanPlan) -> SnapshotChanges:
+    count = before.files.num_rows
+    paths = [plan.files.column("file_path").combine_chunks() for plan in (before, after)]
+    codes = codes_of(pa.concat_arrays([paths[0].cast(pa.large_string()), paths[1].cast(pa.large_string())]))
+    old, new = codes[:count], codes[count:]
+    place = np.full(int(codes.max(initial=-1)) + 1, -1, np.int64)
+    place[old] = np.arange(count)
+    earlier = place[new]  # for each file of `after` its row in `before`
+    kept = np.flatnonzero(earlier >= 0)
+    other = _other_deletes(before, after, earlier[kept], kept)
+    gone = np.ones(count, np.bool_)
+    gone[earlier[kept]] = False
+    return SnapshotChanges(
+        ordinal=ordinal,
+        snapshot=snapshot,
+        before=before,
+        after=after,
+        removed=np.flatnonzero(gone),
+        added=np.flatnonzero(earlier < 0),
+        changed_before=earlier[kept][other],
+        changed_after=kept[other],
+    )
+
+
+def _other_deletes(before: ScanPlan, after: ScanPlan, old: Int64Array, new: Int64Array) -> Int64Array:
+    """The places in `old` and `new`, rows of one file each, at which the two plans have different delete files."""
+    names: dict[tuple[str, int | None], int] = {}
+    left_counts, left = _delete_codes(before.files.take(pa.array(old)), names)
+    right_counts, right = _delete_codes(after.files.take(pa.array(new)), names)
+    differs = left_counts != right_counts
+    same = np.flatnonzero(~differs)
+    owner = np.repeat(same, left_counts[same])
+    chosen = [codes[np.repeat(~differs, counts)] for counts, codes in ((left_counts, left), (right_counts, right))]
+    differs[owner[chosen[0] != chosen[1]]] = True
+    return np.flatnonzero(differs)
+
+
+def _delete_codes(files: pa.Table, names: dict[tuple[str, int | None], int]) -> tuple[Int64Array, Int64Array]:
+    """How many delete files each data file has, and their numbers in `names`, sorted within each data file."""
+    counts, codes = [_NONE], [_NONE]
+    for chunk in files.column("deletes").chunks:
+        references = chunk.flatten()
+        indices = references.indices.to_numpy().astype(np.int64)
+        used = np.unique(indices)
+        entries = references.dictionary.take(pa.array(used)).to_pylist()
+        numbers = [names.setdefault((e["file_path"], e["content_offset"]), len(names)) for e in entries]
+        counts.append(chunk.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64))
+        codes.append(np.array(numbers, np.int64)[np.searchsorted(used, indices)])
+    joined, flat = np.concatenate(counts), np.concatenate(codes)
+    return joined, flat[np.lexsort((flat, np.repeat(np.arange(len(joined)), joined)))]

@@ -1,0 +1,64 @@
+"""Rows at given positions of data files: only the row groups that have one are decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from engine.columnar.parquet import ParquetSource
+from engine.deletes.planned import FileDeletes
+from engine.deletes.positions import Positions
+from engine.errors import Unsupported
+from engine.read.request import FileRead, ReadRequest
+from engine.read.row_group import Work, read_row_group
+from engine.runtime.counters import ROW_GROUPS_READ, ROW_GROUPS_SKIPPED, ROWS_DECODED, ROWS_RETURNED, Counters
+from engine.runtime.runner import Runner
+
+
+def read_rows_at(
+    files: Sequence[tuple[FileRead, Positions]], request: ReadRequest, *, runner: Runner, counters: Counters
+) -> Iterator[pa.RecordBatch]:
+    """The rows at these positions that match each file's residual, in file order. Deletes of the files do not count.
+
+    Args:
+        files: Data files, and positions in them, ascending.
+        request: Which columns.
+        runner: Reads in parallel.
+        counters: Count row groups and rows.
+
+    Raises:
+        As `engine.read.reader.read_files`.
+    """
+
+    def opened(chosen: tuple[FileRead, Positions]) -> list[Work]:
+        file, positions = chosen
+        if file.file_format != "parquet":
+            raise Unsupported(f"{file.file_path}: reading {file.file_format} files is not supported, only parquet")
+        works = []
+        with ParquetSource(
+            request.store, file.file_path, name_mapping=request.name_mapping, needed_by=request.needed_by
+        ) as source:
+            for group in source.row_groups:
+                end = group.first_row + group.num_rows
+                low, high = np.searchsorted(positions, [group.first_row, end])
+                if low == high:
+                    counters.add(ROW_GROUPS_SKIPPED)
+                    continue
+                # The reader leaves rows out, so all others of the row group are named.
+                others = np.setdiff1d(np.arange(group.first_row, end), positions[low:high], assume_unique=True)
+                works.append(Work(replace(file, deletes=()), group, source.footer, FileDeletes(others)))
+        return works
+
+    def read(work: Work) -> list[pa.RecordBatch]:
+        own = Counters()
+        batches = read_row_group(work, request, own)
+        for name in (ROW_GROUPS_READ, ROWS_DECODED, ROWS_RETURNED):
+            counters.add(name, own[name])
+        return batches
+
+    works = (work for found in runner.map(opened, files) for work in found)
+    for batches in runner.map(read, works):
+        yield from batches
