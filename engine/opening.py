@@ -5,22 +5,19 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from engine.catalog import catalog as rooms
-from engine.catalog.filesystem import FileSystemCatalog
 from engine.catalog.identifiers import dotted, namespace_identifier, table_identifier
-from engine.catalog.rest import RestCatalog
-from engine.catalog.rest_session import open_session
-from engine.catalog.rest_views import RestViewCatalog
-from engine.catalog.sql_views import SqlViewCatalog
 from engine.catalog.versions import current_metadata_file
 from engine.catalog.views import ViewCatalog
 from engine.codec.metadata_json import decode_metadata
 from engine.columnar.schemas import from_arrow_schema
 from engine.commit.committer import TableState
 from engine.errors import Invalid, Unsupported
+from engine.late import LateModule
 from engine.spec.creation import new_table_metadata
 from engine.spec.partitioning import UNPARTITIONED, PartitionSpec, partition_spec
 from engine.spec.properties import FORMAT_VERSION
@@ -32,6 +29,15 @@ from engine.storage.relocated import RelocatedStore
 from engine.storage.resolve import STORAGE_SCHEMES, Stores, absolute_location, scheme_of
 from engine.storage.store import Store
 from engine.table import Table
+
+if TYPE_CHECKING:
+    from engine.catalog import filesystem, rest, rest_session, rest_views, sql_views
+else:  # a catalog's libraries are loaded with it: SQLAlchemy, the HTTP client
+    filesystem = LateModule("engine.catalog.filesystem")
+    rest = LateModule("engine.catalog.rest")
+    rest_session = LateModule("engine.catalog.rest_session")
+    rest_views = LateModule("engine.catalog.rest_views")
+    sql_views = LateModule("engine.catalog.sql_views")
 
 Name = str | Sequence[str]
 """``"db.events"`` or ``("db", "events")``."""
@@ -140,7 +146,7 @@ class Catalog:
         """
         if not purge:
             self._inner.drop_table(table_identifier(name))
-        elif isinstance(self._inner, RestCatalog):
+        elif isinstance(self._inner, rest.RestCatalog):
             self._inner.drop_table(table_identifier(name), purge=True)
         else:
             raise Unsupported(f"drop_table(purge=True) in catalog {self.name!r}, which is not behind REST")
@@ -298,17 +304,19 @@ def load_catalog(
     stores = Stores(properties)
     scheme = scheme_of(address)
     if scheme in ("http", "https"):
-        session = open_session(address, warehouse=warehouse, token=token, credential=credential, properties=properties)
-        return Catalog(RestViewCatalog(session, name=name))
+        session = rest_session.open_session(
+            address, warehouse=warehouse, token=token, credential=credential, properties=properties
+        )
+        return Catalog(rest_views.RestViewCatalog(session, name=name))
     if token is not None or credential is not None:
         raise Invalid("token= and credential= are for REST catalogs, whose address starts with http:// or https://")
     if scheme in STORAGE_SCHEMES:
         if warehouse is not None:
             raise Invalid("a directory catalog is its own warehouse; give one of the two")
         root = absolute_location(address)
-        return Catalog(FileSystemCatalog(root, stores(root), name=name))
+        return Catalog(filesystem.FileSystemCatalog(root, stores(root), name=name))
     root_or_none = None if warehouse is None else absolute_location(warehouse)
-    return Catalog(SqlViewCatalog(address, warehouse=root_or_none, name=name, store_at=stores))
+    return Catalog(sql_views.SqlViewCatalog(address, warehouse=root_or_none, name=name, store_at=stores))
 
 
 def load_table(

@@ -5,26 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from engine.catalog.identifiers import dotted
 from engine.columnar.reserved import METADATA_COLUMNS
-from engine.commit.changes.change import Change
 from engine.commit.committer import Committer, Identifier, TableState
 from engine.errors import Unsupported
 from engine.expressions.predicate import Predicate
-from engine.inspect.inspector import Inspector
+from engine.late import LateModule
 from engine.operations.changing import Changing
 from engine.operations.evolving import Evolving
-from engine.operations.target import Target
-from engine.operations.transaction import TableTransaction
 from engine.plan.cache import ManifestCache
+from engine.plan.incremental import incremental_append_scan, snapshots_between
 from engine.plan.scan import ScanPlan, TableScan, table_scan
 from engine.plan.snapshots import AsOf
-from engine.read.plans import count_rows, read_plan
-from engine.read.request import BATCH_ROWS
 from engine.runtime.counters import Counters
 from engine.runtime.runner import Runner
 from engine.spec.metadata import TableMetadata
@@ -35,6 +31,23 @@ from engine.spec.sorting import SortOrder
 from engine.spec.types import NestedField
 from engine.storage.counting import CountingStore
 from engine.storage.store import Store
+
+if TYPE_CHECKING:
+    from engine.commit.changes.change import Change
+    from engine.inspect import inspector
+    from engine.inspect.inspector import Inspector
+    from engine.operations import target, transaction
+    from engine.operations.target import Target
+    from engine.operations.transaction import TableTransaction
+    from engine.read import changelog, plans, request
+    from engine.read.changelog import ChangelogScan
+else:  # planning does not wait for what reads and changes rows
+    inspector = LateModule("engine.inspect.inspector")
+    target = LateModule("engine.operations.target")
+    transaction = LateModule("engine.operations.transaction")
+    changelog = LateModule("engine.read.changelog")
+    plans = LateModule("engine.read.plans")
+    request = LateModule("engine.read.request")
 
 
 class Scan:
@@ -76,22 +89,22 @@ class Scan:
             self._counters.merge(plan.counters)
         return plan
 
-    def to_batches(self, *, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
+    def to_batches(self, *, batch_rows: int | None = None) -> pa.RecordBatchReader:
         """The rows as a stream, in the order of `plan`, read ahead by a bounded amount.
 
         Args:
-            batch_rows: The most rows of a batch.
+            batch_rows: The most rows of a batch; by default `engine.read.request.BATCH_ROWS`.
 
         Raises:
             As `plan`; from the stream FileNotFound, CorruptTable, and Unsupported for files that are not Parquet.
         """
-        return read_plan(
+        return plans.read_plan(
             self.plan(),
             self._scan.store,
             projection=self.schema,
             counters=self._counters,
             runner=self._scan.runner,
-            batch_rows=batch_rows,
+            batch_rows=batch_rows or request.BATCH_ROWS,
             table_name=self._scan.table_name,
         )
 
@@ -102,7 +115,7 @@ class Scan:
     def count(self) -> int:
         """How many rows there are. Record counts are used only for files without deletes and without a remaining
         filter; errors as `to_batches`."""
-        return count_rows(
+        return plans.count_rows(
             self.plan(),
             self._scan.store,
             counters=self._counters,
@@ -230,7 +243,7 @@ class Table(Evolving, Changing):
     @property
     def inspect(self) -> Inspector:
         """The metadata tables of the loaded state."""
-        return Inspector(self.metadata, self.metadata_location, self._store)
+        return inspector.Inspector(self.metadata, self.metadata_location, self._store)
 
     def refresh(self) -> Table:
         """Load the state that the catalog has now; raises NotFound for a table that was dropped. Returns the handle.
@@ -271,8 +284,7 @@ class Table(Evolving, Changing):
             Unsupported: SQL that a filter cannot be.
             NotFound: No such snapshot or reference.
         """
-        own = self.metadata.schema.id_of
-        extra = [c for c in columns or () if c in METADATA_COLUMNS and c not in own]
+        extra = self._metadata_columns(columns)
         scan = table_scan(
             self.metadata,
             self._store if counters is None else CountingStore(self._store, counters),
@@ -288,14 +300,129 @@ class Table(Evolving, Changing):
         )
         return Scan(scan, tuple(METADATA_COLUMNS[name] for name in extra), counters)
 
+    def incremental_append_scan(
+        self,
+        from_snapshot_id: int | None = None,
+        to_snapshot_id: int | None = None,
+        *,
+        from_inclusive: bool = False,
+        filter: str | Predicate | None = None,
+        columns: Sequence[str] | None = None,
+        case_sensitive: bool = True,
+        runner: Runner | None = None,
+        counters: Counters | None = None,
+    ) -> Scan:
+        """A scan of the rows that appends added between two snapshots, read with the table's schema.
+
+        Overwrites, deletes and rewrites add nothing to it and take nothing out of it; see `changelog_scan` for those.
+
+        Args:
+            from_snapshot_id: The last snapshot that was seen already; None for everything since the table was made.
+            to_snapshot_id: The last snapshot to see; None for the current one.
+            from_inclusive: The first snapshot is itself among those that are seen.
+            filter: As in `scan`, like the others.
+            columns: See there.
+            case_sensitive: See there.
+            runner: See there.
+            counters: See there.
+
+        Raises:
+            NotFound: No such snapshot, or part of the history between the two was expired.
+            Invalid: The first is not an ancestor of the last; the filter is no filter.
+            Unsupported: SQL that a filter cannot be.
+        """
+        extra = self._metadata_columns(columns)
+        scan = table_scan(
+            self.metadata,
+            self._store if counters is None else CountingStore(self._store, counters),
+            filter=filter,
+            columns=None if columns is None else [c for c in columns if c not in extra],
+            case_sensitive=case_sensitive,
+            runner=runner,
+            cache=self._cache,
+            table_name=self.name,
+        )
+        appended = incremental_append_scan(
+            scan, from_snapshot_id=from_snapshot_id, from_inclusive=from_inclusive, to_snapshot_id=to_snapshot_id
+        )
+        return Scan(appended, tuple(METADATA_COLUMNS[name] for name in extra), counters)
+
+    def changelog_scan(
+        self,
+        from_snapshot_id: int | None = None,
+        to_snapshot_id: int | None = None,
+        *,
+        from_inclusive: bool = False,
+        filter: str | Predicate | None = None,
+        columns: Sequence[str] | None = None,
+        net_changes: bool = False,
+        identifier_columns: Sequence[str] | None = None,
+        compute_updates: bool | None = None,
+        case_sensitive: bool = True,
+        runner: Runner | None = None,
+        counters: Counters | None = None,
+    ) -> ChangelogScan:
+        """What happened to the rows between two snapshots, delete files included; see `engine.read.changelog`.
+
+        The columns asked for are followed by ``_change_type`` (INSERT, DELETE, UPDATE_BEFORE, UPDATE_AFTER),
+        ``_change_ordinal`` (of the snapshot, from 0, rewrites not counted) and ``_commit_snapshot_id``. Rows that were
+        merely rewritten do not appear. With a filter it is the changelog of the rows that match: one that an update
+        makes match is an INSERT.
+
+        Args:
+            from_snapshot_id: The last snapshot that was seen already; None for everything since the table was made.
+            to_snapshot_id: The last snapshot to see; None for the current one.
+            from_inclusive: The first snapshot is itself among those that are seen.
+            filter: As in `scan`.
+            columns: As in `scan`, without metadata columns.
+            net_changes: Leave out what later snapshots undo; all changes are then held in memory.
+            identifier_columns: Columns that say which row a row is, for updates; by default the schema's identifier
+                fields, or the row ids of format version 3.
+            compute_updates: Make a DELETE and an INSERT of one row in one snapshot an UPDATE_BEFORE and an
+                UPDATE_AFTER; by default where identifier columns are given.
+            case_sensitive: As in `scan`.
+            runner: As in `scan`.
+            counters: As in `scan`.
+
+        Raises:
+            NotFound: No such snapshot, or part of the history between the two was expired.
+            Invalid: The first is not an ancestor of the last; filter, columns or identifiers do not fit the schema;
+                updates together with net changes, or without anything that identifies rows.
+            Unsupported: SQL that a filter cannot be.
+        """
+        scan = table_scan(
+            self.metadata,
+            self._store if counters is None else CountingStore(self._store, counters),
+            filter=filter,
+            columns=columns,
+            case_sensitive=case_sensitive,
+            runner=runner,
+            cache=self._cache,
+            table_name=self.name,
+        )
+        last = scan.snapshot if to_snapshot_id is None else self.metadata.snapshot(to_snapshot_id)
+        return changelog.ChangelogScan(
+            scan=scan,
+            span=tuple(snapshots_between(self.metadata, from_snapshot_id, last, inclusive=from_inclusive)),
+            net_changes=net_changes,
+            identifier_columns=None if identifier_columns is None else tuple(identifier_columns),
+            compute_updates=identifier_columns is not None if compute_updates is None else compute_updates,
+            counters=Counters() if counters is None else counters,
+        )
+
+    def _metadata_columns(self, columns: Sequence[str] | None) -> list[str]:
+        """Those of the names that readers compute."""
+        own = self.metadata.schema.id_of
+        return [c for c in columns or () if c in METADATA_COLUMNS and c not in own]
+
     def transaction(self, *, counters: Counters | None = None) -> TableTransaction:
         """Several changes that are committed as one; see `engine.operations.transaction.TableTransaction`."""
-        return TableTransaction(self._target(counters), self._cache, committed=self._advance)
+        return transaction.TableTransaction(self._target(counters), self._cache, committed=self._advance)
 
     def _target(self, counters: Counters | None) -> Target:
         if self._committer is None:
             raise Unsupported(f"{self.name} was opened by its metadata file and is read-only; load it from a catalog")
-        return Target(
+        return target.Target(
             committer=self._committer,
             identifier=self._identifier,
             store=self._store if counters is None else CountingStore(self._store, counters),

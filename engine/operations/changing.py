@@ -4,30 +4,42 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from engine.columnar.schemas import from_arrow_schema
-from engine.commit.changes.cherry_pick import WAP_ID
 from engine.commit.committer import TableState
+from engine.commit.manifests import AddedFiles
 from engine.errors import Invalid, Unsupported
 from engine.expressions.predicate import Predicate
-from engine.operations.add_files import add_files
-from engine.operations.append import Prepare, append, append_merging
-from engine.operations.delete import ScanOf, delete
-from engine.operations.keyed_stream import KeyedStream
-from engine.operations.overwrite import overwrite, overwrite_partitions
-from engine.operations.row_changes import Mode
-from engine.operations.row_source import Rows, check_rows, write_rows
-from engine.operations.target import Target
-from engine.operations.update import Assignments, update
-from engine.operations.upsert import upsert
+from engine.late import LateModule
 from engine.plan.cache import ManifestCache
 from engine.plan.scan import TableScan, table_scan
 from engine.runtime.counters import Counters
-from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.snapshots import MAIN, Snapshot
+
+if TYPE_CHECKING:
+    from engine.commit.changes import cherry_pick
+    from engine.operations import add_files, append, delete, keyed_stream, overwrite, row_source, update, upsert
+    from engine.operations.append import Prepare
+    from engine.operations.delete import ScanOf
+    from engine.operations.keyed_stream import KeyedStream
+    from engine.operations.row_changes import Mode
+    from engine.operations.row_source import Rows
+    from engine.operations.target import Target
+    from engine.operations.update import Assignments
+else:  # what only reads a table does not wait for what changes it
+    cherry_pick = LateModule("engine.commit.changes.cherry_pick")
+    add_files = LateModule("engine.operations.add_files")
+    append = LateModule("engine.operations.append")
+    delete = LateModule("engine.operations.delete")
+    keyed_stream = LateModule("engine.operations.keyed_stream")
+    overwrite = LateModule("engine.operations.overwrite")
+    row_source = LateModule("engine.operations.row_source")
+    update = LateModule("engine.operations.update")
+    upsert = LateModule("engine.operations.upsert")
 
 
 class Changing(ABC):
@@ -82,20 +94,20 @@ class Changing(ABC):
         """
         target = self._target(counters)
         prepare = _writing(data, target, "append")
-        own = {**(snapshot_properties or {}), **({} if wap_id is None else {WAP_ID: wap_id})}
+        own = {**(snapshot_properties or {}), **({} if wap_id is None else {cherry_pick.WAP_ID: wap_id})}
         if merge_schema:
             if wap_id is not None:
                 raise Unsupported("a change of schema together with wap_id: a schema is never staged")
             incoming = from_arrow_schema(_arrow(data, "append with merge_schema").schema)
-            state, snapshot = append_merging(target, prepare, incoming, branch=branch, properties=own)
+            state, snapshot = append.append_merging(target, prepare, incoming, branch=branch, properties=own)
         else:
-            state, snapshot = append(target, prepare, branch=branch, properties=own, is_visible=wap_id is None)
+            state, snapshot = append.append(target, prepare, branch=branch, properties=own, is_visible=wap_id is None)
         self._advance(state)
         return snapshot
 
     def add_files(
         self,
-        files: Sequence[DataFile],
+        files: AddedFiles,
         *,
         branch: str = MAIN,
         snapshot_properties: Mapping[str, str] | None = None,
@@ -104,7 +116,10 @@ class Changing(ABC):
         """Add files that were written elsewhere. See `engine.operations.add_files`.
 
         Args:
-            files: Data and delete files as their writer describes them, at least one; none is opened.
+            files: Data and delete files as their writer describes them, at least one; none is opened. Data files may
+                come from an iterator, which is never held as a whole, or as an Arrow table or stream with the columns
+                of `inspect.data_files`, which is the quickest: of those, ``file_path``, ``file_format``,
+                ``record_count``, ``file_size_in_bytes`` and, where the table is partitioned, ``partition`` are needed.
             branch: See the class.
             snapshot_properties: See the class.
             counters: See the class.
@@ -112,7 +127,9 @@ class Changing(ABC):
         Raises:
             Unsupported: A position-delete file does not name its one data file.
         """
-        state, snapshot = add_files(self._target(counters), files, branch=branch, properties=snapshot_properties)
+        state, snapshot = add_files.add_files(
+            self._target(counters), files, branch=branch, properties=snapshot_properties
+        )
         self._advance(state)
         return snapshot
 
@@ -140,7 +157,7 @@ class Changing(ABC):
         """
         target = self._target(counters)
         scan_of = self._scan_of(target, filter, branch)
-        state, snapshot = delete(target, scan_of, mode=mode, branch=branch, properties=snapshot_properties)
+        state, snapshot = delete.delete(target, scan_of, mode=mode, branch=branch, properties=snapshot_properties)
         self._advance(state)
         return snapshot
 
@@ -168,7 +185,7 @@ class Changing(ABC):
         target = self._target(counters)
         prepare = _writing(data, target, "overwrite")
         scan_of = self._scan_of(target, filter, branch)
-        state, snapshot = overwrite(target, scan_of, prepare, branch=branch, properties=snapshot_properties)
+        state, snapshot = overwrite.overwrite(target, scan_of, prepare, branch=branch, properties=snapshot_properties)
         self._advance(state)
         return snapshot
 
@@ -186,7 +203,7 @@ class Changing(ABC):
         """
         target = self._target(counters)
         prepare = _writing(data, target, "overwrite_partitions")
-        state, snapshot = overwrite_partitions(target, prepare, branch=branch, properties=snapshot_properties)
+        state, snapshot = overwrite.overwrite_partitions(target, prepare, branch=branch, properties=snapshot_properties)
         self._advance(state)
         return snapshot
 
@@ -213,7 +230,9 @@ class Changing(ABC):
         """
         target = self._target(counters)
         scan_of = self._scan_of(target, filter, branch)
-        state, snapshot = update(target, scan_of, assignments, mode=mode, branch=branch, properties=snapshot_properties)
+        state, snapshot = update.update(
+            target, scan_of, assignments, mode=mode, branch=branch, properties=snapshot_properties
+        )
         self._advance(state)
         return snapshot
 
@@ -245,7 +264,9 @@ class Changing(ABC):
         def scan_of(metadata: TableMetadata, filter: Predicate) -> TableScan:
             return self._scan_of(target, filter, branch)(metadata)
 
-        state, snapshot = upsert(target, scan_of, rows, on, mode=mode, branch=branch, properties=snapshot_properties)
+        state, snapshot = upsert.upsert(
+            target, scan_of, rows, on, mode=mode, branch=branch, properties=snapshot_properties
+        )
         self._advance(state)
         return snapshot
 
@@ -271,7 +292,9 @@ class Changing(ABC):
             Unsupported: Format version 1, or the table is partitioned by a column that is no part of the key.
         """
         target = self._target(counters)
-        return KeyedStream(target=target, on=on, branch=branch, stream_id=stream_id, committed=self._advance)
+        return keyed_stream.KeyedStream(
+            target=target, on=on, branch=branch, stream_id=stream_id, committed=self._advance
+        )
 
     def _scan_of(self, target: Target, filter: str | Predicate | None, branch: str) -> ScanOf:
         """Makes the scan that finds what to change."""
@@ -290,8 +313,8 @@ class Changing(ABC):
 
 
 def _writing(data: Rows, target: Target, verb: str) -> Prepare:
-    check_rows(data, verb)
-    return lambda metadata: write_rows(data, metadata, target)
+    row_source.check_rows(data, verb)
+    return lambda metadata: row_source.write_rows(data, metadata, target)
 
 
 def _arrow(data: object, verb: str) -> pa.Table | pa.RecordBatchReader:

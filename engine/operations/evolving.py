@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from engine.commit.changes.change import Change
-from engine.commit.changes.cherry_pick import CherryPick
-from engine.commit.changes.evolution import (
-    ReplaceSortOrder,
-    UpdateProperties,
-    UpdateSchema,
-    UpdateSpec,
-    UpgradeFormat,
-)
-from engine.commit.changes.references import CreateRef, FastForward, RemoveRef, Rollback, SetCurrentSnapshot
-from engine.commit.changes.statistics import UpdateStatistics
 from engine.errors import Invalid
+from engine.late import LateModule
 from engine.spec.partition_evolution import PartitionSpecUpdate
 from engine.spec.properties import RESERVED
 from engine.spec.schema_evolution import SchemaUpdate
 from engine.spec.snapshots import MAIN
 from engine.spec.sorting import SortOrder
 from engine.spec.statistics import PartitionStatisticsFile, StatisticsFile
+
+if TYPE_CHECKING:
+    from engine.commit.changes import cherry_pick, evolution, references, statistics
+    from engine.commit.changes.change import Change
+else:  # what only reads a table does not wait for what changes it
+    cherry_pick = LateModule("engine.commit.changes.cherry_pick")
+    evolution = LateModule("engine.commit.changes.evolution")
+    references = LateModule("engine.commit.changes.references")
+    statistics = LateModule("engine.commit.changes.statistics")
 
 
 class Evolving(ABC):
@@ -47,7 +46,7 @@ class Evolving(ABC):
             edit: Makes its changes on the `SchemaUpdate` it is given (``lambda s: s.add_column("x", LONG)``); called
                 once for every attempt, with the schema as it is then.
         """
-        self._change(UpdateSchema(edit))
+        self._change(evolution.UpdateSchema(edit))
         return self
 
     def update_spec(self, edit: Callable[[PartitionSpecUpdate], object]) -> Self:
@@ -56,12 +55,12 @@ class Evolving(ABC):
         Args:
             edit: Makes its changes on the `PartitionSpecUpdate` it is given; called once for every attempt.
         """
-        self._change(UpdateSpec(edit))
+        self._change(evolution.UpdateSpec(edit))
         return self
 
     def replace_sort_order(self, order: SortOrder) -> Self:
         """Make `order` the one that writers use; its id is assigned by the table."""
-        self._change(ReplaceSortOrder(order))
+        self._change(evolution.ReplaceSortOrder(order))
         return self
 
     def set_properties(self, properties: Mapping[str, str]) -> Self:
@@ -69,17 +68,17 @@ class Evolving(ABC):
         reserved = sorted(RESERVED & properties.keys())
         if reserved:
             raise Invalid(f"{reserved[0]!r} is a reserved name and cannot be set as a table property")
-        self._change(UpdateProperties(dict(properties)))
+        self._change(evolution.UpdateProperties(dict(properties)))
         return self
 
     def remove_properties(self, *names: str) -> Self:
         """Remove table properties; names that are not set are passed over."""
-        self._change(UpdateProperties(removed=frozenset(names)))
+        self._change(evolution.UpdateProperties(removed=frozenset(names)))
         return self
 
     def upgrade_format(self, format_version: int) -> Self:
         """Move to a later format version; there is no way back. Unsupported for one that the engine does not know."""
-        self._change(UpgradeFormat(format_version))
+        self._change(evolution.UpgradeFormat(format_version))
         return self
 
     def create_branch(
@@ -99,7 +98,7 @@ class Evolving(ABC):
             NotFound: No such snapshot.
         """
         self._change(
-            CreateRef(
+            references.CreateRef(
                 name=name,
                 type="branch",
                 snapshot_id=snapshot_id,
@@ -116,7 +115,7 @@ class Evolving(ABC):
     ) -> Self:
         """Make a tag at a snapshot, by default at main's head; errors as `create_branch`."""
         self._change(
-            CreateRef(
+            references.CreateRef(
                 name=name, type="tag", snapshot_id=snapshot_id, max_ref_age_ms=max_ref_age_ms, overwrite=overwrite
             )
         )
@@ -124,22 +123,22 @@ class Evolving(ABC):
 
     def remove_ref(self, name: str) -> Self:
         """Remove a branch or tag; its snapshots stay until they expire. NotFound when it does not exist."""
-        self._change(RemoveRef(name))
+        self._change(references.RemoveRef(name))
         return self
 
     def fast_forward(self, branch: str, to: str) -> Self:
         """Move a branch to where `to` points; Invalid when that is not built on the branch's head."""
-        self._change(FastForward(branch, to))
+        self._change(references.FastForward(branch, to))
         return self
 
     def rollback(self, *, snapshot_id: int | None = None, before_ms: int | None = None, branch: str = MAIN) -> Self:
         """Make a former state of a branch current again: an ancestor by its id, or the last one before a time."""
-        self._change(Rollback(snapshot_id=snapshot_id, before_ms=before_ms, branch=branch))
+        self._change(references.Rollback(snapshot_id=snapshot_id, before_ms=before_ms, branch=branch))
         return self
 
     def set_current_snapshot(self, snapshot_id: int) -> Self:
         """Make any snapshot the head of main, an ancestor or not."""
-        self._change(SetCurrentSnapshot(snapshot_id))
+        self._change(references.SetCurrentSnapshot(snapshot_id))
         return self
 
     def cherry_pick(self, snapshot_id: int | None = None, *, wap_id: str | None = None) -> Self:
@@ -150,13 +149,13 @@ class Evolving(ABC):
             snapshot_id: The snapshot, or
             wap_id: the ``wap.id`` that it was written with.
         """
-        self._change(CherryPick(snapshot_id=snapshot_id, wap_id=wap_id))
+        self._change(cherry_pick.CherryPick(snapshot_id=snapshot_id, wap_id=wap_id))
         return self
 
     def set_statistics(self, *files: StatisticsFile | PartitionStatisticsFile) -> Self:
         """Name statistics files of snapshots, each in place of the former one of its kind; the files are not opened."""
         self._change(
-            UpdateStatistics(
+            statistics.UpdateStatistics(
                 table=[file for file in files if isinstance(file, StatisticsFile)],
                 partition=[file for file in files if isinstance(file, PartitionStatisticsFile)],
             )
@@ -165,5 +164,5 @@ class Evolving(ABC):
 
     def remove_statistics(self, snapshot_id: int) -> Self:
         """Forget the table and partition statistics of a snapshot; the files stay in storage."""
-        self._change(UpdateStatistics(removed_table=[snapshot_id], removed_partition=[snapshot_id]))
+        self._change(statistics.UpdateStatistics(removed_table=[snapshot_id], removed_partition=[snapshot_id]))
         return self

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +13,8 @@ import pyarrow as pa
 from engine.codec.columns import Int64Array
 from engine.expressions.binding import bind
 from engine.expressions.bound import BOUND_TRUE, BoundPredicate
-from engine.expressions.parse import parse
 from engine.expressions.predicate import TRUE, Predicate
+from engine.late import LateModule
 from engine.plan.cache import ManifestCache
 from engine.plan.files_table import delete_file_structs, files_table, with_deletes, with_residuals
 from engine.plan.manifests import ManifestSource
@@ -28,6 +29,11 @@ from engine.spec.partitioning import common_partition_type
 from engine.spec.schema import Schema
 from engine.spec.snapshots import Snapshot
 from engine.storage.store import Store
+
+if TYPE_CHECKING:
+    from engine.expressions import parse
+else:  # the SQL parser is for filters that are text
+    parse = LateModule("engine.expressions.parse")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,7 +191,7 @@ def as_predicate(filter: str | Predicate | None) -> Predicate:
     """A filter given as text or as an expression; None keeps every row."""
     if filter is None:
         return TRUE
-    return parse(filter) if isinstance(filter, str) else filter
+    return parse.parse(filter) if isinstance(filter, str) else filter
 
 
 def table_scan(
