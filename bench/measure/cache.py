@@ -44,7 +44,7 @@ class DatasetCache:
 
         Raises:
             DatasetFailed: The disk refused.
-            Exception: Whatever `build` raises; the next call builds again.
+            Exception: Whatever `build` raises; nothing of the entry is left, and the next call builds again.
         """
         digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
         entry = self.root / f"{name}-{digest}"
@@ -55,8 +55,12 @@ class DatasetCache:
                     return found
                 shutil.rmtree(entry, ignore_errors=True)
                 entry.mkdir(parents=True)
-                described = dict(build(entry))
-                _write_marker(entry, {"key": dict(key), "location": str(entry), "content": described})
+                try:
+                    described = dict(build(entry))
+                    _write_marker(entry, {"key": dict(key), "location": str(entry), "content": described})
+                except BaseException:
+                    shutil.rmtree(entry, ignore_errors=True)  # on a full disk, the space is what the user needs first
+                    raise
                 return described
         except OSError as error:
             raise DatasetFailed(f"dataset {entry} cannot be written: {error}") from error

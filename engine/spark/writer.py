@@ -20,7 +20,7 @@ from pyspark.sql import types as st
 
 from engine.codec.manifest import decode_entries
 from engine.codec.manifest_writer import encode_manifest
-from engine.errors import EngineError, Invalid
+from engine.errors import EngineError, Invalid, StorageFailed, Unsupported
 from engine.runtime.counters import FILES_WRITTEN, Counters
 from engine.spark.distribution import PROPERTY, distributed, distribution_mode
 from engine.spark.types import quoted
@@ -70,8 +70,8 @@ def write_dataframe(
 
     Raises:
         Invalid: Rows that do not fit the table.
-        StorageFailed, and other errors of the executors: as Spark's PythonException; what was written is removed as
-            far as the storage lets.
+        StorageFailed, Unsupported: As an executor raised them; other errors of executors are Spark's PythonException.
+            What was written is removed as far as the storage lets.
     """
     own_schema, own_spec = schema or metadata.schema, spec or metadata.spec
     options = {**metadata.properties, **(properties or {})}
@@ -183,12 +183,17 @@ def _with_uuids(frame: DataFrame, schema: Schema) -> DataFrame:
     return frame.select(*[column(name) for name in frame.columns]) if uuids else frame
 
 
+_EXECUTOR_ERRORS = (Invalid, StorageFailed, Unsupported)
+"""What an executor may raise that a caller of this process is promised by type."""
+
+
 def _raise_own(error: PythonException) -> None:
-    """Raise an executor's Invalid as such: it is about the caller's rows."""
-    marker = f"{Invalid.__module__}.{Invalid.__qualname__}: "
+    """Raise an executor's error as the one that it was, with its own line; others stay as Spark reports them."""
     text = str(error)
-    if marker in text:
-        raise Invalid(text.rsplit(marker, maxsplit=1)[-1].splitlines()[0]) from error
+    for kind in _EXECUTOR_ERRORS:
+        marker = f"{kind.__module__}.{kind.__qualname__}: "
+        if marker in text:
+            raise kind(text.rsplit(marker, maxsplit=1)[-1].splitlines()[0]) from error
 
 
 def _remove_leftovers(store: Store, metadata: TableMetadata, names: FileNames) -> None:

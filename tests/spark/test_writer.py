@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from engine.errors import Invalid
+from engine.errors import Invalid, StorageFailed
 from engine.runtime.counters import FILES_WRITTEN, Counters
 from engine.spark.writer import write_dataframe
 from engine.spec.data_file import DataFile
@@ -160,6 +160,13 @@ def test_rows_that_do_not_fit_are_named_and_leave_nothing(spark: SparkSession, t
     with pytest.raises(Invalid, match="'id' is required"):
         write_dataframe(frame_of(spark).withColumn("id", F.lit(None).cast("long")), metadata=made)
     assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
+
+
+def test_storage_that_refuses_an_executor_is_named_here(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    made = replace(metadata(tmp_path), location=str(tmp_path / "file" / "t"))
+    with pytest.raises(StorageFailed, match=f"cannot write {tmp_path}/file/t/data/"):
+        write_dataframe(frame_of(spark), metadata=made)
 
 
 def test_no_rows_give_no_files(spark: SparkSession, tmp_path: Path) -> None:

@@ -44,11 +44,12 @@ def test_another_key_is_another_entry(tmp_path: Path) -> None:
     assert first["file"] != other["file"]
 
 
-def test_half_an_entry_is_built_again(tmp_path: Path) -> None:
+def test_a_build_that_fails_leaves_nothing_and_is_done_again(tmp_path: Path) -> None:
     build, cache = Builder(), DatasetCache(tmp_path)
     build.breaks = True
     with pytest.raises(RuntimeError, match="power cut"):
         cache.find_or_build("monthly", KEY, build)
+    assert [path.name for path in tmp_path.rglob("*") if path.suffix != ".lock"] == []
     build.breaks = False
     assert Path(cache.find_or_build("monthly", KEY, build)["file"]).read_text() == "whole"
     assert build.built == 2
