@@ -53,6 +53,11 @@ def bounds(record: Record) -> tuple[float, float] | None:
     return None if low is None or high is None else (low, high)
 
 
+def confidence(record: Record) -> float:
+    """What the interval of the median attains; 0 without one."""
+    return _number(record, "confidence") or 0.0
+
+
 def spread(record: Record) -> float:
     """The interquartile range as a share of the median; 0 for one sample."""
     first, third, middle = (_number(record, name) for name in ("first_quartile", "third_quartile", "median"))

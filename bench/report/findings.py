@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bench.measure.record import Record
-from bench.report.compare import Ratio, Records, best, bounds, median, ratio
+from bench.report.compare import Ratio, Records, best, bounds, confidence, median, ratio
 from bench.report.model import Finding
 from bench.report.quantities import count, listed, quantity, signed_percent, times
 
@@ -201,7 +201,9 @@ def _span(found: Sequence[Record]) -> str:
 
 def _cost(record: Record) -> str:
     ends = bounds(record)
-    sure = f" (95% interval {signed_percent(ends[0])} to {signed_percent(ends[1])})" if ends else ""
+    sure = (
+        f" ({confidence(record):.0%} interval {signed_percent(ends[0])} to {signed_percent(ends[1])})" if ends else ""
+    )
     return f"{signed_percent(median(record))}{sure} on {record.layout}"
 
 

@@ -44,7 +44,7 @@ def planning_section(records: Records, draw: Callable[[Records, str], DotChart])
     shown: list[Table] = []
     for metric, words in _CHARTED:
         if found := records.where(metric=metric):
-            charts.append(draw(found, f"Planning time, {words}: median and 95% interval."))
+            charts.append(draw(found, f"Planning time, {words}: median and interval."))
     for metric, title in _METRICS:
         if found := records.where(metric=metric):
             shown.append(tables.comparison(found, title=title, case_name="Filter"))

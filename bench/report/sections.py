@@ -40,7 +40,7 @@ def _planning(records: Records) -> Section:
 
 def _decimals(records: Records) -> Section:
     rates, scans = records.where(metric="rows_per_second"), records.where(metric="scan_time")
-    caption = "Rows delivered in a second: median and 95% interval. More is better."
+    caption = "Rows delivered in a second: median and interval. More is better."
     shown = [tables.comparison(scans, title="Time of the scan", case_name="Scan")] if scans else []
     return Section(
         key="decimals",
@@ -56,7 +56,7 @@ def _decimals(records: Records) -> Section:
 
 def _deletes(records: Records) -> Section:
     costs, scans = records.where(metric="delete_cost_ratio"), records.where(metric="scan_time")
-    caption = "Time that deletes add to a scan, as a share of the same scan without deletes: median and 95% interval."
+    caption = "Time that deletes add to a scan, as a share of the same scan without deletes: median and interval."
     shown = [tables.delete_costs(costs, scans)] if costs else []
     if scans:
         shown.append(tables.comparison(scans, title="Time of the scan", case_name="Deleted", folded=bool(costs)))

@@ -32,7 +32,7 @@ def comparison(records: Records, *, title: str, case_name: str, folded: bool = F
         title=title,
         columns=(case_name, "Layout", *engines),
         rows=tuple(rows),
-        note="Median, its 95% interval, and the ratio to the best of the row, from samples of the same rounds; "
+        note="Median, its interval, and the ratio to the best of the row, from samples of the same rounds; "
         "even: the interval of that ratio includes 1.",
         folded=folded,
     )
@@ -76,7 +76,7 @@ def delete_costs(costs: Records, scans: Records) -> Table:
         title="What deletes add to a scan",
         columns=("Deleted", "Layout", *engines),
         rows=tuple(rows),
-        note="Added time as a share of the same scan without deletes in the same round: median, 95% interval, and the "
+        note="Added time as a share of the same scan without deletes in the same round: median, interval, and the "
         "whole scan's time with deletes.",
     )
 
