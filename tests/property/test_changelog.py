@@ -13,8 +13,9 @@ from hypothesis.stateful import invariant, precondition, rule
 from engine.commit.changes.rewrite_files import RewriteFiles
 from engine.commit.conflicts import Validation
 from engine.commit.file_refs import FileRef
-from engine.operations.row_changes import ref_of, superseded_by_rewrite, written_schema
+from engine.operations.row_changes import ref_of, written_schema
 from engine.plan.scan import table_scan
+from engine.read.matches import superseded_by_rewrite
 from engine.read.plans import planned_files, read_plan
 from engine.write.data_files import write_data_files
 from tests.property.test_table_machine import FILTERS, ID, Filter, Row, TableMachine
@@ -73,8 +74,8 @@ class ChangelogMachine(TableMachine):
     def changelog(self, data: st.DataObject, filter: Filter, updates: bool, inclusive: bool) -> None:
         line = self.line()
         first, last = sorted(data.draw(st.tuples(*[st.integers(0, len(line) - 1)] * 2)))
-        filter = data.draw(st.sampled_from([filter, None]))
-        self.check_changes(line[first : last + 1], line[first], filter, updates=updates)
+        chosen = data.draw(st.sampled_from([filter, None]))
+        self.check_changes(line[first : last + 1], line[first], chosen, updates=updates)
         start = line[first]
         if inclusive and start is not None:
             self.check_inclusive(line[first - 1 : last + 1], start, line[last])

@@ -187,7 +187,7 @@ def test_nested_columns_are_compared_too(catalog: engine.Catalog) -> None:
             pa.field("m", pa.map_(pa.string(), pa.int64())),
         ]
     )
-    values = [
+    values: list[dict[str, Any]] = [
         {"id": 1, "s": {"x": float("nan"), "y": None}, "l": [{"d": None}, None], "m": [("b", 1), ("a", None)]},
         {"id": 2, "s": None, "l": None, "m": None},
         {"id": 3, "s": {"x": -0.0, "y": ""}, "l": [], "m": []},
