@@ -14,6 +14,7 @@ from engine.codec import avro_kernels as kernels
 from engine.codec.avro_program import COLUMN_OPS, MAX_DEPTH, Program
 from engine.codec.columns import ByteArray, Int64Array
 from engine.codec.kernel_choice import compiled
+from engine.codec.taking import gathered
 
 Bool2: TypeAlias = NDArray[np.bool_]
 
@@ -175,19 +176,10 @@ class _Attempt:
                 if layout.kinds[column] == "list":
                     part.lists[column] = offsets
                 else:
-                    part.strings[column] = BytesPart(offsets, self._gather(buffer, values[index], offsets))
+                    part.strings[column] = BytesPart(
+                        offsets, gathered(np.frombuffer(buffer, np.uint8), values[index], offsets)
+                    )
         return part
-
-    def _gather(self, buffer: bytes, starts: Int64Array, offsets: Int64Array) -> ByteArray:
-        size = int(offsets[-1])
-        if self._interpreted:
-            sizes = np.diff(offsets).tolist()
-            pieces = [buffer[a : a + n] for a, n in zip(starts.tolist(), sizes, strict=True)]
-            return np.frombuffer(b"".join(pieces), np.uint8)
-        out = np.empty(size, np.uint8)
-        if size > 0:
-            compiled().gather(np.frombuffer(buffer, np.uint8), starts, offsets, out)
-        return out
 
 
 def _hash_table(keys: Sequence[int]) -> tuple[int, list[int]]:

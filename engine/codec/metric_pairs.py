@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.codec.columns import BytesColumn, FixedColumn, Int64Array, ListColumn
+from engine.codec.columns import BytesColumn, FixedColumn, ListColumn
+from engine.codec.taking import take_bytes, take_numbers
 
 
 def pairs_by_key(
@@ -40,26 +41,7 @@ def pairs_by_key(
         source[owners[order[begin:end]]] = order[begin:end]
         if values.valid is not None:
             source[source >= 0] = np.where(values.valid[source[source >= 0]], source[source >= 0], -1)
-        column = _take_fixed(values, source) if isinstance(values, FixedColumn) else _take_bytes(values, source)
+        column = take_numbers(values, source) if isinstance(values, FixedColumn) else take_bytes(values, source)
         if column.has_values:
             made[key] = column
     return made
-
-
-def _take_fixed(column: FixedColumn, source: Int64Array) -> FixedColumn:
-    valid = source >= 0
-    values = np.zeros(len(source), column.values.dtype)
-    values[valid] = column.values[source[valid]]
-    return FixedColumn(values, None if valid.all() else valid)
-
-
-def _take_bytes(column: BytesColumn, source: Int64Array) -> BytesColumn:
-    valid = source >= 0
-    sizes = np.zeros(len(source), np.int64)
-    sizes[valid] = np.diff(column.offsets)[source[valid]]
-    offsets = np.zeros(len(source) + 1, np.int64)
-    np.cumsum(sizes, out=offsets[1:])
-    starts = np.zeros(len(source), np.int64)
-    starts[valid] = column.offsets[source[valid]]
-    places = np.repeat(starts - offsets[:-1], sizes) + np.arange(offsets[-1])
-    return BytesColumn(offsets, column.data[places], None if valid.all() else valid)

@@ -5,11 +5,15 @@ Where all rows are wanted, bytes are not copied; the arrays then share memory wi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.codec.columns import BoolArray, BytesColumn, FixedColumn, Int64Array, ListColumn, PartitionColumn
+from engine.codec.taking import take_bytes, take_lists, take_numbers
 from engine.columnar.schemas import to_arrow_type
 from engine.errors import CorruptTable
 from engine.expressions.kernels import big_endian
@@ -18,6 +22,19 @@ from engine.spec.types import DecimalType, PrimitiveType
 
 _DECIMAL_BYTES = 16
 _INT32_MAX = (1 << 31) - 1
+
+
+def plain(values: NDArray[Any], type_: pa.DataType | None = None, valid: BoolArray | None = None) -> pa.Array:
+    """Numbers as an Arrow array that shares their memory; `pa.array` would load pandas, to see whether they are its."""
+    known = pa.from_numpy_dtype(values.dtype) if type_ is None else type_
+    return pa.Array.from_buffers(known, len(values), [validity(valid), pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def texts(values: Sequence[str]) -> pa.Array:
+    """A few strings as an Arrow array."""
+    raw = [value.encode() for value in values]
+    offsets = np.cumsum([0, *map(len, raw)], dtype=np.int32)
+    return pa.Array.from_buffers(pa.string(), len(raw), [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(raw))])
 
 
 def validity(valid: BoolArray | None) -> pa.Buffer | None:
@@ -29,31 +46,30 @@ def numbers(column: FixedColumn, rows: Int64Array | None, type_: pa.DataType) ->
     """Integers, floats, dates or timestamps of these rows (None: all), stored as `type_` stores them."""
     width = type_.bit_width // 8
     dtype = np.dtype(f"f{width}" if pa.types.is_floating(type_) else f"i{width}")
-    values = (column.values if rows is None else column.values[rows]).astype(dtype, copy=False)
-    valid = column.valid if rows is None or column.valid is None else column.valid[rows]
-    return pa.Array.from_buffers(type_, len(values), [validity(valid), pa.py_buffer(np.ascontiguousarray(values))])
+    chosen = column if rows is None else take_numbers(column, rows)
+    return plain(chosen.values.astype(dtype, copy=False), type_, chosen.valid)
 
 
 def strings(column: BytesColumn, rows: Int64Array | None, type_: pa.DataType) -> pa.Array:
     """Text or binary of these rows (None: all). Raises CorruptTable for two gigabytes of it in one manifest."""
     if column.offsets[-1] > _INT32_MAX:
         raise CorruptTable("a manifest with two gigabytes of text in one column")
+    chosen = column if rows is None else take_bytes(column, rows)
     buffers = [
-        validity(column.valid),
-        pa.py_buffer(column.offsets.astype(np.int32)),
-        pa.py_buffer(np.ascontiguousarray(column.data)),
+        validity(chosen.valid),
+        pa.py_buffer(chosen.offsets.astype(np.int32)),
+        pa.py_buffer(np.ascontiguousarray(chosen.data)),
     ]
-    array = pa.Array.from_buffers(type_, len(column), buffers)
-    return array if rows is None else array.take(pa.array(rows))
+    return pa.Array.from_buffers(type_, len(chosen), buffers)
 
 
 def lists(column: ListColumn, rows: Int64Array | None, type_: pa.ListType) -> pa.Array:
     """Lists of integers of these rows (None: all)."""
     width = type_.value_type.bit_width // 8
-    values = pa.array(column.values.astype(f"i{width}", copy=False))
-    buffers = [validity(column.valid), pa.py_buffer(column.offsets.astype(np.int32))]
-    array = pa.Array.from_buffers(type_, len(column), buffers, children=[values])
-    return array if rows is None else array.take(pa.array(rows))
+    chosen = column if rows is None else take_lists(column, rows)
+    values = plain(chosen.values.astype(f"i{width}", copy=False))
+    buffers = [validity(chosen.valid), pa.py_buffer(chosen.offsets.astype(np.int32))]
+    return pa.Array.from_buffers(type_, len(chosen), buffers, children=[values])
 
 
 def partition_values(type_: PrimitiveType, column: PartitionColumn | None, rows: Int64Array) -> pa.Array:

@@ -7,16 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from engine.codec.columns import Int64Array, ManifestColumns
+from engine.codec.columns import BytesColumn, Int64Array, ManifestColumns
+from engine.codec.taking import take_bytes
 from engine.columnar.schemas import to_arrow_type
 from engine.errors import Unsupported
 from engine.expressions.bound import BOUND_TRUE, BoundPredicate
-from engine.plan.arrow_columns import lists, numbers, partition_values, strings
+from engine.plan.arrow_columns import lists, numbers, partition_values, plain, strings, texts
 from engine.plan.delete_index import DeletesOfFiles
 from engine.plan.manifests import LiveEntries
 from engine.spec.types import PrimitiveType, StructType
 
 _MOST_REFERENCES = (1 << 31) - 1
+_UPPER_A, _UPPER_Z, _TO_LOWER = np.frombuffer(b"AZ ", np.uint8)
 
 DELETE_FILE = pa.struct(
     [
@@ -75,10 +77,10 @@ def files_table(entries: Sequence[LiveEntries], partition: StructType) -> pa.Tab
 
 def with_residuals(files: pa.Table, residuals: Sequence[BoundPredicate], codes: Int64Array) -> pa.Table:
     """`files` with the column `residual`: for each file the text of ``residuals[code]``, null for nothing left."""
-    texts = pa.array([str(each) for each in residuals], pa.string())
-    nothing = np.array([each == BOUND_TRUE for each in residuals], np.bool_)[codes]
+    left = np.array([each != BOUND_TRUE for each in residuals], np.bool_)[codes]
+    dictionary = texts([str(each) for each in residuals])
     return files.append_column(
-        _RESIDUAL, pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32), mask=nothing), texts)
+        _RESIDUAL, pa.DictionaryArray.from_arrays(plain(codes.astype(np.int32), valid=left), dictionary)
     )
 
 
@@ -90,7 +92,7 @@ def with_deletes(files: pa.Table, delete_files: pa.StructArray, found: DeletesOf
     """
     if len(found.indices) > _MOST_REFERENCES:
         raise Unsupported(f"a plan of {len(found.indices)} references to delete files; rewrite the table's deletes")
-    values = pa.DictionaryArray.from_arrays(pa.array(found.indices), delete_files)
+    values = pa.DictionaryArray.from_arrays(plain(found.indices), delete_files)
     buffers = [None, pa.py_buffer(found.offsets.astype(np.int32))]
     column = pa.Array.from_buffers(_DELETES.type, files.num_rows, buffers, children=[values])
     return files.append_column(_DELETES, column)
@@ -99,7 +101,7 @@ def with_deletes(files: pa.Table, delete_files: pa.StructArray, found: DeletesOf
 def delete_file_structs(entries: Sequence[LiveEntries]) -> pa.StructArray:
     """The delete files of these entries, in order."""
     parts = [_delete_files(each) for each in entries]
-    return pa.concat_arrays(parts) if parts else pa.array([], DELETE_FILE)
+    return pa.concat_arrays(parts) if parts else pa.nulls(0, DELETE_FILE)
 
 
 def _batch(entries: LiveEntries, partition: StructType, schema: pa.Schema) -> pa.RecordBatch:
@@ -109,10 +111,10 @@ def _batch(entries: LiveEntries, partition: StructType, schema: pa.Schema) -> pa
         "file_format": _formats(columns, rows),
         "record_count": numbers(columns.record_count, rows, pa.int64()),
         "file_size_in_bytes": numbers(columns.file_size_in_bytes, rows, pa.int64()),
-        "spec_id": pa.array(np.full(len(entries), entries.manifest.partition_spec_id, np.int32)),
+        "spec_id": plain(np.full(len(entries), entries.manifest.partition_spec_id, np.int32)),
         "partition": _partitions(entries, partition),
-        "data_sequence_number": pa.array(entries.sequence_number),
-        "file_sequence_number": pa.array(entries.file_sequence_number),
+        "data_sequence_number": plain(entries.sequence_number),
+        "file_sequence_number": plain(entries.file_sequence_number),
         "first_row_id": numbers(entries.first_row_id, None, pa.int64()),
         "split_offsets": lists(columns.split_offsets, rows, pa.list_(pa.int64())),
         "sort_order_id": numbers(columns.sort_order_id, rows, pa.int32()),
@@ -128,7 +130,7 @@ def _delete_files(entries: LiveEntries) -> pa.StructArray:
         "file_format": _formats(columns, rows),
         "record_count": numbers(columns.record_count, rows, pa.int64()),
         "file_size_in_bytes": numbers(columns.file_size_in_bytes, rows, pa.int64()),
-        "sequence_number": pa.array(entries.sequence_number),
+        "sequence_number": plain(entries.sequence_number),
         "equality_ids": lists(columns.equality_ids, rows, pa.list_(pa.int32())),
         "referenced_data_file": strings(columns.referenced_data_file, rows, pa.string()),
         "content_offset": numbers(columns.content_offset, rows, pa.int64()),
@@ -144,9 +146,9 @@ def _selection(entries: LiveEntries) -> Int64Array | None:
 
 def _formats(columns: ManifestColumns, rows: Int64Array | None) -> pa.Array:
     """File formats in lower case: manifests have them as their writers spell them."""
-    encoded = strings(columns.file_format, rows, pa.string()).dictionary_encode()
-    lowered = pa.array([each.lower() for each in encoded.dictionary.to_pylist()], pa.string())
-    return lowered.take(encoded.indices)
+    found = columns.file_format if rows is None else take_bytes(columns.file_format, rows)
+    lowered = found.data | ((found.data >= _UPPER_A) & (found.data <= _UPPER_Z)) * _TO_LOWER
+    return strings(BytesColumn(found.offsets, lowered), None, pa.string())
 
 
 def _partitions(entries: LiveEntries, partition: StructType) -> pa.Array:

@@ -1,0 +1,81 @@
+"""Kernels give the same interpreted and compiled, and are compiled where no code can be kept."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine import compiling
+from engine.compiling import jit, kernel
+from engine.expressions import kernels
+from engine.plan.places import path_hashes
+
+STRINGS = [
+    b"",
+    b"a",
+    b"file:/x/y",
+    b"s3://bucket/x/y",
+    b"\xff\x01\x02\x03",
+    b"\x00\x00\x00\x80",
+    b"12345678",
+    b"\x01" * 20,
+]
+OFFSETS = np.cumsum([0, *map(len, STRINGS)], dtype=np.int64)
+DATA = np.frombuffer(b"".join(STRINGS), np.uint8)
+SOME = np.array([True, True, True, True, False, True, True, True])
+CUTS = [b"a", b"b", b"s3"]
+CUT_OFFSETS, CUT_DATA = np.cumsum([0, *map(len, CUTS)], dtype=np.int64), np.frombuffer(b"".join(CUTS), np.uint8)
+
+
+def _twice(x: int) -> int:
+    return 2 * x
+
+
+@kernel(helpers=(_twice,))
+def doubled(values: np.ndarray) -> np.ndarray:
+    found = np.empty_like(values)
+    for i in range(len(values)):
+        found[i] = _twice(values[i])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        (doubled, (np.arange(5),)),
+        (path_hashes, (OFFSETS, DATA)),
+        (kernels.byte_segments, (OFFSETS, DATA, SOME, kernels.ALL_VALID, CUT_OFFSETS, CUT_DATA)),
+        (kernels.byte_segments, (OFFSETS, DATA, kernels.ALL_VALID, SOME, CUT_OFFSETS, CUT_DATA)),
+        (kernels.little_endian, (OFFSETS, DATA, SOME)),
+        (kernels.big_endian, (OFFSETS, DATA, SOME, 8)),
+        (kernels.big_endian, (OFFSETS, DATA, kernels.ALL_VALID, 17)),
+        (kernels.utf16_length_at_least, (OFFSETS, DATA, SOME, 2)),
+        (kernels.add_big_endian, (DATA[: len(DATA) // 17 * 17], 17, 255)),
+    ],
+)
+def test_interpreted_as_compiled(function, arguments, monkeypatch):
+    with np.errstate(over="ignore"):
+        plain = function._function(*arguments)
+    monkeypatch.setattr(compiling._Process, "compiles", True)
+    compiled = function(*arguments)
+    for a, b in zip(*(found if isinstance(found, tuple) else (found,) for found in (plain, compiled)), strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_process_compiles_once_it_has_enough_to_do(monkeypatch):
+    monkeypatch.setattr(compiling._Process, "compiles", False)
+    monkeypatch.setattr(compiling._Process, "spent_ns", 0)
+    assert compiling.interprets(400_000_000)
+    assert not compiling.interprets(400_000_000)
+    assert compiling.interprets(100_000_000)
+    assert not compiling.interprets(1)
+    jit(_twice)
+    assert not compiling.interprets(0)
+
+
+def test_without_a_place_for_compiled_code_it_is_compiled_anyway(monkeypatch):
+    monkeypatch.setattr("numba.core.caching.CompileResultCacheImpl._locator_classes", [])
+    monkeypatch.setattr(compiling._Process, "compiles", True)
+    with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR"):
+        assert jit(_twice)(4) == 8
