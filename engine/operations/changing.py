@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from engine.columnar.schemas import from_arrow_schema
 from engine.commit.committer import TableState
-from engine.commit.manifests import AddedFiles
 from engine.errors import Invalid, Unsupported
 from engine.expressions.predicate import Predicate
 from engine.late import LateModule
@@ -22,6 +21,7 @@ from engine.spec.snapshots import MAIN, Snapshot
 
 if TYPE_CHECKING:
     from engine.commit.changes import cherry_pick
+    from engine.commit.manifests import AddedFiles
     from engine.operations import add_files, append, delete, keyed_stream, overwrite, row_source, update, upsert
     from engine.operations.append import Prepare
     from engine.operations.delete import ScanOf
