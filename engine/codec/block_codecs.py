@@ -28,7 +28,8 @@ AVRO_NAMES: dict[Compression, str] = {
     "uncompressed": "null",
 }
 
-_DEFLATE_LEVEL = 6
+_DEFLATE_LEVEL = 2
+"""A quarter quicker than level 6, manifests are 1 % larger; those of level 1 are 5 to 14 % larger."""
 _ZSTD_LEVEL = 3
 _DEFLATE_MAX_RATIO = 1032
 _LIMIT_FLOOR = 64 * 1024 * 1024
@@ -129,11 +130,11 @@ _INFLATE: dict[str, Callable[[Buffer, int], Buffer]] = {
 }
 
 
-def compress_block(codec: str, block: bytes) -> Buffer:
+def compress_block(codec: str, block: Buffer) -> Buffer:
     """The compressed block, by the Avro name of the codec."""
     match codec:
         case "null":
-            return block
+            return bytes(block)
         case "deflate":
             return deflate.deflate_compress(block, _DEFLATE_LEVEL)
         case "snappy":

@@ -1,4 +1,4 @@
-"""Manifest entries as Avro bytes, a batch at a time: objects to columns here, columns to bytes in kernels."""
+"""Manifest entries as Avro bytes, a batch at a time: objects to columns here, columns to bytes in `row_program`."""
 
 from __future__ import annotations
 
@@ -11,18 +11,15 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from engine.codec import avro_write_kernels as kernels
 from engine.codec import manifest_schema as ids
 from engine.codec.avro_schema import decimal_width
-from engine.codec.columns import Int64Array
-from engine.codec.kernel_choice import compiled, interprets
+from engine.codec.columns import BytesColumn, FixedColumn, Int64Array, ListColumn
+from engine.codec.row_program import RowProgram, joined, valid_mask
 from engine.spec.manifest import ManifestEntry
 from engine.spec.types import DecimalType, FixedType, ListType, MapType, PrimitiveType, StructType, Type
 from engine.spec.values import unscaled
 
-_LONGEST_NUMBER = 10
 _FILE = "data_file."
 _ENTRY_FIELDS: dict[int, Callable[[ManifestEntry], Any]] = {
     ids.STATUS: attrgetter("status"),
@@ -54,7 +51,7 @@ _NUMBER_TYPES = frozenset({"int", "long", "date", "time", "timestamp", "timestam
 _INT32_TYPES = frozenset({"int", "date"})
 
 
-def encode_rows(entries: Sequence[ManifestEntry], entry_type: StructType) -> tuple[bytes, list[int]]:
+def encode_rows(entries: Sequence[ManifestEntry], entry_type: StructType) -> tuple[memoryview, Int64Array]:
     """The Avro objects of entries one after the other, and where each one ends.
 
     Args:
@@ -66,22 +63,16 @@ def encode_rows(entries: Sequence[ManifestEntry], entry_type: StructType) -> tup
     """
     batch = _Batch(len(entries))
     batch.add_struct(entry_type, entries)
-    return batch.encode()
+    return batch.program.encode()
 
 
 class _Batch:
-    """Columns of one batch, in the layout of `avro_write_kernels`, and the instructions that write them."""
+    """The columns of one batch of entries."""
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
-        self._code: list[int] = []
-        self._columns: list[int] = []
-        self._memory: list[NDArray[Any]] = []
-        self._memory_size = 0
-        self._blob: list[bytes] = []
-        self._blob_size = 0
-        self._elements = 0
         self._key_sets: dict[tuple[int, ...], int] = {}
+        self.program = RowProgram(rows)
 
     def add_struct(self, type_: StructType, entries: Sequence[ManifestEntry]) -> None:
         for f in type_.fields:
@@ -106,94 +97,19 @@ class _Batch:
             case MapType(value=value):
                 self._add_map(value.type.name == "binary" if isinstance(value.type, PrimitiveType) else False, values)
             case ListType():
-                self._instruct(kernels.WRITE_LIST, self._lists(values), required)
-            case PrimitiveType(name) if name in _NUMBER_TYPES:
-                _check_range(name, values)
-                self._instruct(kernels.WRITE_NUMBER, self._numbers(values), required)
-            case PrimitiveType(name) if name == "unknown":
-                # An Avro null takes no bytes.
-                if any(value is not None for value in values):
-                    raise ValueError("a partition field whose source column was dropped has only nulls")
-            case PrimitiveType(name):
-                what = kernels.WRITE_BYTES if name in ("string", "binary") else kernels.WRITE_FIXED
-                convert = _converter(type_)
-                raw = [None if value is None else convert(value) for value in values]
-                self._instruct(what, self._bytes(raw), required)
-
-    def _instruct(self, what: int, column: int, required: bool, argument: int = 0) -> None:  # noqa: FBT001
-        self._code += [what, column, int(not required), argument]
-
-    def _column(self, pairs: Int64Array) -> int:
-        self._columns.append(self._append(pairs.reshape(-1)))
-        return len(self._columns) - 1
-
-    def _append(self, numbers: NDArray[Any]) -> int:
-        begin = self._memory_size
-        self._memory.append(numbers)
-        self._memory_size += len(numbers)
-        return begin
-
-    def _numbers(self, values: list[Any]) -> int:
-        pairs = np.zeros((self._rows, 2), np.int64)
-        missing = values.count(None)
-        if missing == 0:
-            pairs[:, 0] = np.fromiter(values, np.int64, self._rows)
-            pairs[:, 1] = 1
-        elif missing < self._rows:
-            pairs[:, 1] = [value is not None for value in values]
-            pairs[:, 0] = np.fromiter((value or 0 for value in values), np.int64, self._rows)
-        return self._column(pairs)
-
-    def _bytes(self, values: list[bytes | None]) -> int:
-        pairs = np.zeros((self._rows, 2), np.int64)
-        if values.count(None) < self._rows:
-            pairs[:, 1] = [0 if value is None else len(value) + 1 for value in values]
-            sizes = np.maximum(pairs[:, 1] - 1, 0)
-            pairs[:, 0] = self._blob_size + np.cumsum(sizes) - sizes
-            self._add_blob(value for value in values if value is not None)
-        return self._column(pairs)
-
-    def _add_blob(self, values: Iterable[bytes]) -> None:
-        joined = b"".join(values)
-        self._blob.append(joined)
-        self._blob_size += len(joined)
-
-    def _lists(self, values: list[Sequence[int] | None]) -> int:
-        sizes = np.fromiter((0 if value is None else len(value) for value in values), np.int64, self._rows)
-        total = int(sizes.sum())
-        self._elements += total
-        flat = np.fromiter(chain.from_iterable(value for value in values if value), np.int64, total)
-        pairs = np.zeros((self._rows, 2), np.int64)
-        pairs[:, 0] = self._append(flat) + np.cumsum(sizes) - sizes
-        pairs[:, 1] = sizes + [value is not None for value in values]
-        return self._column(pairs)
+                self.program.add_lists(_lists(values), required=required)
+            case PrimitiveType():
+                add_values(self.program, type_, values, required=required)
 
     def _add_map(self, of_bytes: bool, maps: list[Mapping[int, Any]]) -> None:  # noqa: FBT001
-        """An empty map is written as null, as writers do that have no metrics."""
         sizes = np.fromiter(map(len, maps), np.int64, self._rows)
-        total = int(sizes.sum())
-        if total == 0:
-            self._instruct(kernels.WRITE_NUMBER_MAP, self._column(np.zeros((self._rows, 2), np.int64)), required=False)
-            return
-        self._elements += 2 * total
+        offsets = _offsets(sizes)
         values = chain.from_iterable(m.values() for m in maps)
-        pairs = np.zeros((self._rows, 2), np.int64)
-        if of_bytes:
-            strings = list(values)
-            offsets = np.zeros(total + 1, np.int64)
-            np.cumsum(np.fromiter(map(len, strings), np.int64, total), out=offsets[1:])
-            elements = offsets + self._blob_size
-            self._add_blob(strings)
-        else:
-            elements = np.fromiter(values, np.int64, total)
-        pairs[:, 0] = self._append(elements) + np.cumsum(sizes) - sizes
-        pairs[:, 1] = sizes + (sizes > 0)
-        what = kernels.WRITE_BYTES_MAP if of_bytes else kernels.WRITE_NUMBER_MAP
-        self._instruct(what, self._column(pairs), required=False, argument=self._keys(maps))
+        column = joined(list(values)) if of_bytes else np.fromiter(values, np.int64, int(offsets[-1]))
+        self.program.add_maps(offsets, self._keys(maps), column)
 
-    def _keys(self, maps: list[Mapping[int, Any]]) -> int:
-        """The keys of maps; most files of a table have the same, which are kept once."""
-        pairs = np.zeros((self._rows, 2), np.int64)
+    def _keys(self, maps: list[Mapping[int, Any]]) -> Int64Array:
+        """Where the keys of maps are; most files of a table have the same, which are kept once."""
         known = self._key_sets
         begins = []
         for m in maps:
@@ -201,28 +117,51 @@ class _Batch:
             begin = known.get(keys)
             if begin is None:
                 _check_range("int", keys)
-                begin = known[keys] = self._append(np.array(keys, np.int64))
+                begin = known[keys] = self.program.append(np.array(keys, np.int64))
             begins.append(begin)
-        pairs[:, 0] = begins
-        return self._column(pairs)
+        return np.array(begins, np.int64)
 
-    def encode(self) -> tuple[bytes, list[int]]:
-        """The bytes of all rows, and where each one ends."""
-        memory = np.concatenate([numbers.astype(np.int64, copy=False) for numbers in self._memory])
-        blob = b"".join(self._blob)
-        instructions = len(self._code) // 4
-        # Of each value its number or length, an option's branch, and a map's count, size and end.
-        bound = self._rows * instructions * 4 * _LONGEST_NUMBER + self._elements * _LONGEST_NUMBER + len(blob)
-        if interprets(self._memory_size * 4):
-            ends = [0] * self._rows
-            out = bytearray(bound)
-            size = kernels.write_rows(self._code, self._columns, memory.tolist(), blob, out, ends)
-            return bytes(out[:size]), ends
-        array = np.empty(bound, np.uint8)
-        row_ends = np.zeros(self._rows, np.int64)
-        code, columns = np.array(self._code, np.int64), np.array(self._columns, np.int64)
-        size = compiled().write_rows(code, columns, memory, np.frombuffer(blob, np.uint8), array, row_ends)
-        return array[:size].tobytes(), row_ends.tolist()
+
+def add_values(program: RowProgram, type_: PrimitiveType, values: list[Any], *, required: bool) -> None:
+    """Add a column of primitive values in their internal representation, None for null.
+
+    Raises:
+        ValueError, TypeError, OverflowError, struct.error: A value does not fit the type.
+    """
+    if type_.name == "unknown":
+        # An Avro null takes no bytes.
+        if any(value is not None for value in values):
+            raise ValueError("a partition field whose source column was dropped has only nulls")
+        return
+    column = value_column(type_, values)
+    if isinstance(column, FixedColumn):
+        program.add_numbers(column, required=required)
+    else:
+        program.add_bytes(column, required=required, is_fixed=type_.name not in ("string", "binary"))
+
+
+def value_column(type_: PrimitiveType, values: list[Any]) -> FixedColumn | BytesColumn:
+    """Primitive values as Avro has them: numbers, or the bytes of all other types; errors as `add_values`."""
+    if type_.name in _NUMBER_TYPES:
+        _check_range(type_.name, values)
+        valid = valid_mask(values)
+        plain = values if valid is None else [0 if value is None else value for value in values]
+        return FixedColumn(np.fromiter(plain, np.int64, len(values)), valid)
+    convert = _converter(type_)
+    return joined([None if value is None else convert(value) for value in values])
+
+
+def _lists(values: list[Sequence[int] | None]) -> ListColumn:
+    sizes = np.fromiter((0 if value is None else len(value) for value in values), np.int64, len(values))
+    offsets = _offsets(sizes)
+    flat = np.fromiter(chain.from_iterable(value for value in values if value), np.int64, int(offsets[-1]))
+    return ListColumn(offsets, flat, valid_mask(values))
+
+
+def _offsets(sizes: Int64Array) -> Int64Array:
+    offsets = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return offsets
 
 
 def _check_range(name: str, values: Iterable[Any]) -> None:

@@ -1,21 +1,27 @@
 """Writes manifests (spec: "Manifests"): 64 KiB blocks of many entries, metric maps that a reader can step over.
 
-Entries are taken from an iterator a batch at a time, so memory is bounded by a batch and the compressed manifest.
+Parts of a manifest, entries that are encoded and compressed, are made independently, so several threads can make them;
+memory is bounded by the parts in the making and the compressed manifest.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 
-from engine.codec.avro_columns import MapFunction
+import numpy as np
+
 from engine.codec.avro_file import encode_container
 from engine.codec.avro_schema import record_schema
 from engine.codec.block_codecs import AVRO_NAMES, Buffer, Compression, compress_block
+from engine.codec.columns import Int64Array
+from engine.codec.described_files import DescribedFiles, encode_file_rows
 from engine.codec.json_object import write_json
 from engine.codec.manifest_rows import encode_rows
-from engine.codec.manifest_schema import entry_type
+from engine.codec.manifest_schema import CONTENT_OFFSET, entry_type
 from engine.codec.partition_summaries import PartitionSummaries
 from engine.codec.partitioning_json import partition_fields_to_json
 from engine.codec.schema_json import encode_schema
@@ -25,15 +31,25 @@ from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, Ma
 from engine.spec.partitioning import PartitionSpec
 from engine.spec.schema import Schema
 from engine.spec.transforms import UnknownTransform
+from engine.spec.types import StructType
 
-__all__ = ["DEFAULT_TARGET_SIZE_BYTES", "Compression", "EncodedManifest", "encode_manifest", "encode_manifests"]
-
-DEFAULT_TARGET_SIZE_BYTES = 8 * 1024 * 1024
-"""Default of the table property ``commit.manifest.target-size-bytes``."""
+__all__ = [
+    "Compression",
+    "EncodedManifest",
+    "ManifestBuilder",
+    "ManifestLayout",
+    "ManifestPart",
+    "encode_added_part",
+    "encode_manifest",
+    "encode_part",
+    "entry_batches",
+]
 
 _BLOCK_BYTES = 64 * 1024
-_BATCH_ENTRIES = 4096
-_BATCH_METRICS = 256 * 1024
+BATCH_ENTRIES = 1024
+"""The most entries of a part: enough for several blocks."""
+BATCH_METRICS = 256 * 1024
+"""A part is not made larger once it has so many value counts and lower bounds, which bounds its memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +57,11 @@ class EncodedManifest:
     """A manifest's bytes and what its manifest-list entry says of them.
 
     `min_sequence_number` is the least data sequence number of the live entries, None when every live entry inherits it.
+    `length` is that of the bytes, also where they were dropped once they are in storage.
     """
 
     data: bytes
+    length: int
     spec_id: int
     content: ManifestContent
     snapshot_id: int
@@ -63,7 +81,7 @@ class EncodedManifest:
         least = sequence_number if self.min_sequence_number is None else self.min_sequence_number
         return ManifestFile(
             manifest_path=path,
-            manifest_length=len(self.data),
+            manifest_length=self.length,
             partition_spec_id=self.spec_id,
             content=self.content,
             sequence_number=sequence_number,
@@ -81,93 +99,28 @@ class EncodedManifest:
         )
 
 
-def encode_manifest(
-    entries: Iterable[ManifestEntry],
-    *,
-    schema: Schema,
-    spec: PartitionSpec,
-    format_version: int,
-    content: ManifestContent,
-    snapshot_id: int,
-    compression: Compression = "gzip",
-    map_blocks: MapFunction = map,
-) -> EncodedManifest:
-    """One manifest of these entries, in their order, whatever its size.
+@dataclass(frozen=True, kw_only=True)
+class ManifestLayout:
+    """What all entries of a manifest have in common.
 
     Args:
-        entries: All of partition spec `spec` and of the kind that `content` says. In v1 every snapshot id is set; from
-            v2 on only added entries may have null sequence numbers.
         schema: The table schema; gives the partition types and goes into the header.
         spec: The partition spec of every entry.
         format_version: 1, 2 or 3.
         content: Data files or delete files; v1 has no delete manifests.
         snapshot_id: The snapshot that adds the manifest.
         compression: Of the Avro blocks.
-        map_blocks: Compresses blocks, in order; a thread pool's `map` makes use of several cores.
 
     Raises:
-        Invalid: An entry cannot be written in this format version, or its partition does not fit the spec.
+        Invalid: The format version has no such manifests, or the spec cannot be written.
     """
-    layout = _Layout(schema, spec, format_version, content, snapshot_id, compression, map_blocks)
-    manifest = _Manifest(layout)
-    for batch in _batches(entries):
-        manifest.add(batch)
-    return manifest.finish()
-
-
-def encode_manifests(
-    entries: Iterable[ManifestEntry],
-    *,
-    schema: Schema,
-    spec: PartitionSpec,
-    format_version: int,
-    content: ManifestContent,
-    snapshot_id: int,
-    compression: Compression = "gzip",
-    map_blocks: MapFunction = map,
-    target_size_bytes: int = DEFAULT_TARGET_SIZE_BYTES,
-) -> Iterator[EncodedManifest]:
-    """Manifests of about the target size, made while the entries come in; none for no entries.
-
-    Arguments and errors as `encode_manifest`. A manifest is closed by the batch that takes it past the target.
-    """
-    layout = _Layout(schema, spec, format_version, content, snapshot_id, compression, map_blocks)
-    manifest: _Manifest | None = None
-    for batch in _batches(entries):
-        manifest = manifest or _Manifest(layout)
-        manifest.add(batch)
-        if manifest.size_bytes >= target_size_bytes:
-            yield manifest.finish()
-            manifest = None
-    if manifest is not None:
-        yield manifest.finish()
-
-
-def _batches(entries: Iterable[ManifestEntry]) -> Iterator[list[ManifestEntry]]:
-    """Batches small enough to bound memory however many columns have metrics."""
-    batch: list[ManifestEntry] = []
-    metrics = 0
-    for entry in entries:
-        batch.append(entry)
-        metrics += len(entry.data_file.value_counts) + len(entry.data_file.lower_bounds)
-        if len(batch) >= _BATCH_ENTRIES or metrics >= _BATCH_METRICS:
-            yield batch
-            batch, metrics = [], 0
-    if batch:
-        yield batch
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """What all entries of a manifest have in common."""
 
     schema: Schema
     spec: PartitionSpec
     format_version: int
     content: ManifestContent
     snapshot_id: int
-    compression: Compression
-    map_blocks: MapFunction
+    compression: Compression = "gzip"
 
     def __post_init__(self) -> None:
         if self.format_version not in (1, 2, 3):
@@ -177,6 +130,16 @@ class _Layout:
         for f in self.spec.fields:
             if isinstance(f.transform, UnknownTransform):
                 raise Invalid(f"the partition field {f.name!r} has the unknown transform {f.transform}")
+
+    @cached_property
+    def partition_type(self) -> StructType:
+        """The struct of the spec's values."""
+        return self.spec.partition_type(self.schema)
+
+    @cached_property
+    def entry_type(self) -> StructType:
+        """The struct of an entry."""
+        return entry_type(self.partition_type, self.format_version)
 
     def header(self) -> dict[str, str]:
         """The key-value metadata."""
@@ -206,74 +169,138 @@ class _Layout:
         if file.content_offset is not None and self.format_version < 3:
             raise Invalid(f"{file.file_path} is a deletion vector, which needs format version 3")
 
+    def check_files(self, files: DescribedFiles) -> None:
+        """Raises Invalid for files that the format version forbids."""
+        if len(files.partition) != len(self.spec.fields):
+            raise Invalid(f"the partition of the files does not fit partition spec {self.spec.spec_id}")
+        if (files.content is FileContent.DATA) != (self.content is ManifestContent.DATA):
+            raise Invalid(f"the files hold {files.content.name}, the manifest is one of {self.content.name}")
+        if self.format_version < 3 and files.has_values(CONTENT_OFFSET):
+            raise Invalid("deletion vectors need format version 3")
 
-@dataclass
-class _Manifest:
-    """A manifest in the making."""
 
-    layout: _Layout
-    size_bytes: int = 0
-    _blocks: list[tuple[int, Buffer]] = field(default_factory=list)
-    _rest: bytes = b""
-    _rest_count: int = 0
-    _counts: dict[EntryStatus, list[int]] = field(default_factory=lambda: {status: [0, 0] for status in EntryStatus})
-    _min_sequence_number: int | None = None
+@dataclass(frozen=True, kw_only=True)
+class ManifestPart:
+    """Encoded and compressed entries, not yet in a manifest.
 
-    def __post_init__(self) -> None:
-        partition = self.layout.spec.partition_type(self.layout.schema)
-        self._entry_type = entry_type(partition, self.layout.format_version)
-        self._summaries = PartitionSummaries(partition)
+    Args:
+        blocks: Entries and bytes of each block.
+        counts: Files and rows by status.
+        min_sequence_number: The least data sequence number of live entries; None where all inherit it.
+        summaries: Of the entries' partitions.
+    """
 
-    def add(self, batch: list[ManifestEntry]) -> None:
-        """Takes a batch of at least one entry; raises Invalid."""
-        for entry in batch:
-            self.layout.check(entry)
-        try:
-            self._summaries.add([entry.data_file.partition for entry in batch])
-            data, ends = encode_rows(batch, self._entry_type)
-        except (ValueError, TypeError, OverflowError, struct.error) as error:
-            raise Invalid(f"an entry does not fit the manifest's schema: {error}") from error
-        for entry in batch:
-            self._count(entry)
-        self._cut(data, ends)
+    blocks: Sequence[tuple[int, Buffer]]
+    counts: Mapping[EntryStatus, tuple[int, int]]
+    min_sequence_number: int | None
+    summaries: PartitionSummaries
 
-    def _count(self, entry: ManifestEntry) -> None:
-        counts = self._counts[entry.status]
-        counts[0] += 1
-        counts[1] += entry.data_file.record_count
+    @property
+    def size_bytes(self) -> int:
+        """The compressed bytes."""
+        return sum(len(block) for _, block in self.blocks)
+
+
+def encode_part(layout: ManifestLayout, entries: Sequence[ManifestEntry]) -> ManifestPart:
+    """A part of a manifest; a pure function, so that parts can be made on several threads.
+
+    Args:
+        layout: All entries are of its spec and content. In v1 every snapshot id is set; from v2 on only added entries
+            may have null sequence numbers.
+        entries: At least one.
+
+    Raises:
+        Invalid: An entry cannot be written in this format version, or its partition does not fit the spec.
+    """
+    counts = {status: [0, 0] for status in EntryStatus}
+    least: int | None = None
+    for entry in entries:
+        layout.check(entry)
+    summaries = PartitionSummaries(layout.partition_type)
+    with _values_that_fit():
+        summaries.add([entry.data_file.partition for entry in entries])
+        data, ends = encode_rows(entries, layout.entry_type)
+    for entry in entries:
+        count = counts[entry.status]
+        count[0] += 1
+        count[1] += entry.data_file.record_count
         number = entry.sequence_number
         if number is not None and entry.status is not EntryStatus.DELETED:
+            least = number if least is None else min(least, number)
+    return ManifestPart(
+        blocks=_blocks(data, ends, layout.compression),
+        counts={status: (files, rows) for status, (files, rows) in counts.items()},
+        min_sequence_number=least,
+        summaries=summaries,
+    )
+
+
+def encode_added_part(
+    layout: ManifestLayout, files: DescribedFiles, *, sequence_number: int | None = None
+) -> ManifestPart:
+    """A part of a manifest: ADDED entries of files that are described by column.
+
+    Args:
+        layout: The files are of its spec and content.
+        files: At least one.
+        sequence_number: The data sequence number of all; None leaves it to be inherited.
+
+    Raises:
+        Invalid: As `encode_part`.
+    """
+    layout.check_files(files)
+    summaries = PartitionSummaries(layout.partition_type)
+    with _values_that_fit():
+        summaries.add_fields([column.values for column in files.partition])
+        data, ends = encode_file_rows(
+            files, layout.entry_type, snapshot_id=layout.snapshot_id, sequence_number=sequence_number
+        )
+    return ManifestPart(
+        blocks=_blocks(data, ends, layout.compression),
+        counts={EntryStatus.ADDED: (files.count, files.row_count)},
+        min_sequence_number=sequence_number,
+        summaries=summaries,
+    )
+
+
+class ManifestBuilder:
+    """A manifest in the making, from parts in the order of its entries.
+
+    Args:
+        layout: The layout that the parts were made with.
+    """
+
+    def __init__(self, layout: ManifestLayout) -> None:
+        self._layout = layout
+        self._blocks: list[tuple[int, Buffer]] = []
+        self._counts = {status: [0, 0] for status in EntryStatus}
+        self._min_sequence_number: int | None = None
+        self._summaries = PartitionSummaries(layout.partition_type)
+        self.size_bytes = 0
+
+    def add(self, part: ManifestPart) -> None:
+        """Take a part."""
+        self._blocks += part.blocks
+        self.size_bytes += part.size_bytes
+        for status, (files, rows) in part.counts.items():
+            self._counts[status][0] += files
+            self._counts[status][1] += rows
+        if part.min_sequence_number is not None:
             least = self._min_sequence_number
-            self._min_sequence_number = number if least is None else min(least, number)
-
-    def _cut(self, data: bytes, ends: list[int]) -> None:
-        raw: list[tuple[int, bytes]] = []
-        begin = first = 0
-        for row, end in enumerate(ends):
-            if len(self._rest) + end - begin >= _BLOCK_BYTES:
-                raw.append((self._rest_count + row + 1 - first, self._rest + data[begin:end]))
-                self._rest, self._rest_count = b"", 0
-                begin, first = end, row + 1
-        self._rest += data[begin:]
-        self._rest_count += len(ends) - first
-        self._compress(raw)
-
-    def _compress(self, raw: list[tuple[int, bytes]]) -> None:
-        codec = AVRO_NAMES[self.layout.compression]
-        bodies = self.layout.map_blocks(lambda block: compress_block(codec, block[1]), raw)
-        for (count, _), body in zip(raw, bodies, strict=True):
-            self._blocks.append((count, body))
-            self.size_bytes += len(body)
+            self._min_sequence_number = (
+                part.min_sequence_number if least is None else min(least, part.min_sequence_number)
+            )
+        self._summaries.merge(part.summaries)
 
     def finish(self) -> EncodedManifest:
         """The manifest; nothing may be added after."""
-        if self._rest_count:
-            self._compress([(self._rest_count, self._rest)])
-        layout = self.layout
-        schema = record_schema(self._entry_type, "manifest_entry")
+        layout = self._layout
+        schema = record_schema(layout.entry_type, "manifest_entry")
         existing, added, deleted = (self._counts[status] for status in EntryStatus)
+        data = encode_container(schema, layout.header(), AVRO_NAMES[layout.compression], self._blocks)
         return EncodedManifest(
-            data=encode_container(schema, layout.header(), AVRO_NAMES[layout.compression], self._blocks),
+            data=data,
+            length=len(data),
             spec_id=layout.spec.spec_id,
             content=layout.content,
             snapshot_id=layout.snapshot_id,
@@ -286,3 +313,69 @@ class _Manifest:
             min_sequence_number=self._min_sequence_number,
             partitions=self._summaries.finish(),
         )
+
+
+def encode_manifest(
+    entries: Iterable[ManifestEntry],
+    *,
+    schema: Schema,
+    spec: PartitionSpec,
+    format_version: int,
+    content: ManifestContent,
+    snapshot_id: int,
+    compression: Compression = "gzip",
+) -> EncodedManifest:
+    """One manifest of these entries, in their order, whatever its size; see `ManifestLayout` and `encode_part`."""
+    layout = ManifestLayout(
+        schema=schema,
+        spec=spec,
+        format_version=format_version,
+        content=content,
+        snapshot_id=snapshot_id,
+        compression=compression,
+    )
+    builder = ManifestBuilder(layout)
+    for batch in entry_batches(entries):
+        builder.add(encode_part(layout, batch))
+    return builder.finish()
+
+
+def entry_batches(entries: Iterable[ManifestEntry]) -> Iterator[list[ManifestEntry]]:
+    """Entries of one partition spec each, in batches small enough to bound memory however many columns have metrics.
+
+    The order is kept within each spec.
+    """
+    waiting: dict[int, tuple[list[ManifestEntry], list[int]]] = {}
+    for entry in entries:
+        file = entry.data_file
+        batch, metrics = waiting.setdefault(file.spec_id, ([], [0]))
+        batch.append(entry)
+        metrics[0] += len(file.value_counts) + len(file.lower_bounds)
+        if len(batch) >= BATCH_ENTRIES or metrics[0] >= BATCH_METRICS:
+            del waiting[file.spec_id]
+            yield batch
+    for batch, _ in waiting.values():
+        yield batch
+
+
+@contextmanager
+def _values_that_fit() -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, TypeError, OverflowError, struct.error) as error:
+        raise Invalid(f"an entry does not fit the manifest's schema: {error}") from error
+
+
+def _blocks(data: memoryview, ends: Int64Array, compression: Compression) -> list[tuple[int, Buffer]]:
+    """The objects in compressed blocks of about equal size, the last of each being the one that fills it."""
+    codec = AVRO_NAMES[compression]
+    size = len(data)
+    wanted = -(-size // max(1, round(size / _BLOCK_BYTES)))
+    made: list[tuple[int, Buffer]] = []
+    begin = first = 0
+    while first < len(ends):
+        after = min(int(np.searchsorted(ends, begin + wanted)) + 1, len(ends))
+        end = int(ends[after - 1])
+        made.append((after - first, compress_block(codec, data[begin:end])))
+        begin, first = end, after
+    return made

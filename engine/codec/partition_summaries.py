@@ -26,6 +26,16 @@ class PartitionSummaries:
         for summary, values in zip(self._fields, zip(*partitions, strict=True), strict=True):
             summary.add(values)
 
+    def add_fields(self, fields: Sequence[Sequence[Value | None]]) -> None:
+        """Takes the distinct values of each field; errors as `add`."""
+        for summary, values in zip(self._fields, fields, strict=True):
+            summary.add(values)
+
+    def merge(self, other: PartitionSummaries) -> None:
+        """Takes what another summary of the same struct has taken."""
+        for summary, more in zip(self._fields, other._fields, strict=True):
+            summary.merge(more)
+
     def finish(self) -> tuple[PartitionFieldSummary, ...]:
         """One summary for each field."""
         return tuple(summary.finish() for summary in self._fields)
@@ -52,6 +62,11 @@ class _FieldSummary:
             self._widen(present)
         else:
             self._widen(list(distinct))
+
+    def merge(self, other: _FieldSummary) -> None:
+        self._contains_null = self._contains_null or other._contains_null
+        self._contains_nan = self._contains_nan or other._contains_nan
+        self._widen(list(other._bounds or ()))
 
     def _widen(self, values: list[Any]) -> None:
         if not values:

@@ -205,7 +205,8 @@ def changed_files(
 ) -> Iterator[DataFile]:
     """Files that this snapshot itself added or removed."""
     for manifest in _own_manifests(snapshot, store, content, status):
-        for entry in decode_entries(store.read(manifest.manifest_path), location=manifest.manifest_path):
+        data = store.read(manifest.manifest_path)
+        for entry in decode_entries(data, location=manifest.manifest_path, listed=manifest):
             own = entry.snapshot_id is None or entry.snapshot_id == snapshot.snapshot_id
             if entry.status is status and own:
                 yield entry.data_file

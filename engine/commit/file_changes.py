@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from engine.commit.conflicts import Validation
 from engine.commit.file_refs import FileRef
-from engine.commit.manifests import AddedManifests, WrittenManifest, load_manifests
+from engine.commit.manifests import AddedFiles, AddedManifests, WrittenManifest, load_manifests
 from engine.commit.removal import Removal
 from engine.commit.snapshots import Staged, branch_head, stage_snapshot, unused_snapshot_id
 from engine.commit.staging import Staging
-from engine.commit.summary import summarize
+from engine.commit.summary import FileCounts, summarize
 from engine.errors import ValidationFailed
 from engine.spec.data_file import DataFile
 from engine.spec.manifest import ManifestContent, ManifestFile
@@ -25,6 +25,8 @@ class FileChanges:
 
     Args:
         data_files: Data files to add.
+        data_stream: Data files to add in place of `data_files`, without holding them all: an iterable, taken once, or
+            a table with a row for each (see `engine.columnar.described_files`).
         delete_files: Delete files to add.
         removed_data: Data files to remove.
         removed_deletes: Delete files to remove.
@@ -39,6 +41,7 @@ class FileChanges:
     """
 
     data_files: Sequence[DataFile] = ()
+    data_stream: AddedFiles | None = None
     delete_files: Sequence[DataFile] = ()
     removed_data: Sequence[FileRef] = ()
     removed_deletes: Sequence[FileRef] = ()
@@ -53,7 +56,8 @@ class FileChanges:
 
     def __post_init__(self) -> None:
         number = self.data_sequence_number
-        self._added_data = AddedManifests(self.data_files, ManifestContent.DATA, data_sequence_number=number)
+        data = self.data_files if self.data_stream is None else self.data_stream
+        self._added_data = AddedManifests(data, ManifestContent.DATA, data_sequence_number=number)
         self._added_deletes = AddedManifests(self.delete_files, ManifestContent.DELETES)
         self._removed_data = Removal(self.removed_data, ManifestContent.DATA)
         self._removed_deletes = Removal(self.removed_deletes, ManifestContent.DELETES)
@@ -97,8 +101,8 @@ class FileChanges:
             written=written,
             kept=kept,
             summary=summarize(
-                added=[*self.data_files, *self.delete_files],
-                removed=[*data.removed, *deletes.removed],
+                added=[self._added_data.counts, self._added_deletes.counts],
+                removed=[FileCounts([*data.removed, *deletes.removed])],
                 parent=parent,
                 properties=self.properties,
             ),
@@ -116,7 +120,7 @@ class FileChanges:
         return written, kept
 
     def _check_written_for(self, written: TableMetadata, base: TableMetadata) -> None:
-        specs = {file.spec_id for file in (*self.data_files, *self.delete_files)}
+        specs = self._added_data.spec_ids | self._added_deletes.spec_ids
         same_specs = all(
             i in base.spec_by_id and base.spec_by_id[i].fields == written.spec_by_id[i].fields for i in specs
         )
@@ -129,4 +133,4 @@ class FileChanges:
     def _operation(self) -> Operation:
         if not self.delete_files and not self.removed_data:
             return "append"
-        return "overwrite" if self.data_files else "delete"
+        return "overwrite" if self._added_data.counts else "delete"

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import cast
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TypeAlias, cast
 
-from engine.codec.manifest_writer import Compression, EncodedManifest, encode_manifest
+import pyarrow as pa
+
+from engine.codec.described_files import DescribedFiles
+from engine.codec.manifest import decode_entries
+from engine.codec.manifest_writer import (
+    Compression,
+    EncodedManifest,
+    ManifestBuilder,
+    ManifestLayout,
+    ManifestPart,
+    encode_added_part,
+    encode_part,
+    entry_batches,
+)
+from engine.columnar.described_files import check_described, described_batches, described_columns
 from engine.commit.staging import Staging
-from engine.errors import Invalid
+from engine.commit.summary import FileCounts
+from engine.errors import EngineError, Invalid
 from engine.plan.manifests import ManifestSource
 from engine.runtime.local import LocalRunner
 from engine.spec.data_file import DataFile, FileContent
@@ -18,14 +34,14 @@ from engine.spec.properties import MANIFEST_COMPRESSION, MANIFEST_TARGET_SIZE_BY
 from engine.spec.snapshots import Snapshot
 from engine.storage.store import Store
 
-_SAMPLE = 500
-"""So many entries are encoded to see how many the target size has room for."""
+AddedFiles: TypeAlias = Iterable[DataFile] | pa.Table | pa.RecordBatchReader
+"""Files as objects, or data files as the rows of a table (see `engine.columnar.described_files`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenManifest:
     """A manifest in storage that belongs to no snapshot yet. It serves every attempt of its commit: sequence numbers
-    are inherited from the manifest list, which alone is written anew."""
+    are inherited from the manifest list, which alone is written anew. Its bytes are not kept."""
 
     location: str
     encoded: EncodedManifest
@@ -41,7 +57,7 @@ def load_manifests(snapshot: Snapshot | None, store: Store) -> tuple[ManifestFil
 
 
 def write_manifests(
-    entries: Sequence[ManifestEntry],
+    entries: Iterable[ManifestEntry],
     *,
     base: TableMetadata,
     content: ManifestContent,
@@ -51,7 +67,7 @@ def write_manifests(
     """Write manifests of these entries: one kind of content, split by partition spec and by the target size.
 
     Args:
-        entries: Kept in order within each spec.
+        entries: Kept in order within each spec; taken as they come, so that only some of them are in memory.
         base: Gives schema, specs, format version, target size and codec.
         content: DATA or DELETES.
         snapshot_id: The snapshot that adds the manifests.
@@ -60,37 +76,78 @@ def write_manifests(
     Raises:
         Invalid: An entry of the wrong content or of an unknown spec, or delete files in a v1 table.
     """
-    by_spec: dict[int, list[ManifestEntry]] = {}
-    for entry in entries:
-        _check(entry.data_file, content, base)
-        by_spec.setdefault(entry.data_file.spec_id, []).append(entry)
-    codec = cast("Compression", MANIFEST_COMPRESSION.of(base.properties))
+    layouts = _Layouts(base, content, snapshot_id)
 
-    def encode(part: Sequence[ManifestEntry]) -> EncodedManifest:
-        return encode_manifest(
-            part,
-            schema=base.schema,
-            spec=base.spec_by_id[part[0].data_file.spec_id],
-            format_version=base.format_version,
-            content=content,
-            snapshot_id=snapshot_id,
-            compression=codec,
-        )
+    def encode(batch: Sequence[ManifestEntry]) -> Encoded:
+        for entry in batch:
+            _check(entry.data_file, content, base)
+        layout = layouts.of(batch[0].data_file.spec_id)
+        return layout, encode_part(layout, batch)
 
-    def write(part: Sequence[ManifestEntry]) -> WrittenManifest:
-        encoded = encode(part)
+    return write_parts(staging.runner.map(encode, entry_batches(entries)), base, staging)
+
+
+Encoded = tuple[ManifestLayout, ManifestPart]
+
+
+def write_parts(parts: Iterable[Encoded], base: TableMetadata, staging: Staging) -> list[WrittenManifest]:
+    """Write parts as manifests, one after the other for each partition spec, each of about the target size.
+
+    A manifest is written as soon as the next part would make it larger than the target. If anything fails, what was
+    written is deleted.
+    """
+    target_bytes = MANIFEST_TARGET_SIZE_BYTES.of(base.properties)
+    building: dict[int, ManifestBuilder] = {}
+    written: list[WrittenManifest] = []
+
+    def write(builder: ManifestBuilder) -> None:
+        encoded = builder.finish()
         location = staging.new_manifest_location(base)
         staging.write(location, encoded.data)
-        return WrittenManifest(location, encoded)
+        written.append(WrittenManifest(location, replace(encoded, data=b"")))
 
-    parts: list[Sequence[ManifestEntry]] = []
-    for group in by_spec.values():
-        size = len(group)
-        if size > _SAMPLE:
-            sampled_bytes = len(encode(group[:_SAMPLE]).data)
-            size = max(_SAMPLE, MANIFEST_TARGET_SIZE_BYTES.of(base.properties) * _SAMPLE // sampled_bytes)
-        parts += [group[at : at + size] for at in range(0, len(group), size)]
-    return list(staging.runner.map(write, parts))
+    try:
+        for layout, part in parts:
+            builder = building.get(layout.spec.spec_id)
+            if builder is not None and builder.size_bytes + part.size_bytes > target_bytes:
+                write(builder)
+                builder = None
+            if builder is None:
+                builder = building[layout.spec.spec_id] = ManifestBuilder(layout)
+            builder.add(part)
+        for builder in building.values():
+            write(builder)
+    except BaseException:
+        for each in written:
+            with suppress(EngineError):
+                staging.store.delete(each.location)
+        raise
+    return written
+
+
+class _Layouts:
+    """The layout of the manifests of each partition spec."""
+
+    def __init__(self, base: TableMetadata, content: ManifestContent, snapshot_id: int) -> None:
+        self.base = base
+        self._content = content
+        self._snapshot_id = snapshot_id
+        self._by_spec: dict[int, ManifestLayout] = {}
+
+    def of(self, spec_id: int) -> ManifestLayout:
+        """The layout; threads may ask."""
+        found = self._by_spec.get(spec_id)
+        if found is None:
+            base = self.base
+            found = self._by_spec[spec_id] = ManifestLayout(
+                schema=base.schema,
+                spec=base.spec_by_id[spec_id],
+                format_version=base.format_version,
+                content=self._content,
+                snapshot_id=self._snapshot_id,
+                compression=cast("Compression", MANIFEST_COMPRESSION.of(base.properties)),
+            )
+        return found
 
 
 def _check(file: DataFile, content: ManifestContent, base: TableMetadata) -> None:
@@ -108,35 +165,92 @@ class AddedManifests:
     """The manifests of the files that a change adds: written at its first attempt, used again by the later ones.
 
     Args:
-        files: The files, all of one content.
+        files: The files, all of one content. A stream is taken once, at the first attempt, and never held as a whole.
         content: Which.
         data_sequence_number: Of all the files; None lets them inherit that of their snapshot.
     """
 
-    def __init__(
-        self, files: Sequence[DataFile], content: ManifestContent, *, data_sequence_number: int | None = None
-    ) -> None:
-        self._files = files
+    def __init__(self, files: AddedFiles, content: ManifestContent, *, data_sequence_number: int | None = None) -> None:
+        self._files: AddedFiles | None = files
         self._content = content
         self._data_sequence_number = data_sequence_number
         self._format_version: int | None = None
         self._written: list[WrittenManifest] = []
+        self.counts = FileCounts()
+
+    @property
+    def spec_ids(self) -> set[int]:
+        """The partition specs of what was written so far."""
+        return {each.encoded.spec_id for each in self._written}
 
     def written(self, base: TableMetadata, snapshot_id: int, staging: Staging) -> list[WrittenManifest]:
         """The manifests, for a snapshot on this base. They are written again only after a format upgrade, because
         inheritance differs between versions."""
-        if self._files and self._format_version != base.format_version:
-            entries = [
-                ManifestEntry(
-                    status=EntryStatus.ADDED,
-                    snapshot_id=snapshot_id,
-                    sequence_number=self._data_sequence_number if base.format_version > 1 else None,
-                    data_file=file,
-                )
-                for file in self._files
-            ]
+        if self._files is not None:
+            self._written = self._write(self._files, base, snapshot_id, staging)
+            self._files = None
+        elif self._written and self._format_version != base.format_version:
             self._written = write_manifests(
-                entries, base=base, content=self._content, snapshot_id=snapshot_id, staging=staging
-            )
-            self._format_version = base.format_version
+                self._read_back(base, staging), base=base, content=self._content, snapshot_id=snapshot_id,
+                staging=staging,
+            )  # fmt: skip
+        self._format_version = base.format_version
         return self._written
+
+    def _write(
+        self, files: AddedFiles, base: TableMetadata, snapshot_id: int, staging: Staging
+    ) -> list[WrittenManifest]:
+        counts = FileCounts()
+        number = self._data_sequence_number if base.format_version > 1 else None
+        if isinstance(files, pa.Table | pa.RecordBatchReader):
+            made = write_parts(
+                _described(files, _Layouts(base, self._content, snapshot_id), staging, number, counts), base, staging
+            )
+        else:
+            made = write_manifests(
+                _added(files, snapshot_id, number, counts), base=base, content=self._content, snapshot_id=snapshot_id,
+                staging=staging,
+            )  # fmt: skip
+        self.counts = counts
+        return made
+
+    def _read_back(self, base: TableMetadata, staging: Staging) -> Iterator[ManifestEntry]:
+        """The entries again, a manifest at a time, as this base's format has them."""
+        number = self._data_sequence_number if base.format_version > 1 else None
+        for each in self._written:
+            entries = decode_entries(staging.store.read(each.location), location=each.location)
+            for entry in entries:
+                file = replace(entry.data_file, spec_id=each.encoded.spec_id)
+                yield replace(entry, sequence_number=number, file_sequence_number=None, data_file=file)
+
+
+def _added(
+    files: Iterable[DataFile], snapshot_id: int, sequence_number: int | None, counts: FileCounts
+) -> Iterator[ManifestEntry]:
+    for file in files:
+        counts.add(file)
+        yield ManifestEntry(
+            status=EntryStatus.ADDED, snapshot_id=snapshot_id, sequence_number=sequence_number, data_file=file
+        )
+
+
+def _described(
+    files: pa.Table | pa.RecordBatchReader,
+    layouts: _Layouts,
+    staging: Staging,
+    sequence_number: int | None,
+    counts: FileCounts,
+) -> Iterator[Encoded]:
+    def encode(batch: pa.RecordBatch) -> list[tuple[Encoded, DescribedFiles]]:
+        made = []
+        for columns in described_columns(batch, layouts.base):
+            layout = layouts.of(columns.spec_id)
+            part = encode_added_part(layout, columns, sequence_number=sequence_number)
+            made.append(((layout, part), columns))
+        return made
+
+    check_described(files.schema)
+    for parts in staging.runner.map(encode, described_batches(files)):
+        for part, columns in parts:
+            counts.add_columns(columns)
+            yield part

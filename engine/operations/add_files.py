@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
 
 from engine.commit.changes.append import Append
 from engine.commit.changes.row_delta import RowDelta
@@ -10,6 +12,7 @@ from engine.commit.committer import TableState
 from engine.commit.conflicts import Validation
 from engine.commit.file_changes import FileChanges
 from engine.commit.file_refs import FileRef
+from engine.commit.manifests import AddedFiles
 from engine.errors import Invalid, Unsupported
 from engine.operations.target import Target
 from engine.spec.data_file import DataFile, FileContent
@@ -18,13 +21,14 @@ from engine.spec.snapshots import MAIN, Snapshot
 
 
 def add_files(
-    target: Target, files: Sequence[DataFile], *, branch: str = MAIN, properties: Mapping[str, str] | None = None
+    target: Target, files: AddedFiles, *, branch: str = MAIN, properties: Mapping[str, str] | None = None
 ) -> tuple[TableState, Snapshot]:
     """Commit data and delete files in one snapshot. No file is opened, checked or, if the commit fails, deleted.
 
     Args:
         target: The table.
-        files: At least one; what they say of themselves is written into manifests as it is.
+        files: At least one; what they say of themselves is written into manifests as it is. Data files may be the rows
+            of an Arrow table, or come from an iterator, which is taken once and never held as a whole.
         branch: Where to; made when it does not exist.
         properties: Entries for the snapshot summary.
 
@@ -33,25 +37,37 @@ def add_files(
 
     Raises:
         Invalid: No files, or a description does not fit the table.
-        Unsupported: A position-delete file that does not name its one data file.
+        Unsupported: A position-delete file that does not name its one data file; delete files in a table or iterator.
         ValidationFailed: A data file that position deletes point into was removed meanwhile.
         CommitFailed: See `Target.commit`.
     """
-    if not files:
-        raise Invalid("no files to add")
-    state = target.load()
-    data = [file for file in files if file.content is FileContent.DATA]
-    deletes = [file for file in files if file.content is not FileContent.DATA]
     change: FileChanges
-    if deletes:
-        validation = _validation(deletes, state.metadata, branch)
-        change = RowDelta(
-            data_files=data, delete_files=deletes, validation=validation, branch=branch, properties=properties or {}
-        )
+    if isinstance(files, Sequence):
+        change = _change(files, target, branch, properties or {})
     else:
-        change = Append(data_files=data, branch=branch, properties=properties or {})
+        if not isinstance(files, pa.Table | pa.RecordBatchReader):
+            files = _data_files(iter(files))
+        change = Append(data_stream=files, must_add=True, branch=branch, properties=properties or {})
     committed = target.commit([change])
     return committed, committed.metadata.snapshot(change.added_snapshot_id)
+
+
+def _change(files: Sequence[DataFile], target: Target, branch: str, properties: Mapping[str, str]) -> FileChanges:
+    if not files:
+        raise Invalid("no files to add")
+    deletes = [file for file in files if file.content is not FileContent.DATA]
+    if not deletes:
+        return Append(data_files=files, branch=branch, properties=properties)
+    data = [file for file in files if file.content is FileContent.DATA]
+    validation = _validation(deletes, target.load().metadata, branch)
+    return RowDelta(data_files=data, delete_files=deletes, validation=validation, branch=branch, properties=properties)
+
+
+def _data_files(files: Iterator[DataFile]) -> Iterator[DataFile]:
+    for file in files:
+        if file.content is not FileContent.DATA:
+            raise Unsupported(f"{file.file_path}: delete files from an iterator; give them in a list")
+        yield file
 
 
 def _validation(deletes: Sequence[DataFile], metadata: TableMetadata, branch: str) -> Validation | None:

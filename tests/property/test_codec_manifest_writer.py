@@ -14,10 +14,17 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from engine.codec import avro_columns, manifest_rows, manifest_writer
+from engine.codec import avro_columns, manifest_writer, row_program
 from engine.codec.avro_file import read_blocks, read_header
 from engine.codec.manifest import decode_columns, decode_entries, decode_header, encode_manifest
-from engine.codec.manifest_writer import Compression, EncodedManifest, encode_manifests
+from engine.codec.manifest_writer import (
+    Compression,
+    EncodedManifest,
+    ManifestBuilder,
+    ManifestLayout,
+    encode_part,
+    entry_batches,
+)
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
 from engine.spec.partitioning import PartitionField, PartitionSpec
@@ -54,7 +61,7 @@ COMPRESSIONS: tuple[Compression, ...] = ("gzip", "zstd", "snappy", "uncompressed
 def kernels(request: pytest.FixtureRequest) -> Iterator[None]:
     """Both ways to run the kernels."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (avro_columns, manifest_rows):
+        for module in (avro_columns, row_program):
             patch.setattr(module, "interprets", lambda _: request.param == "interpreted")
         yield
 
@@ -166,7 +173,7 @@ def written(draw: st.DrawFn) -> tuple[Schema, PartitionSpec, int, list[ManifestE
     entries = draw(entries_of(schema, spec, version))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(manifest_writer, "_BLOCK_BYTES", draw(st.sampled_from([1, 300, 65536])))
-        patch.setattr(manifest_writer, "_BATCH_ENTRIES", draw(st.sampled_from([1, 3, 4096])))
+        patch.setattr(manifest_writer, "BATCH_ENTRIES", draw(st.sampled_from([1, 3, 4096])))
         manifest = encode_manifest(
             entries,
             schema=schema,
@@ -256,30 +263,23 @@ def ordered(value: Any) -> Any:
 
 
 @given(st.data())
-def test_rolled_manifests_hold_all_entries_in_order(data: st.DataObject):
+def test_parts_come_together_in_any_division(data: st.DataObject):
     schema, spec = data.draw(tables())
     entries = data.draw(entries_of(schema, spec, 2))
+    layout = ManifestLayout(
+        schema=schema, spec=spec, format_version=2, content=ManifestContent.DATA, snapshot_id=1, compression="gzip"
+    )
+    builder = ManifestBuilder(layout)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(manifest_writer, "_BATCH_ENTRIES", 2)
+        patch.setattr(manifest_writer, "BATCH_ENTRIES", 2)
         patch.setattr(manifest_writer, "_BLOCK_BYTES", 1)
-        manifests = list(
-            encode_manifests(
-                iter(entries),
-                schema=schema,
-                spec=spec,
-                format_version=2,
-                content=ManifestContent.DATA,
-                snapshot_id=1,
-                target_size_bytes=1,
-            )
-        )
-    assert len(manifests) == (len(entries) + 1) // 2
-    assert [e.data_file.file_path for m in manifests for e in decode_entries(m.data)] == [
-        e.data_file.file_path for e in entries
-    ]
-    for manifest in manifests:
-        blocks = read_blocks(manifest.data, read_header(manifest.data))
-        assert [block.count for block in blocks] == [1] * sum(block.count for block in blocks)
+        for batch in entry_batches(iter(entries)):
+            assert 1 <= len(batch) <= 2
+            builder.add(encode_part(layout, batch))
+    manifest = builder.finish()
+    assert [e.data_file.file_path for e in decode_entries(manifest.data)] == [e.data_file.file_path for e in entries]
+    blocks = read_blocks(manifest.data, read_header(manifest.data))
+    assert [block.count for block in blocks] == [1] * len(entries)
 
 
 def test_delete_manifests_hold_delete_files_only():

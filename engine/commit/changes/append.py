@@ -5,14 +5,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.commit.file_changes import FileChanges
+from engine.commit.snapshots import Staged
+from engine.commit.staging import Staging
 from engine.errors import Invalid
+from engine.spec.metadata import TableMetadata
 
 
 @dataclass(kw_only=True)
 class Append(FileChanges):
-    """Adds data files in manifests of their own. Nothing that others commit can make it wrong."""
+    """Adds data files in manifests of their own. Nothing that others commit can make it wrong.
+
+    Args:
+        must_add: Whether a stream without files is an error.
+    """
+
+    must_add: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.delete_files or self.removed_data or self.removed_deletes:
             raise Invalid("an append only adds data files")
+
+    def stage(self, base: TableMetadata, staging: Staging) -> Staged:
+        """See `engine.commit.changes.change.Change`; Invalid where there are no files and must be some."""
+        staged = super().stage(base, staging)
+        if self.must_add and not self._added_data.counts:
+            raise Invalid("no files to add")
+        return staged

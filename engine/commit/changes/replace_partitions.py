@@ -59,7 +59,7 @@ class ReplacePartitions(FileChanges):
             if not everything and manifest.partition_spec_id != base.default_spec_id:
                 return []  # another spec's partitions are not these
             data = staging.store.read(manifest.manifest_path)
-            entries = inherited(decode_entries(data, location=manifest.manifest_path), manifest)
+            entries = inherited(decode_entries(data, location=manifest.manifest_path, listed=manifest), manifest)
             live = (e.data_file for e in entries if e.status is not EntryStatus.DELETED)
             return [ref_to(file) for file in live if everything or self._replaces(file)]
 

@@ -75,7 +75,7 @@ class RewriteManifests:
             operation="replace",
             written=written,
             kept=kept,
-            summary=summarize(added=(), parent=parent, properties={**self.properties, **counts}),
+            summary=summarize(parent=parent, properties={**self.properties, **counts}),
         )
 
     def _regrouped(
@@ -87,7 +87,7 @@ class RewriteManifests:
 
         def load(manifest: ManifestFile) -> list[ManifestEntry]:
             data = staging.store.read(manifest.manifest_path)
-            found = inherited(decode_entries(data, location=manifest.manifest_path), manifest)
+            found = inherited(decode_entries(data, location=manifest.manifest_path, listed=manifest), manifest)
             return [replace(e, status=EntryStatus.EXISTING) for e in found if e.status is not EntryStatus.DELETED]
 
         entries = [entry for part in staging.runner.map(load, manifests) for entry in part]

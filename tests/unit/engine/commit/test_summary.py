@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.commit.summary import summarize
+from engine.commit.summary import FileCounts, summarize
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.snapshots import Snapshot
 from tests.unit.engine.commit.tables import data_file, deletes_of
@@ -49,9 +49,9 @@ def snapshot(**summary: str) -> Snapshot:
     ],
 )
 def test_each_kind_of_file(file: DataFile, counts: dict[str, str]) -> None:
-    added = summarize(added=[file], parent=snapshot())
+    added = summarize(added=[FileCounts([file])], parent=snapshot())
     assert added == {**counts, "changed-partition-count": "1"}
-    removed = summarize(added=[], removed=[file], parent=snapshot())
+    removed = summarize(added=[FileCounts()], removed=[FileCounts([file])], parent=snapshot())
     expected = {name.replace("added-", "removed-"): n for name, n in counts.items()}
     if file is A:
         expected = {"deleted-data-files": "1", "deleted-records": "10", "removed-files-size": "100"}
@@ -60,7 +60,9 @@ def test_each_kind_of_file(file: DataFile, counts: dict[str, str]) -> None:
 
 def test_totals_go_on_from_the_parent() -> None:
     parent = snapshot(total_records="100", total_data_files="7", total_position_deletes="5", total_delete_files="2")
-    made = summarize(added=[A, POSITIONS], removed=[replace(A, record_count=30)], parent=parent)
+    made = summarize(
+        added=[FileCounts([A, POSITIONS])], removed=[FileCounts([replace(A, record_count=30)])], parent=parent
+    )
     assert made["total-records"] == "80"
     assert made["total-data-files"] == "7"
     assert made["total-position-deletes"] == "8"
@@ -72,12 +74,12 @@ def test_totals_go_on_from_the_parent() -> None:
 
 @pytest.mark.parametrize("text", ["", "-3", "many", "1.5", "5"])
 def test_a_total_that_cannot_be_is_left_out(text: str) -> None:
-    made = summarize(added=[], removed=[A], parent=snapshot(total_records=text))
+    made = summarize(added=[FileCounts()], removed=[FileCounts([A])], parent=snapshot(total_records=text))
     assert "total-records" not in made
 
 
 def test_a_first_snapshot_counts_from_zero() -> None:
-    made = summarize(added=[A], parent=None)
+    made = summarize(added=[FileCounts([A])], parent=None)
     assert made["total-records"] == "10"
     assert made["total-equality-deletes"] == "0"
 
@@ -89,10 +91,10 @@ def test_partitions_are_counted_with_their_spec() -> None:
         data_file("c", day="tue"),
         replace(data_file("d", day="mon"), spec_id=1),
     ]
-    assert summarize(added=files, parent=None)["changed-partition-count"] == "3"
+    assert summarize(added=[FileCounts(files)], parent=None)["changed-partition-count"] == "3"
 
 
 def test_the_callers_entries_do_not_win() -> None:
-    made = summarize(added=[A], parent=None, properties={"batch": "7", "added-records": "999"})
+    made = summarize(added=[FileCounts([A])], parent=None, properties={"batch": "7", "added-records": "999"})
     assert made["batch"] == "7"
     assert made["added-records"] == "10"

@@ -1,12 +1,16 @@
 """Adding files by description: what a plan then finds, and what is refused."""
 
+import weakref
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import engine
 from engine.errors import Invalid, Unsupported
+from engine.runtime.local import available_threads
 
 
 @pytest.fixture
@@ -17,6 +21,11 @@ def table(tmp_path: Path) -> engine.Table:
 
 def described(path: str, **more: object) -> engine.DataFile:
     return engine.DataFile(file_path=path, file_format="parquet", record_count=10, file_size_in_bytes=100, **more)  # type: ignore[arg-type]
+
+
+def described_table(**columns: Any) -> pa.Table:
+    one = {"file_path": ["a"], "file_format": ["parquet"], "record_count": [1], "file_size_in_bytes": [9]}
+    return pa.table({**one, **columns})
 
 
 def vectorless_delete(path: str, referenced: str | None) -> engine.DataFile:
@@ -68,3 +77,67 @@ def test_position_deletes_must_name_their_data_file(table: engine.Table) -> None
 def test_a_read_only_table_takes_no_files(table: engine.Table) -> None:
     with pytest.raises(Unsupported, match="read-only"):
         engine.load_table(table.metadata_location).add_files([described("/nowhere/a.parquet")])
+
+
+def test_files_as_the_rows_of_a_table(table: engine.Table) -> None:
+    """What one table says of its files is what another takes."""
+    table.add_files([described(f"/nowhere/{n}.parquet", value_counts={1: n}) for n in range(5)])
+    catalog = engine.load_catalog(table.location.removesuffix("/db/t"))
+    other = catalog.create_table("db.other", table.schema())
+    snapshot = other.add_files(table.inspect.data_files())
+    assert snapshot.operation == "append"
+    assert snapshot.summary["added-data-files"] == "5"
+    assert other.inspect.data_files() == table.inspect.data_files()
+    fewest = table.inspect.data_files().select(["file_path", "file_format", "record_count", "file_size_in_bytes"])
+    other.add_files(fewest.to_reader())
+    assert other.inspect.data_files().num_rows == 10
+
+
+def test_files_from_an_iterator_are_taken_as_they_come(table: engine.Table) -> None:
+    """Manifests are written while files come, so that few are in memory."""
+    alive: list[weakref.ref[object]] = []
+    most = 0
+
+    def files() -> Iterator[engine.DataFile]:
+        nonlocal most
+        for n in range(6_000):
+            counts = Counts({1: n})
+            alive.append(weakref.ref(counts))
+            yield described(f"/nowhere/{n}.parquet", value_counts=counts)
+            if n % 500 == 0:
+                most = max(most, sum(each() is not None for each in alive))
+
+    snapshot = table.add_files(files())
+    assert snapshot.summary["added-data-files"] == "6000"
+    assert table.scan().plan().files.num_rows == 6_000
+    # A part of 1,024 files that is filled, and two in the making for each thread.
+    assert most <= 1_024 * (2 * available_threads() + 2)
+    assert not any(each() is not None for each in alive)
+
+
+class Counts(dict[int, int]):
+    """A mapping that can be referred to weakly."""
+
+
+@pytest.mark.parametrize(
+    ("files", "error", "reason"),
+    [
+        (pa.table({"file_path": ["a"]}), Invalid, "needs the column 'file_format'"),
+        (described_table(extra=[1]), Invalid, "no column 'extra'"),
+        (described_table(record_count=["many"]), Invalid, "record_count"),
+        (described_table(record_count=pa.array([None], pa.int64())), Invalid, "record_count"),
+        (described_table(file_format=["csv"]), Invalid, "'CSV'"),
+        (described_table(spec_id=[7]), Invalid, "partition spec 7"),
+        (described_table(content=[1]), Unsupported, "delete files described by column"),
+        (described_table().slice(0, 0), Invalid, "no files"),
+        (iter([]), Invalid, "no files"),
+        (iter([described("e", content=engine.FileContent.EQUALITY_DELETES)]), Unsupported, "delete files from an"),
+    ],
+)
+def test_what_is_refused_leaves_nothing(
+    table: engine.Table, files: Any, error: type[Exception], reason: str
+) -> None:  # fmt: skip
+    with pytest.raises(error, match=reason):
+        table.add_files(files)
+    assert table.refresh().current_snapshot is None
+    assert not list(Path(table.location).rglob("*.avro"))

@@ -1,0 +1,174 @@
+"""Descriptions of files to be added, by column: what a manifest says of them, without a Python object a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from engine.codec import manifest_schema as ids
+from engine.codec.columns import BytesColumn, FixedColumn, Int64Array, ListColumn
+from engine.codec.manifest_rows import value_column
+from engine.codec.row_program import RowProgram
+from engine.spec.data_file import FileContent
+from engine.spec.manifest import EntryStatus
+from engine.spec.types import NestedField, PrimitiveType, StructType
+from engine.spec.values import Value
+
+
+@dataclass(frozen=True, slots=True)
+class PairsColumn:
+    """Metric maps: map i has the pairs ``offsets[i]`` to ``offsets[i + 1]``; offsets begin at 0, keys are int32."""
+
+    offsets: Int64Array
+    keys: Int64Array
+    values: Int64Array | BytesColumn
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctColumn:
+    """Partition values that repeat: value i is ``values[codes[i]]``, in the internal representation."""
+
+    codes: Int64Array
+    values: tuple[Value | None, ...]
+
+
+FileColumn: TypeAlias = FixedColumn | BytesColumn | ListColumn | PairsColumn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedFiles:
+    """Files of one partition spec and one kind of content.
+
+    Args:
+        count: How many.
+        spec_id: Their partition spec.
+        content: What they hold.
+        columns: By the field id of `manifest_schema`, without content and partition; optional ones may be missing.
+        partition: A column for each field of the spec.
+    """
+
+    count: int
+    spec_id: int
+    content: FileContent
+    columns: Mapping[int, FileColumn]
+    partition: tuple[DistinctColumn, ...]
+
+    def has_values(self, field_id: int) -> bool:
+        """Whether any file has a value of that field."""
+        column = self.columns.get(field_id)
+        return column is not None and not isinstance(column, PairsColumn) and column.has_values
+
+    @property
+    def row_count(self) -> int:
+        """The rows of all files."""
+        return self._total(ids.RECORD_COUNT)
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all files."""
+        return self._total(ids.FILE_SIZE_IN_BYTES)
+
+    def distinct_partitions(self) -> set[tuple[Value | None, ...]]:
+        """The partition tuples that occur."""
+        if not self.partition:
+            return {()}
+        codes = np.unique(np.stack([column.codes for column in self.partition]), axis=1)
+        return {
+            tuple(column.values[code] for column, code in zip(self.partition, each, strict=True))
+            for each in codes.T.tolist()
+        }
+
+    def _total(self, field_id: int) -> int:
+        column = self.columns[field_id]
+        assert isinstance(column, FixedColumn)
+        return int(column.values.sum())
+
+
+def encode_file_rows(
+    files: DescribedFiles, entry_type: StructType, *, snapshot_id: int, sequence_number: int | None
+) -> tuple[memoryview, Int64Array]:
+    """The Avro objects of ADDED entries of these files, at least one, and where each one ends.
+
+    Args:
+        files: Described by column.
+        entry_type: The `manifest_entry` struct of a format version.
+        snapshot_id: Of every entry.
+        sequence_number: The data sequence number of every entry; None leaves it to be inherited.
+
+    Raises:
+        ValueError, TypeError, OverflowError: A value is missing or does not fit its type.
+    """
+    program = RowProgram(files.count)
+    constants = {
+        ids.STATUS: int(EntryStatus.ADDED),
+        ids.SNAPSHOT_ID: snapshot_id,
+        ids.SEQUENCE_NUMBER: sequence_number,
+        ids.FILE_SEQUENCE_NUMBER: None,
+        ids.CONTENT: int(files.content),
+        ids.BLOCK_SIZE_IN_BYTES: ids.V1_BLOCK_SIZE,
+    }
+    _add_struct(program, files, entry_type, constants)
+    return program.encode()
+
+
+def _add_struct(
+    program: RowProgram, files: DescribedFiles, type_: StructType, constants: Mapping[int, int | None]
+) -> None:
+    for f in type_.fields:
+        if f.field_id == ids.DATA_FILE:
+            assert isinstance(f.type, StructType)
+            _add_struct(program, files, f.type, constants)
+        elif f.field_id == ids.PARTITION:
+            assert isinstance(f.type, StructType)
+            for part, column in zip(f.type.fields, files.partition, strict=True):
+                _add_partition_values(program, part, column)
+        elif f.field_id in constants:
+            program.add_numbers(_constant(constants[f.field_id], files.count), required=f.required)
+        else:
+            _add_column(program, f, files.columns.get(f.field_id), files.count)
+
+
+def _add_column(program: RowProgram, f: NestedField, column: FileColumn | None, count: int) -> None:
+    match column:
+        case None:
+            if f.required:
+                raise ValueError(f"files have no {f.name}")
+            program.add_numbers(_constant(None, count), required=False)
+        case PairsColumn(offsets=offsets, keys=keys, values=values):
+            program.add_maps(offsets, program.append(keys) + offsets[:-1], values)
+        case FixedColumn():
+            program.add_numbers(column, required=f.required)
+        case BytesColumn():
+            program.add_bytes(column, required=f.required)
+        case ListColumn():
+            program.add_lists(column, required=f.required)
+
+
+def _add_partition_values(program: RowProgram, f: NestedField, column: DistinctColumn) -> None:
+    assert isinstance(f.type, PrimitiveType)
+    if f.type.name == "unknown":
+        if any(value is not None for value in column.values):
+            raise ValueError("a partition field whose source column was dropped has only nulls")
+        return
+    if f.required and any(column.values[code] is None for code in np.unique(column.codes).tolist()):
+        raise ValueError("a required value is missing")
+    distinct = value_column(f.type, list(column.values))
+    valid = None if distinct.valid is None else distinct.valid[column.codes]
+    if isinstance(distinct, FixedColumn):
+        program.add_numbers(FixedColumn(distinct.values[column.codes], valid), required=f.required)
+        return
+    sizes = np.diff(distinct.offsets)[column.codes]
+    offsets = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    places = np.repeat(distinct.offsets[:-1][column.codes] - offsets[:-1], sizes) + np.arange(offsets[-1])
+    taken = BytesColumn(offsets, distinct.data[places], valid)
+    program.add_bytes(taken, required=f.required, is_fixed=f.type.name not in ("string", "binary"))
+
+
+def _constant(value: int | None, count: int) -> FixedColumn:
+    if value is None:
+        return FixedColumn(np.zeros(count, np.int64), np.zeros(count, np.bool_))
+    return FixedColumn(np.full(count, value, np.int64))
