@@ -6,14 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from shutil import copyfileobj
 from tempfile import SpooledTemporaryFile
-from types import TracebackType
-from typing import Self
 
 from pyarrow import fs
 
 from engine.errors import AlreadyExists, FileNotFound, Invalid
 from engine.storage.failures import translated
-from engine.storage.store import FileInfo, InputFile
+from engine.storage.store import FileInfo, InputFile, OutputFile
 
 _WITHOUT_DIRECTORIES = (fs.S3FileSystem, fs.GcsFileSystem)
 _SPOOL_BYTES = 64 << 20
@@ -102,7 +100,7 @@ class ArrowStore:
         return info
 
 
-class ArrowOutputFile:
+class ArrowOutputFile(OutputFile):
     """Bytes kept aside (in memory, beyond 64 MB in a temporary file) and uploaded at `close`.
 
     pyarrow cannot abandon an upload: its streams complete it when they go, so none is begun before all bytes are there.
@@ -128,18 +126,6 @@ class ArrowOutputFile:
     def tell(self) -> int:
         return self._size
 
-    def flush(self) -> None:
-        """Nothing is uploaded before `close`."""
-
-    def readable(self) -> bool:
-        return False
-
-    def writable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return False
-
     def close(self) -> None:
         if self._spool.closed:
             return
@@ -158,14 +144,3 @@ class ArrowOutputFile:
 
     def abort(self) -> None:
         self._spool.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
 from engine.storage.store import FileInfo, InputFile, OutputFile, Store
 
@@ -112,7 +111,7 @@ class CountingInputFile:
         self._inner.close()
 
 
-class CountingOutputFile:
+class CountingOutputFile(OutputFile):
     """Counts one write, and its bytes, when the file becomes visible."""
 
     def __init__(self, inner: OutputFile, counters: Sink) -> None:
@@ -129,18 +128,6 @@ class CountingOutputFile:
     def tell(self) -> int:
         return self._inner.tell()
 
-    def flush(self) -> None:
-        self._inner.flush()
-
-    def readable(self) -> bool:
-        return False
-
-    def writable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return False
-
     def close(self) -> None:
         if self._inner.closed:
             return
@@ -151,14 +138,3 @@ class CountingOutputFile:
 
     def abort(self) -> None:
         self._inner.abort()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()

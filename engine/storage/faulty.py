@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from threading import Lock
-from types import TracebackType
-from typing import Literal, Self, TypeVar
+from typing import Literal, TypeVar
 
 from engine.errors import StorageFailed
 from engine.storage.store import FileInfo, InputFile, OutputFile, Store
@@ -110,7 +109,7 @@ class FaultyStore:
         return self._inner.physical(location)
 
 
-class FaultyOutputFile:
+class FaultyOutputFile(OutputFile):
     """An output file whose `close` is a request of its own, which may fail."""
 
     def __init__(self, store: FaultyStore, location: str, inner: OutputFile) -> None:
@@ -128,18 +127,6 @@ class FaultyOutputFile:
     def tell(self) -> int:
         return self._inner.tell()
 
-    def flush(self) -> None:
-        self._inner.flush()
-
-    def readable(self) -> bool:
-        return False
-
-    def writable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return False
-
     def close(self) -> None:
         if self._inner.closed:
             return
@@ -151,14 +138,3 @@ class FaultyOutputFile:
 
     def abort(self) -> None:
         self._inner.abort()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()

@@ -15,14 +15,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import pyarrow as pa
 
 from engine.errors import AlreadyExists, Invalid
 from engine.storage.failures import storage_error, translated
-from engine.storage.store import FileInfo, InputFile
+from engine.storage.store import FileInfo, InputFile, OutputFile
 
 
 def local_path(location: str) -> Path:
@@ -158,7 +156,7 @@ def _flush_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-class LocalOutputFile:
+class LocalOutputFile(OutputFile):
     """A temporary file that takes its name at `close`."""
 
     def __init__(
@@ -190,18 +188,6 @@ class LocalOutputFile:
 
     def tell(self) -> int:
         return self._size
-
-    def flush(self) -> None:
-        """Nothing is kept back; the disk is waited for once, in `close`."""
-
-    def readable(self) -> bool:
-        return False
-
-    def writable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return False
 
     def close(self) -> None:
         """Make the file visible. A second call does nothing.
@@ -237,14 +223,3 @@ class LocalOutputFile:
         # A leftover harms nobody: readers never see it and `list` shows it.
         with suppress(OSError):
             self._temporary.unlink()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()

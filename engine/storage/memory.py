@@ -6,11 +6,9 @@ import io
 import time
 from collections.abc import Callable, Iterator
 from threading import Lock
-from types import TracebackType
-from typing import Self
 
 from engine.errors import AlreadyExists, FileNotFound, Invalid, StorageFailed
-from engine.storage.store import FileInfo
+from engine.storage.store import FileInfo, OutputFile
 
 _SCHEME = "memory://"
 
@@ -93,7 +91,7 @@ class MemoryInputFile(io.BytesIO):
         return self.getbuffer().nbytes
 
 
-class MemoryOutputFile:
+class MemoryOutputFile(OutputFile):
     """Bytes that become a file at `close`."""
 
     def __init__(self, store: MemoryStore, location: str, *, overwrite: bool) -> None:
@@ -114,18 +112,6 @@ class MemoryOutputFile:
     def tell(self) -> int:
         return self._buffer.tell()
 
-    def flush(self) -> None:
-        """Nothing is kept back."""
-
-    def readable(self) -> bool:
-        return False
-
-    def writable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return False
-
     def close(self) -> None:
         """Make the file visible; raises AlreadyExists. A second call does nothing."""
         if not self.closed:
@@ -135,14 +121,3 @@ class MemoryOutputFile:
     def abort(self) -> None:
         """Forget everything written; does nothing after `close`."""
         self._buffer.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()

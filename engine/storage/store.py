@@ -50,7 +50,8 @@ class InputFile(Protocol):
 class OutputFile(Protocol):
     """A file being written, front to back. It does not exist for anyone until `close`; `abort` leaves nothing.
 
-    As a context manager it closes at the end, or aborts when an exception leaves the block.
+    As a context manager it closes at the end, or aborts when an exception leaves the block. Implementations inherit
+    what is the same for all of them.
     """
 
     @property
@@ -60,23 +61,33 @@ class OutputFile(Protocol):
 
     def tell(self) -> int: ...
 
-    def flush(self) -> None: ...
-
-    def readable(self) -> bool: ...
-
-    def writable(self) -> bool: ...
-
-    def seekable(self) -> bool: ...
-
     def close(self) -> None: ...
 
     def abort(self) -> None: ...
 
-    def __enter__(self) -> Self: ...
+    def flush(self) -> None:
+        """Nothing is promised before `close`."""
+        return
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
 
 
 class Store(Protocol):
