@@ -61,14 +61,19 @@ class CorruptTable(EngineError):
         reason: What is wrong.
         location: The file.
         path: The place inside the file, for example ``"snapshots[3].summary"`` or ``"block 2, entry 17"``.
+        needed_by: What refers to the file, for example ``"table db.t, snapshot 17"``.
     """
 
-    def __init__(self, reason: str, *, location: str | None = None, path: str | None = None) -> None:
+    def __init__(
+        self, reason: str, *, location: str | None = None, path: str | None = None, needed_by: str | None = None
+    ) -> None:
         self.reason = reason
         self.location = location
         self.path = path
+        self.needed_by = needed_by
         where = " at ".join(part for part in (location, path) if part)
-        super().__init__(f"{where}: {reason}" if where else reason)
+        told = f"{where}: {reason}" if where else reason
+        super().__init__(told + (f" (needed by {needed_by})" if needed_by else ""))
 
 
 class StorageFailed(EngineError):

@@ -7,7 +7,7 @@ numbers, -0.0 equal to 0.0, text by its UTF-8 bytes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from engine.columnar.columns import column_by_id
+from engine.columnar.decimals import is_narrow, unscaled
 from engine.columnar.scalars import to_arrow_array, to_arrow_scalar
 from engine.columnar.schemas import storage_of
 from engine.expressions.bound import (
@@ -67,8 +68,18 @@ def outcomes(batch: pa.RecordBatch | pa.Table, bound: BoundPredicate, schema: Sc
         case BoundOr(children):
             return reduce(pc.or_kleene, (outcomes(batch, child, schema) for child in children))
         case BoundLeaf(column):
-            return _leaf(bound, storage_of(column_by_id(batch, schema, column.field_id)))
+            return _leaf(bound, _plain(column_by_id(batch, schema, column.field_id)))
     raise TypeError(f"{bound!r} is not a bound filter")
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    """What compute functions know: an extension type's storage, a narrow decimal's unscaled integers."""
+    return unscaled(values) if is_narrow(values.type) else storage_of(values)
+
+
+def _constants(values: pa.Array, type_: PrimitiveType, constants: Sequence[Value | None]) -> pa.Array:
+    """Values of the filter as `values` has them."""
+    return _plain(to_arrow_array(type_, constants, narrow=pat.is_integer(values.type)))
 
 
 def _leaf(leaf: BoundLeaf, values: pa.Array) -> pa.BooleanArray:
@@ -92,7 +103,7 @@ def _compare(values: pa.Array, operator: Operator, type_: PrimitiveType, value: 
     if pat.is_floating(values.type):
         assert isinstance(value, float)
         return _compare_floats(values, operator, type_, value)
-    return _COMPARE[operator](values, storage_of(to_arrow_array(type_, [value]))[0])
+    return _COMPARE[operator](values, _constants(values, type_, [value])[0])
 
 
 def _compare_floats(values: pa.Array, operator: Operator, type_: PrimitiveType, value: float) -> pa.BooleanArray:
@@ -116,7 +127,7 @@ def _is_in(values: pa.Array, type_: PrimitiveType, members: tuple[Value, ...], *
     if pat.is_floating(values.type) and 0.0 in members:
         # Arrow looks values up by their bits, and zero has two.
         wanted += [0.0, -0.0]
-    found = pc.is_in(values, value_set=storage_of(to_arrow_array(type_, wanted)))
+    found = pc.is_in(values, value_set=_constants(values, type_, wanted))
     if negated:
         found = pc.invert(found)
     return pc.if_else(values.is_valid(), found, pa.scalar(None, pa.bool_())) if values.null_count else found

@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from threading import Lock
 from typing import Self, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from engine.columnar.decimals import narrow_footer
+from engine.columnar.file_columns import FileColumns
 from engine.columnar.name_mapping import has_field_ids, identified
+from engine.columnar.source import RowGroup
 from engine.errors import CorruptTable, FileNotFound
 from engine.spec.name_mapping import NameMapping
-from engine.storage.store import Store
+from engine.spec.schema import Schema
+from engine.spec.types import DecimalType, ListType, MapType, StructType, Type
+from engine.storage.store import InputFile, Store
 
 Footer: TypeAlias = pq.FileMetaData
 """The metadata of a Parquet file."""
 
-
-@dataclass(frozen=True, slots=True)
-class RowGroup:
-    """A row group: its place, the position of its first row in the file, its rows, where its bytes begin in the file
-    and how many they are."""
-
-    index: int
-    first_row: int
-    num_rows: int
-    offset: int
-    size_bytes: int
+_WHOLE_FILE_BYTES = 1 << 20
+"""Smaller files are fetched by one request: more requests take longer than the bytes that they would save."""
 
 
 class ParquetSource:
-    """An open Parquet file. Row groups may be read from several threads through several instances, not through one.
+    """An open Parquet file, to be shared by threads: each `read` has one of pyarrow's readers for itself.
 
     Args:
         store: Where the file is.
@@ -39,15 +37,16 @@ class ParquetSource:
         name_mapping: Gives field ids to a file that has none.
         needed_by: What refers to the file, for errors, e.g. ``"table db.t, snapshot 17"``.
         dictionaries: Text columns, by name, to decode as Arrow dictionaries.
-        footer: The file's metadata where it is known already; saves reading it.
+        size_bytes: The file's size, where it is known.
 
     Attributes:
-        schema: The file's Arrow schema with field ids, its own or those of the name mapping.
+        columns: The file's columns with field ids, its own or those of the name mapping.
         has_field_ids: Whether they are its own.
 
     Raises:
         FileNotFound: Naming the file and `needed_by`.
         CorruptTable: The file is not Parquet.
+        Unsupported: The file has no field ids, and there is no name mapping.
     """
 
     def __init__(
@@ -58,38 +57,62 @@ class ParquetSource:
         name_mapping: NameMapping | None = None,
         needed_by: str | None = None,
         dictionaries: Sequence[str] = (),
-        footer: Footer | None = None,
+        size_bytes: int | None = None,
     ) -> None:
         self.location = location
         self._name_mapping = name_mapping
+        self._dictionaries = list(dictionaries)
+        self._lock = Lock()
+        self._idle: dict[bool, list[pq.ParquetFile]] = {False: [], True: []}
+        self._narrow: Footer | None = None
+        self._narrow_made = False
+        self._in_memory = size_bytes is not None and size_bytes <= _WHOLE_FILE_BYTES
+        self._input: InputFile
         try:
-            self._input = store.open_input(location)
+            if self._in_memory:
+                self._input = pa.BufferReader(store.read(location, 0, _WHOLE_FILE_BYTES))
+            else:
+                self._input = store.open_input(location)
         except FileNotFound as error:
             raise FileNotFound(location, needed_by) from error
         try:
-            self._file = pq.ParquetFile(
-                self._input,
-                metadata=footer,
-                read_dictionary=list(dictionaries),
-                # Far away, many small requests cost more than the copy that joining them takes.
-                pre_buffer=_is_remote(location),
-                coerce_int96_timestamp_unit="us",
-            )
-            self.has_field_ids = has_field_ids(self._file.schema_arrow)
-            self.schema = identified(self._file.schema_arrow, name_mapping, location)
+            first = self._open(None)
+            self.footer: Footer = first.metadata
+            self.has_field_ids = has_field_ids(first.schema_arrow)
+            schema = identified(first.schema_arrow, name_mapping, location)
+            self.columns = FileColumns(schema, self.footer.num_columns)
         except (pa.ArrowInvalid, OSError) as error:
             self._input.close()
             raise CorruptTable(f"not a readable Parquet file: {error}", location=location) from error
         except BaseException:
             self._input.close()
             raise
+        self._idle[False].append(first)
+
+    def _open(self, footer: Footer | None) -> pq.ParquetFile:
+        return pq.ParquetFile(
+            self._input,
+            metadata=footer,
+            read_dictionary=self._dictionaries,
+            # The column chunks of a row group are fetched by few requests, near ones by one.
+            pre_buffer=not self._in_memory,
+            coerce_int96_timestamp_unit="us",
+        )
 
     @property
-    def footer(self) -> Footer:
-        """The file's metadata."""
-        return self._file.metadata
+    def _narrow_footer(self) -> Footer | None:
+        """The footer for decoding decimals, made once, when the first decimal is wanted."""
+        with self._lock:
+            if not self._narrow_made:
+                self._narrow, self._narrow_made = narrow_footer(self.footer), True
+            return self._narrow
 
     @property
+    def num_rows(self) -> int:
+        """How many rows the file has."""
+        return int(self.footer.num_rows)
+
+    @cached_property
     def row_groups(self) -> tuple[RowGroup, ...]:
         """All row groups, in file order."""
         found = []
@@ -100,26 +123,39 @@ class ParquetSource:
             first_row += group.num_rows
         return tuple(found)
 
-    def read(self, row_group: int, leaf_indices: Sequence[int], *, threads: bool = False) -> pa.Table:
-        """Decode leaves of a row group.
-
-        Raises:
-            CorruptTable: The bytes are not what the footer says.
-        """
+    def read(self, row_group: int, wanted: Schema) -> pa.Table:
+        """See `engine.columnar.source.Source.read`; exactly the wanted leaves are decoded, decimals narrow if they can
+        be: that is faster, also when they are widened afterwards."""
+        leaf_indices = self.columns.leaf_indices(wanted)
         if not leaf_indices:
             rows = self.footer.row_group(row_group).num_rows
             return pa.table({"": pa.nulls(rows)}).select([])
+        narrow = self._narrow_footer if any(_holds_narrow_decimal(f.type) for f in wanted.fields) else None
         try:
-            return self._file.reader.read_row_group(row_group, column_indices=list(leaf_indices), use_threads=threads)
+            with self._reader(narrow) as file:
+                table = file.reader.read_row_group(row_group, column_indices=list(leaf_indices), use_threads=False)
         except (pa.ArrowInvalid, OSError) as error:
             raise CorruptTable(f"row group {row_group}: {error}", location=self.location) from error
+        if self.has_field_ids:
+            return table
+        return table.cast(identified(table.schema, self._name_mapping, self.location))
 
-    def fields_of(self, table: pa.Table) -> pa.Schema:
-        """The schema of a decoded table with field ids, those of the name mapping included."""
-        return table.schema if self.has_field_ids else identified(table.schema, self._name_mapping, self.location)
+    @contextmanager
+    def _reader(self, narrow: Footer | None) -> Iterator[pq.ParquetFile]:
+        """One of pyarrow's readers, which are not to be shared; making one for a wide file takes milliseconds."""
+        idle = self._idle[narrow is not None]
+        with self._lock:
+            found = idle.pop() if idle else None
+        file = self._open(narrow or self.footer) if found is None else found
+        yield file
+        with self._lock:
+            idle.append(file)
 
     def close(self) -> None:
         """Close the file."""
+        with self._lock:
+            for idle in self._idle.values():
+                idle.clear()
         self._input.close()
 
     def __enter__(self) -> Self:
@@ -129,9 +165,17 @@ class ParquetSource:
         self.close()
 
 
-def _is_remote(location: str) -> bool:
-    scheme, separator, _ = location.partition("://")
-    return bool(separator) and scheme not in ("file", "memory")
+def _holds_narrow_decimal(type_: Type) -> bool:
+    match type_:
+        case DecimalType():
+            return type_.precision <= 18
+        case StructType(fields):
+            return any(_holds_narrow_decimal(f.type) for f in fields)
+        case ListType(element):
+            return _holds_narrow_decimal(element.type)
+        case MapType(key, value):
+            return _holds_narrow_decimal(key.type) or _holds_narrow_decimal(value.type)
+    return False
 
 
 def group_offset(group: pq.RowGroupMetaData) -> int:

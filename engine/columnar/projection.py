@@ -6,15 +6,16 @@ given by `MissingValues`, what it holds in an older or another writer's type is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
+from engine.columnar.decimals import is_narrow, widened
 from engine.columnar.scalars import repeated
-from engine.columnar.schemas import child_fields, field_id_of, is_list, leaves, to_arrow_field, to_arrow_type
+from engine.columnar.schemas import child_fields, field_id_of, is_list, to_arrow_field, to_arrow_type
 from engine.errors import CorruptTable
 from engine.spec.schema import Schema
 from engine.spec.types import ListType, MapType, NestedField, PrimitiveType, StructType
@@ -25,58 +26,6 @@ Cast = Callable[[pa.Array, pa.DataType, str], pa.Array]
 
 Missing = Callable[[NestedField, str, int], pa.Array]
 """(field, its full name, length) -> values of a field that the source does not have."""
-
-
-def leaf_indices(file_schema: pa.Schema, wanted: Schema) -> tuple[int, ...]:
-    """The Parquet leaves to decode for the wanted fields; `file_schema` carries field ids.
-
-    Of a struct of which only fields that the file lacks are wanted, one leaf is decoded for its nulls.
-    """
-    chosen: list[int] = []
-    position = 0
-
-    def visit(source: pa.Field, target: NestedField | None) -> None:
-        nonlocal position
-        inner = child_fields(source.type)
-        if not inner:
-            if target is not None:
-                chosen.append(position)
-            position += 1
-            return
-        first = position
-        before = len(chosen)
-        by_id = _children_by_id(target)
-        for place, child in enumerate(inner):
-            visit(child, None if target is None else _matching(source, child, place, by_id))
-        if target is not None and len(chosen) == before:
-            chosen.append(first)
-
-    by_id = {f.field_id: f for f in wanted.fields}
-    for top in file_schema:
-        field_id = field_id_of(top)
-        visit(top, None if field_id is None else by_id.get(field_id))
-    assert position == len(leaves(file_schema))
-    return tuple(chosen)
-
-
-def _children_by_id(target: NestedField | None) -> dict[int, NestedField]:
-    match target.type if target is not None else None:
-        case StructType(fields):
-            return {f.field_id: f for f in fields}
-        case ListType(element):
-            return {element.field_id: element}
-        case MapType(key, value):
-            return {key.field_id: key, value.field_id: value}
-    return {}
-
-
-def _matching(source: pa.Field, child: pa.Field, place: int, by_id: Mapping[int, NestedField]) -> NestedField | None:
-    """The wanted child that a file's child stands for. An element, key or value is found by its place: there is only
-    one, and some writers give it no id."""
-    if not pat.is_struct(source.type):
-        return tuple(by_id.values())[place] if place < len(by_id) else None
-    field_id = field_id_of(child)
-    return None if field_id is None else by_id.get(field_id)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +64,8 @@ def promote(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
         return array
     if pat.is_dictionary(source):
         return promote(array.dictionary_decode(), target, name)
+    if is_narrow(source) and pat.is_decimal128(target) and source.scale == target.scale:
+        return widened(array, target)
     if not _promotable(source, target):
         raise CorruptTable(f"column {name!r} is stored as {source} and can not be read as {target}")
     if isinstance(target, pa.BaseExtensionType):
@@ -169,22 +120,31 @@ class Projector:
     missing: Missing
     cast: Cast = promote
 
-    def table(self, source: pa.Table, wanted: Schema, fields_of_source: pa.Schema | None = None) -> pa.Table:
+    def table(
+        self,
+        source: pa.Table,
+        wanted: Schema,
+        fields_of_source: pa.Schema | None = None,
+        *,
+        narrow: Collection[int] = (),
+    ) -> pa.Table:
         """The wanted columns, as `to_arrow_schema(wanted)`.
 
         Args:
             source: Columns in any order, with more than the wanted ones perhaps.
             wanted: What to give.
             fields_of_source: The schema of `source` with field ids, where its own does not carry them.
+            narrow: The ids of columns whose decimals are given narrow; see `engine.columnar.schemas.to_arrow_type`.
         """
         known = source.schema if fields_of_source is None else fields_of_source
         places = {field_id_of(f): i for i, f in enumerate(known)}
         columns, fields = [], []
         for target in wanted.fields:
-            arrow_field = to_arrow_field(target)
+            arrow_field = to_arrow_field(target, narrow=target.field_id in narrow)
             place = places.get(target.field_id)
             if place is None:
-                column = pa.chunked_array([self.missing(target, target.name, source.num_rows)], arrow_field.type)
+                absent = self._absent(target, target.name, source.num_rows, arrow_field.type)
+                column = pa.chunked_array([absent], arrow_field.type)
             else:
                 column = self._chunks(source.column(place), known.field(place), target, arrow_field.type)
             columns.append(column)
@@ -193,59 +153,73 @@ class Projector:
             return source.select([])
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
+    def _absent(self, target: NestedField, name: str, length: int, type_: pa.DataType) -> pa.Array:
+        made = self.missing(target, name, length)
+        return made if made.type == type_ else made.cast(type_)
+
     def _chunks(
         self, column: pa.ChunkedArray, source: pa.Field, target: NestedField, type_: pa.DataType
     ) -> pa.ChunkedArray:
         if source.type.equals(type_, check_metadata=True):
             return column
-        made = [self.array(chunk, source, target, target.name) for chunk in column.chunks]
+        made = [self.array(chunk, source, target, target.name, type_) for chunk in column.chunks]
         return pa.chunked_array(made, type_)
 
-    def array(self, array: pa.Array, source: pa.Field, target: NestedField, name: str) -> pa.Array:
-        """One array as the wanted field; `name` is the field's full name, for errors."""
-        type_ = to_arrow_type(target.type)
+    def array(
+        self, array: pa.Array, source: pa.Field, target: NestedField, name: str, wanted: pa.DataType | None = None
+    ) -> pa.Array:
+        """One array as the wanted field; `name` is the field's full name, for errors.
+
+        `wanted` is one of the field's Arrow types, the usual one by default.
+        """
+        type_ = to_arrow_type(target.type) if wanted is None else wanted
         if source.type.equals(type_, check_metadata=True):
             return array
         match target.type:
             case StructType(fields) if pat.is_struct(source.type):
-                return self._struct(array, source, fields, name)
+                return self._struct(array, source, fields, name, type_)
             case ListType(element) if is_list(source.type):
-                return self._list(array, source, element, name)
+                return self._list(array, source, element, name, type_)
             case MapType() if pat.is_map(source.type):
-                return self._map(array, source, target.type, name)
+                return self._map(array, source, target.type, name, type_)
             case PrimitiveType() if not child_fields(source.type):
                 return self.cast(array, type_, name)
         if pat.is_null(source.type):
             return pa.nulls(len(array), type_)
         raise CorruptTable(f"column {name!r} is stored as {source.type} and can not be read as {type_}")
 
-    def _struct(self, array: pa.Array, source: pa.Field, fields: tuple[NestedField, ...], name: str) -> pa.Array:
+    def _struct(
+        self, array: pa.Array, source: pa.Field, fields: tuple[NestedField, ...], name: str, type_: pa.DataType
+    ) -> pa.Array:
         inner = child_fields(source.type)
         places = {field_id_of(f): i for i, f in enumerate(inner)}
+        wanted = child_fields(type_)
         children = []
-        for f in fields:
+        for f, own in zip(fields, wanted, strict=True):
             place = places.get(f.field_id)
             full = f"{name}.{f.name}"
             if place is None:
-                children.append(self.missing(f, full, len(array)))
+                children.append(self._absent(f, full, len(array), own.type))
             else:
-                children.append(self.array(array.field(place), inner[place], f, full))
+                children.append(self.array(array.field(place), inner[place], f, full, own.type))
         mask = array.is_null() if array.null_count else None
-        return pa.StructArray.from_arrays(children, fields=[to_arrow_field(f) for f in fields], mask=mask)
+        return pa.StructArray.from_arrays(children, fields=list(wanted), mask=mask)
 
-    def _list(self, array: pa.Array, source: pa.Field, element: NestedField, name: str) -> pa.Array:
+    def _list(self, array: pa.Array, source: pa.Field, element: NestedField, name: str, type_: pa.DataType) -> pa.Array:
         plain = _plain_list(array)
-        inner = self.array(plain.values, child_fields(source.type)[0], element, f"{name}.element")
+        (own,) = child_fields(type_)
+        inner = self.array(plain.values, child_fields(source.type)[0], element, f"{name}.element", own.type)
         mask = plain.is_null() if plain.null_count else None
-        return pa.ListArray.from_arrays(plain.offsets, inner, type=pa.list_(to_arrow_field(element)), mask=mask)
+        return pa.ListArray.from_arrays(plain.offsets, inner, type=pa.list_(own), mask=mask)
 
-    def _map(self, array: pa.Array, source: pa.Field, target: MapType, name: str) -> pa.Array:
+    def _map(self, array: pa.Array, source: pa.Field, target: MapType, name: str, type_: pa.DataType) -> pa.Array:
         plain = _unsliced(array)
         key, value = child_fields(source.type)
-        keys = self.array(plain.keys, key, target.key, f"{name}.key")
-        items = self.array(plain.items, value, target.value, f"{name}.value")
+        own_key, own_value = child_fields(type_)
+        keys = self.array(plain.keys, key, target.key, f"{name}.key", own_key.type)
+        items = self.array(plain.items, value, target.value, f"{name}.value", own_value.type)
         mask = plain.is_null() if plain.null_count else None
-        return pa.MapArray.from_arrays(plain.offsets, keys, items, type=to_arrow_type(target), mask=mask)
+        return pa.MapArray.from_arrays(plain.offsets, keys, items, type=type_, mask=mask)
 
 
 def _plain_list(array: pa.Array) -> pa.ListArray:

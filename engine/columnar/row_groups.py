@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
+from engine.columnar.file_columns import FileColumns
 from engine.columnar.metrics import physical_value
-from engine.columnar.schemas import Leaf, field_id_of, leaves
+from engine.columnar.schemas import Leaf, field_id_of
 from engine.expressions.bound import BoundPredicate
 from engine.expressions.bounds import ColumnBounds, Evaluator, Evidence, Presence
 from engine.expressions.segments import TRUE
@@ -28,7 +28,7 @@ class RowGroupStatistics:
 
     Args:
         footer: The file's metadata.
-        file_schema: The file's Arrow schema with field ids.
+        columns: The file's columns.
         schema: The table's types.
         missing: Gives the value that a column reads as when the file does not have it.
     """
@@ -36,15 +36,14 @@ class RowGroupStatistics:
     def __init__(
         self,
         footer: pq.FileMetaData,
-        file_schema: pa.Schema,
+        columns: FileColumns,
         schema: Schema,
         missing: Callable[[int], Value | None],
     ) -> None:
         self._footer = footer
         self._schema = schema
         self._missing = missing
-        self._leaves: Mapping[int | None, Leaf] = {field_id_of(leaf.field): leaf for leaf in leaves(file_schema)}
-        self._tops = {field_id_of(f) for f in file_schema}
+        self._leaves: Mapping[int | None, Leaf] = {field_id_of(leaf.field): leaf for leaf in columns.leaves}
 
     @property
     def count(self) -> int:

@@ -28,9 +28,9 @@ def to_arrow_scalar(type_: PrimitiveType, value: Value | None) -> pa.Scalar:
     return to_arrow_array(type_, [value])[0]
 
 
-def to_arrow_array(type_: PrimitiveType, values: Sequence[Value | None]) -> pa.Array:
-    """Single values in the internal representation as an Arrow array of `to_arrow_type(type_)`."""
-    target = to_arrow_type(type_)
+def to_arrow_array(type_: PrimitiveType, values: Sequence[Value | None], *, narrow: bool = False) -> pa.Array:
+    """Single values in the internal representation as an Arrow array of `to_arrow_type(type_, narrow=narrow)`."""
+    target = to_arrow_type(type_, narrow=narrow)
     integers = _INTEGERS.get(type_.name)
     if integers is not None:
         return pa.array(values, integers).view(target)

@@ -61,39 +61,51 @@ _SIMPLE: dict[PrimitiveType, pa.DataType] = {
 }
 
 
-def to_arrow_type(type_: Type) -> pa.DataType:
+def to_arrow_type(type_: Type, *, narrow: bool = False) -> pa.DataType:
     """The Arrow type that the engine gives and takes for a column of this type.
 
     Decimals are decimal128, uuid is Arrow's uuid extension type, timestamps with zone are in UTC.
+
+    Args:
+        type_: An Iceberg type.
+        narrow: Decimals of up to 9 digits are decimal32, of up to 18 decimal64.
 
     Raises:
         Unsupported: variant, geometry, geography.
     """
     match type_:
         case DecimalType():
-            return pa.decimal128(type_.precision, type_.scale)
+            return (narrow_decimal if narrow else pa.decimal128)(type_.precision, type_.scale)
         case FixedType():
             return pa.binary(type_.length)
         case StructType(fields):
-            return pa.struct([to_arrow_field(f) for f in fields])
+            return pa.struct([to_arrow_field(f, narrow=narrow) for f in fields])
         case ListType(element):
-            return pa.list_(to_arrow_field(element))
+            return pa.list_(to_arrow_field(element, narrow=narrow))
         case MapType(key, value):
-            return pa.map_(to_arrow_field(key), to_arrow_field(value))
+            return pa.map_(to_arrow_field(key, narrow=narrow), to_arrow_field(value, narrow=narrow))
         case PrimitiveType() if type_ in _SIMPLE:
             return _SIMPLE[type_]
     raise Unsupported(f"columns of type {type_} have no Arrow form here")
 
 
-def to_arrow_field(field: NestedField) -> pa.Field:
-    """The Arrow field of a column: name, type, nullability and field id."""
+def narrow_decimal(precision: int, scale: int) -> pa.DataType:
+    """The decimal type with the fewest bytes that holds the precision."""
+    if precision <= 9:
+        return pa.decimal32(precision, scale)
+    return pa.decimal64(precision, scale) if precision <= 18 else pa.decimal128(precision, scale)
+
+
+def to_arrow_field(field: NestedField, *, narrow: bool = False) -> pa.Field:
+    """The Arrow field of a column: name, type (see `to_arrow_type`), nullability and field id."""
     metadata = {FIELD_ID_KEY: str(field.field_id).encode()}
-    return pa.field(field.name, to_arrow_type(field.type), nullable=not field.required, metadata=metadata)
+    type_ = to_arrow_type(field.type, narrow=narrow)
+    return pa.field(field.name, type_, nullable=not field.required, metadata=metadata)
 
 
-def to_arrow_schema(schema: Schema) -> pa.Schema:
+def to_arrow_schema(schema: Schema, *, narrow: bool = False) -> pa.Schema:
     """The Arrow schema of a table schema; see `to_arrow_type` for the types."""
-    return pa.schema([to_arrow_field(f) for f in schema.fields])
+    return pa.schema([to_arrow_field(f, narrow=narrow) for f in schema.fields])
 
 
 def field_id_of(field: pa.Field) -> int | None:

@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from engine.columnar.columns import column_by_id
 from engine.columnar.key_index import KeyIndex
-from engine.columnar.parquet import ParquetSource
-from engine.columnar.projection import Projector, leaf_indices
+from engine.columnar.opening import open_source
+from engine.columnar.projection import Projector
 from engine.columnar.schemas import to_arrow_schema
-from engine.deletes.files import DeleteFile, refuse_format
+from engine.deletes.files import DeleteFile, check_records
 from engine.errors import CorruptTable
 from engine.runtime.counters import DELETE_FILES_LOADED, DELETE_KEYS_APPLIED, Counters
 from engine.runtime.runner import Runner
@@ -171,21 +171,22 @@ def load_equality(
 def _load(
     file: DeleteFile, schema: Schema, store: Store, needed_by: str | None, name_mapping: NameMapping | None
 ) -> pa.Table:
-    if file.file_format != "parquet":
-        refuse_format(file)
-
     def missing(_: NestedField, name: str, length: int) -> pa.Array:
         raise CorruptTable(
             f"an equality-delete file without its column {name!r} ({length} rows)", location=file.file_path
         )
 
     projector = Projector(missing=missing)
-    with ParquetSource(store, file.file_path, name_mapping=name_mapping, needed_by=needed_by) as source:
-        chosen = leaf_indices(source.schema, schema)
-        parts = []
-        for group in source.row_groups:
-            table = source.read(group.index, chosen)
-            parts.append(projector.table(table, schema, source.fields_of(table)))
+    with open_source(
+        store,
+        file.file_path,
+        file_format=file.file_format,
+        name_mapping=name_mapping,
+        needed_by=needed_by,
+        size_bytes=file.file_size_in_bytes,
+    ) as source:
+        check_records(file, source)
+        parts = [projector.table(source.read(group.index, schema), schema) for group in source.row_groups]
     return pa.concat_tables(parts) if parts else to_arrow_schema(schema).empty_table()
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NoReturn
 
-from engine.errors import Unsupported
+from engine.columnar.source import Source
+from engine.errors import CorruptTable
 from engine.spec.data_file import FileContent
 
 
@@ -34,6 +34,11 @@ class DeleteFile:
         return self.file_format == "puffin"
 
 
-def refuse_format(file: DeleteFile) -> NoReturn:
-    """Raise for a delete file that this engine does not read."""
-    raise Unsupported(f"{file.file_path}: reading {file.file_format} delete files is not supported, only parquet")
+def check_records(file: DeleteFile, source: Source) -> None:
+    """Raise CorruptTable for a delete file with another number of rows than its manifest entry says: it may be another
+    file, or half of one."""
+    if source.num_rows != file.record_count:
+        raise CorruptTable(
+            f"a delete file with {source.num_rows} rows, where its manifest entry says {file.record_count}",
+            location=file.file_path,
+        )

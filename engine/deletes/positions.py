@@ -15,11 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.columnar.parquet import ParquetSource
-from engine.columnar.projection import leaf_indices
-from engine.columnar.reserved import DELETE_FILE_PATH_ID, POSITION_DELETES
+from engine.columnar.opening import open_source
+from engine.columnar.reserved import DELETE_FILE_PATH_ID, DELETE_POS_ID, POSITION_DELETES
 from engine.columnar.schemas import field_id_of
-from engine.deletes.files import DeleteFile, refuse_format
+from engine.deletes.files import DeleteFile, check_records
 from engine.errors import CorruptTable
 from engine.runtime.counters import DELETE_FILES_LOADED, Counters
 from engine.runtime.runner import Runner
@@ -30,6 +29,7 @@ Positions = npt.NDArray[np.int64]
 """Row positions, ascending, each once."""
 
 _BY_NAME = mapping_of(POSITION_DELETES)
+_COLUMN_OF: dict[int | None, str] = {DELETE_FILE_PATH_ID: "path", DELETE_POS_ID: "pos"}
 _LOCATION = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/]*))?(/.*)", re.DOTALL)
 _SAME_SCHEME = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "wasb"}
 
@@ -79,19 +79,23 @@ def load_positions(
 
 
 def _load(file: DeleteFile, places: DataFilePlaces, store: Store, needed_by: str | None) -> dict[str, Positions]:
-    if file.file_format != "parquet":
-        refuse_format(file)
     runs: dict[str, list[Positions]] = {}
-    with ParquetSource(
-        store, file.file_path, name_mapping=_BY_NAME, needed_by=needed_by, dictionaries=["file_path"]
+    with open_source(
+        store,
+        file.file_path,
+        file_format=file.file_format,
+        name_mapping=_BY_NAME,
+        needed_by=needed_by,
+        dictionaries=["file_path"],
+        size_bytes=file.file_size_in_bytes,
     ) as source:
-        chosen = leaf_indices(source.schema, POSITION_DELETES)
-        if len(chosen) != 2:
+        check_records(file, source)
+        if any(source.columns.place_of(f.field_id, f.name) is None for f in POSITION_DELETES.fields):
             raise CorruptTable("a position-delete file without file_path and pos", location=file.file_path)
         for group in source.row_groups:
-            table = source.read(group.index, chosen)
-            ids = [field_id_of(f) for f in source.fields_of(table)]
-            named = table.rename_columns(["path" if i == DELETE_FILE_PATH_ID else "pos" for i in ids])
+            table = source.read(group.index, POSITION_DELETES)
+            ids = [field_id_of(f) for f in table.schema]
+            named = table.rename_columns([_COLUMN_OF.get(i, f"other {at}") for at, i in enumerate(ids)])
             for batch in named.to_batches():
                 for path, positions in _runs(batch, file.file_path):
                     data_file = places.find(path, file.file_path)

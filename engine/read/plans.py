@@ -125,22 +125,21 @@ def planned_files(plan: ScanPlan, *, rows: npt.NDArray[np.int64] | None = None) 
     """The data files of a plan, one by one; `rows` of ``plan.files`` if given."""
     files = plan.files if rows is None else plan.files.take(pa.array(rows))
     codes = plan.residual_codes if rows is None else plan.residual_codes[rows]
-    names = ("file_path", "file_format", "record_count", "spec_id", "data_sequence_number", "first_row_id")
+    names = (
+        "file_path",
+        "file_format",
+        "record_count",
+        "file_size_in_bytes",
+        "spec_id",
+        "data_sequence_number",
+        "first_row_id",
+    )
     columns = [files.column(name).to_pylist() for name in names]
     residuals = [None if r == BOUND_TRUE else r for r in plan.residuals]
     found = zip(*columns, _partitions(plan, files), _deletes(files.column("deletes")), codes.tolist(), strict=True)
-    for path, file_format, record_count, spec_id, sequence_number, first_row_id, partition, deletes, code in found:
-        yield FileRead(
-            file_path=path,
-            file_format=file_format,
-            record_count=record_count,
-            spec_id=spec_id,
-            partition=partition,
-            data_sequence_number=sequence_number,
-            first_row_id=first_row_id,
-            deletes=deletes,
-            residual=residuals[code],
-        )
+    for *own, partition, deletes, code in found:
+        known = dict(zip(names, own, strict=True))
+        yield FileRead(**known, partition=partition, deletes=deletes, residual=residuals[code])
 
 
 def _partitions(plan: ScanPlan, files: pa.Table) -> list[Partition | None]:

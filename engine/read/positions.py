@@ -8,12 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from engine.columnar.parquet import ParquetSource
+from engine.columnar.source import RowGroup, Source
 from engine.deletes.planned import FileDeletes
 from engine.deletes.positions import Positions
-from engine.errors import Unsupported
 from engine.read.request import FileRead, ReadRequest
-from engine.read.row_group import Work, read_row_group
+from engine.read.row_group import Work, read_row_group, works_of
 from engine.runtime.counters import ROW_GROUPS_READ, ROW_GROUPS_SKIPPED, ROWS_DECODED, ROWS_RETURNED, Counters
 from engine.runtime.runner import Runner
 
@@ -35,12 +34,8 @@ def read_rows_at(
 
     def opened(chosen: tuple[FileRead, Positions]) -> list[Work]:
         file, positions = chosen
-        if file.file_format != "parquet":
-            raise Unsupported(f"{file.file_path}: reading {file.file_format} files is not supported, only parquet")
-        works = []
-        with ParquetSource(
-            request.store, file.file_path, name_mapping=request.name_mapping, needed_by=request.needed_by
-        ) as source:
+
+        def with_rows(source: Source) -> Iterator[tuple[RowGroup, FileDeletes]]:
             for group in source.row_groups:
                 end = group.first_row + group.num_rows
                 low, high = np.searchsorted(positions, [group.first_row, end])
@@ -49,8 +44,9 @@ def read_rows_at(
                     continue
                 # The reader leaves rows out, so all others of the row group are named.
                 others = np.setdiff1d(np.arange(group.first_row, end), positions[low:high], assume_unique=True)
-                works.append(Work(replace(file, deletes=()), group, source.footer, FileDeletes(others)))
-        return works
+                yield group, FileDeletes(others)
+
+        return works_of(replace(file, deletes=()), request, with_rows)
 
     def read(work: Work) -> list[pa.RecordBatch]:
         own = Counters()

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from engine.columnar.parquet import ParquetSource, RowGroup
+from engine.columnar.opening import check_format
+from engine.columnar.parquet import ParquetSource
 from engine.columnar.row_groups import RowGroupStatistics, matching_row_groups
+from engine.columnar.source import RowGroup, Source
 from engine.deletes.planned import NO_DELETES, FileDeletes, PlannedDeletes, load_deletes
-from engine.errors import Unsupported
 from engine.expressions.bound import BoundConstant
 from engine.read.request import FileRead, ReadRequest
-from engine.read.row_group import Work, read_row_group
+from engine.read.row_group import Work, read_row_group, works_of
 from engine.runtime.counters import (
     DELETE_POSITIONS_APPLIED,
     ROW_GROUPS_READ,
@@ -47,7 +48,7 @@ def read_files(
     Raises:
         FileNotFound: A data or delete file is missing; names it and `request.needed_by`.
         CorruptTable: A file is not what the metadata says.
-        Unsupported: A file that is not Parquet.
+        Unsupported: A file of a format that is not read.
     """
     ordered = list(files)
     for name in (
@@ -60,17 +61,17 @@ def read_files(
     ):
         counters.add(name, 0)
     for file in ordered:
-        if file.file_format != "parquet":
-            raise Unsupported(f"{file.file_path}: reading {file.file_format} files is not supported, only parquet")
-    deletes = load_deletes(
-        (file.planned for file in ordered),
-        request.schemas,
-        store=request.store,
-        runner=runner,
-        counters=counters,
-        needed_by=request.needed_by,
-        name_mapping=request.name_mapping,
-    )
+        check_format(file.file_format, file.file_path)
+    with request.naming():
+        deletes = load_deletes(
+            (file.planned for file in ordered),
+            request.schemas,
+            store=request.store,
+            runner=runner,
+            counters=counters,
+            needed_by=request.needed_by,
+            name_mapping=request.name_mapping,
+        )
 
     # Built ahead, so that threads do not build the same one at once.
     for _ in runner.map(lambda group: len(group.index), deletes.equality.groups.values()):
@@ -90,23 +91,27 @@ def read_files(
 def _row_groups(file: FileRead, deletes: PlannedDeletes, request: ReadRequest, counters: Counters) -> list[Work]:
     """The row groups of a file that may hold a row to give."""
     own: FileDeletes = deletes.of(file.planned) if file.deletes else NO_DELETES
-    with ParquetSource(
-        request.store, file.file_path, name_mapping=request.name_mapping, needed_by=request.needed_by
-    ) as source:
-        groups = [group for group in source.row_groups if _begins_in(group, file.byte_range)]
+
+    def kept(source: Source) -> Iterator[tuple[RowGroup, FileDeletes]]:
         matching = _matching(source, file, request)
-        kept = [group for group in groups if matching is None or group.index in matching]
-        counters.add(ROW_GROUPS_SKIPPED, len(groups) - len(kept))
-        return [Work(file, group, source.footer, own) for group in kept if group.num_rows]
+        for group in source.row_groups:
+            if not _begins_in(group, file.byte_range):
+                continue
+            if matching is not None and group.index not in matching:
+                counters.add(ROW_GROUPS_SKIPPED)
+            elif group.num_rows:
+                yield group, own
+
+    return works_of(file, request, kept)
 
 
 def _begins_in(group: RowGroup, byte_range: tuple[int, int] | None) -> bool:
     return byte_range is None or byte_range[0] <= group.offset < byte_range[0] + byte_range[1]
 
 
-def _matching(source: ParquetSource, file: FileRead, request: ReadRequest) -> frozenset[int] | None:
+def _matching(source: Source, file: FileRead, request: ReadRequest) -> frozenset[int] | None:
     """Row groups that the residual does not exclude; None for all."""
-    if file.residual is None or isinstance(file.residual, BoundConstant):
+    if file.residual is None or isinstance(file.residual, BoundConstant) or not isinstance(source, ParquetSource):
         return None
     constants = request.constants(file)
 
@@ -114,5 +119,5 @@ def _matching(source: ParquetSource, file: FileRead, request: ReadRequest) -> fr
         default: Value | None = request.schema.by_id[field_id].initial_default
         return constants.get(field_id, default)
 
-    statistics = RowGroupStatistics(source.footer, source.schema, request.schema, missing)
+    statistics = RowGroupStatistics(source.footer, source.columns, request.schema, missing)
     return frozenset(matching_row_groups(statistics, file.residual))

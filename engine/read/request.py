@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -14,6 +15,7 @@ from engine.columnar.schemas import to_arrow_schema
 from engine.deletes.equality import Scope
 from engine.deletes.files import DeleteFile
 from engine.deletes.planned import PlannedFile
+from engine.errors import CorruptTable
 from engine.expressions.bound import BoundPredicate
 from engine.spec.name_mapping import NameMapping
 from engine.spec.partitioning import PartitionSpec
@@ -32,8 +34,9 @@ class FileRead:
 
     Args:
         file_path: Its location.
-        file_format: ``"parquet"``; others are refused.
+        file_format: ``"parquet"``, ``"orc"`` or ``"avro"``; others are refused.
         record_count: Its rows, by its manifest entry.
+        file_size_in_bytes: Its size, by its manifest entry; None where it has none.
         spec_id: Its partition spec.
         partition: Its partition tuple, one internal value a field of the spec; None where it can not be told.
         data_sequence_number: For equality deletes and row lineage.
@@ -44,8 +47,9 @@ class FileRead:
     """
 
     file_path: str
+    record_count: int
     file_format: str = "parquet"
-    record_count: int = 0
+    file_size_in_bytes: int | None = None
     spec_id: int = 0
     partition: Partition | None = ()
     data_sequence_number: int = 0
@@ -77,6 +81,7 @@ class ReadRequest:
         name_mapping: For files without field ids.
         batch_rows: The most rows of a batch.
         needed_by: What the files belong to, for errors, e.g. ``"table db.t, snapshot 17"``.
+        narrow_decimals: Give decimals of up to 9 digits as decimal32, of up to 18 as decimal64, and not as decimal128.
     """
 
     store: Store
@@ -86,6 +91,7 @@ class ReadRequest:
     name_mapping: NameMapping | None = None
     batch_rows: int = BATCH_ROWS
     needed_by: str | None = None
+    narrow_decimals: bool = False
 
     @property
     def schema(self) -> Schema:
@@ -95,7 +101,7 @@ class ReadRequest:
     @cached_property
     def arrow_schema(self) -> pa.Schema:
         """The schema of the batches."""
-        return to_arrow_schema(self.projection)
+        return to_arrow_schema(self.projection, narrow=self.narrow_decimals)
 
     @cached_property
     def stored(self) -> Schema:
@@ -106,6 +112,18 @@ class ReadRequest:
     def keeps_deleted(self) -> bool:
         """Whether deleted rows are given too, marked."""
         return DELETED_ID in self.projection.by_id
+
+    @contextmanager
+    def naming(self) -> Iterator[None]:
+        """Errors of the block about files tell which table and snapshot need them."""
+        try:
+            yield
+        except CorruptTable as error:
+            if error.needed_by is not None:
+                raise
+            raise CorruptTable(
+                error.reason, location=error.location, path=error.path, needed_by=self.needed_by
+            ) from error
 
     def constants(self, file: FileRead) -> dict[int, Value | None]:
         """Column id -> value, for columns that are identity-partitioned in the file's spec."""

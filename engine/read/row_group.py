@@ -8,17 +8,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from engine.columnar.decimals import is_narrow, widened
 from engine.columnar.filters import row_mask
 from engine.columnar.lineage import last_updated, row_ids
-from engine.columnar.parquet import Footer, ParquetSource, RowGroup
-from engine.columnar.projection import MissingValues, Projector, leaf_indices
+from engine.columnar.opening import open_source
+from engine.columnar.projection import MissingValues, Projector
 from engine.columnar.reserved import (
     DELETED_ID,
     FILE_ID,
@@ -30,7 +33,9 @@ from engine.columnar.reserved import (
     SPEC_ID_ID,
 )
 from engine.columnar.schemas import child_fields, field_id_of
+from engine.columnar.source import RowGroup, Source
 from engine.deletes.planned import FileDeletes
+from engine.errors import CorruptTable
 from engine.expressions.bound import BoundConstant
 from engine.read.request import FileRead, ReadRequest
 from engine.runtime.counters import (
@@ -43,18 +48,83 @@ from engine.runtime.counters import (
     Counters,
 )
 from engine.spec.schema import FIRST_METADATA_COLUMN_ID, Schema
+from engine.spec.types import NestedField
 
 Mask = npt.NDArray[np.bool_]
 
 
+class SharedSource:
+    """An open file that is closed when the last of its users is done.
+
+    Args:
+        source: The file.
+        users: How many times `use` will be called; a file without users is closed at once.
+    """
+
+    def __init__(self, source: Source, users: int) -> None:
+        self._source = source
+        self._left = users
+        self._lock = Lock()
+        if not users:
+            source.close()
+
+    @contextmanager
+    def use(self) -> Iterator[Source]:
+        """The file, for one user."""
+        try:
+            yield self._source
+        finally:
+            self.give_up()
+
+    def give_up(self) -> None:
+        """One user less, who did not need the file."""
+        with self._lock:
+            self._left -= 1
+            last = not self._left
+        if last:
+            self._source.close()
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A row group to read. `footer` is the open file's metadata, so that a second opening costs nothing."""
+    """A row group to read, of a file that is open already."""
 
     file: FileRead
     group: RowGroup
-    footer: Footer
+    source: SharedSource
     deletes: FileDeletes
+
+
+def works_of(
+    file: FileRead, request: ReadRequest, choose: Callable[[Source], Iterable[tuple[RowGroup, FileDeletes]]]
+) -> list[Work]:
+    """Open a file, and give the row groups that `choose` takes, with the deletes that it says for each.
+
+    Raises:
+        FileNotFound: Naming the file and what needs it.
+        CorruptTable: The file is not of its format, or has another number of rows than its manifest entry says.
+    """
+    with request.naming():
+        source = open_source(
+            request.store,
+            file.file_path,
+            file_format=file.file_format,
+            name_mapping=request.name_mapping,
+            needed_by=request.needed_by,
+            size_bytes=file.file_size_in_bytes,
+        )
+        try:
+            if source.num_rows != file.record_count:
+                raise CorruptTable(
+                    f"a data file with {source.num_rows} rows, where its manifest entry says {file.record_count}",
+                    location=file.file_path,
+                )
+            chosen = list(choose(source))
+        except BaseException:
+            source.close()
+            raise
+    shared = SharedSource(source, users=len(chosen))
+    return [Work(file, group, shared, deletes) for group, deletes in chosen]
 
 
 def read_row_group(work: Work, request: ReadRequest, counters: Counters) -> list[pa.RecordBatch]:
@@ -65,14 +135,9 @@ def read_row_group(work: Work, request: ReadRequest, counters: Counters) -> list
     if len(positions) == rows and not request.keeps_deleted:
         counters.add(ROW_GROUPS_SKIPPED)
         counters.add(ROWS_DELETED, rows)
+        work.source.give_up()
         return []
-    with ParquetSource(
-        request.store,
-        work.file.file_path,
-        name_mapping=request.name_mapping,
-        needed_by=request.needed_by,
-        footer=work.footer,
-    ) as source:
+    with request.naming(), work.source.use() as source:
         batches = list(_RowGroupReader(source, work, request, counters).batches(positions))
     counters.add(ROW_GROUPS_READ)
     counters.add(ROWS_DECODED, rows)
@@ -93,7 +158,7 @@ def _own_positions(work: Work) -> npt.NDArray[np.int64]:
 class _RowGroupReader:
     """Decodes one row group of an open file, in one or two steps."""
 
-    def __init__(self, source: ParquetSource, work: Work, request: ReadRequest, counters: Counters) -> None:
+    def __init__(self, source: Source, work: Work, request: ReadRequest, counters: Counters) -> None:
         self._source = source
         self._work = work
         self._request = request
@@ -151,24 +216,28 @@ class _RowGroupReader:
     def _output(self) -> pa.Table:
         """The stored columns of the projection, and those that row lineage may have stored."""
         wanted = self._request.projection.by_id
-        lineage = tuple(f for f in (ROW_ID, LAST_UPDATED) if f.field_id in wanted and self._stores(f.field_id))
+        lineage = tuple(f for f in (ROW_ID, LAST_UPDATED) if f.field_id in wanted and self._stores(f))
         return self._columns(Schema(self._request.stored.fields + lineage))
 
-    def _stores(self, field_id: int) -> bool:
-        return any(field_id_of(f) == field_id for f in self._source.schema)
+    def _stores(self, field: NestedField) -> bool:
+        return self._source.columns.place_of(field.field_id, field.name) is not None
 
     def _columns(self, wanted: Schema) -> pa.Table:
-        """Columns of the row group in the table's types; top-level leaves that were decoded are not decoded again."""
+        """Columns of the row group in the table's types, top-level decimals as wide as they were decoded; top-level
+        leaves that were decoded are not decoded again."""
         known = self._decoded
-        done = {field_id_of(f) for f in self._source.fields_of(known)}
-        done -= {field_id_of(f) for f in self._source.schema if child_fields(f.type)}
+        done = {field_id_of(f) for f in known.schema if not child_fields(f.type)}
         missing = Schema(tuple(f for f in wanted.fields if f.field_id not in done))
-        table = self._source.read(self._work.group.index, leaf_indices(self._source.schema, missing))
+        table = self._source.read(self._work.group.index, missing)
+        names = set(table.schema.names)
         for place, field in enumerate(known.schema):
-            if field.name not in table.schema.names:
+            if field.name not in names:
                 table = table.append_column(field, known.column(place))
         self._decoded = table
-        return self._projector.table(table, wanted, self._source.fields_of(table))
+        if self._request.narrow_decimals:
+            return self._projector.table(table, wanted, narrow=wanted.by_id)
+        narrow = {field_id_of(f) for f in table.schema if is_narrow(f.type)}
+        return self._projector.table(table, wanted, narrow={field_id for field_id in narrow if field_id is not None})
 
     def _cut(
         self, body: pa.Table, start: int, end: int, keep: Mask | None, deleted: Mask | None
@@ -189,13 +258,14 @@ class _RowGroupReader:
         """Stored columns with the metadata columns among them, as the projection orders them."""
         request = self._request
         if len(request.stored.fields) == len(request.projection.fields):
-            yield from part.to_batches()
+            stored = [_as_wide(c, f.type) for c, f in zip(part.columns, request.arrow_schema, strict=True)]
+            yield from (pa.Table.from_arrays(stored, schema=request.arrow_schema) if stored else part).to_batches()
             return
         file = self._work.file
         positions = at + self._work.group.first_row
         columns: list[pa.Array | pa.ChunkedArray] = []
         for target in request.projection.fields:
-            stored = part.column(target.name).combine_chunks() if target.name in part.schema.names else None
+            own = part.column(target.name).combine_chunks() if target.name in part.schema.names else None
             match target.field_id:
                 case field_id if field_id == FILE_ID:
                     columns.append(pa.repeat(pa.scalar(file.file_path), len(at)))
@@ -206,11 +276,20 @@ class _RowGroupReader:
                 case field_id if field_id == SPEC_ID_ID:
                     columns.append(pa.repeat(pa.scalar(file.spec_id, pa.int32()), len(at)))
                 case field_id if field_id == ROW_ID_ID:
-                    columns.append(row_ids(stored, file.first_row_id, positions))
+                    columns.append(row_ids(own, file.first_row_id, positions))
                 case field_id if field_id == LAST_UPDATED_ID:
                     sequence_number = file.data_sequence_number
-                    columns.append(last_updated(stored, file.first_row_id, sequence_number, len(at)))
+                    columns.append(last_updated(own, file.first_row_id, sequence_number, len(at)))
                 case _:
                     assert target.field_id < FIRST_METADATA_COLUMN_ID
-                    columns.append(part.column(target.name))
+                    type_ = request.arrow_schema.field(target.name).type
+                    columns.append(_as_wide(part.column(target.name), type_))
         yield from pa.Table.from_arrays(columns, schema=request.arrow_schema).to_batches()
+
+
+def _as_wide(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
+    """Decimals as wide as they are asked for: those of the rows that are left only, and in pieces of a batch, which
+    stay in the processor's cache."""
+    if not is_narrow(column.type) or is_narrow(type_):
+        return column
+    return pa.chunked_array([widened(chunk, type_) for chunk in column.chunks], type_)

@@ -100,7 +100,7 @@ def shapes_of(files: Sequence[FileRead], request: ReadRequest, runner: Runner) -
         with ParquetSource(
             request.store, file.file_path, name_mapping=request.name_mapping, needed_by=request.needed_by
         ) as source:
-            return None if source.has_field_ids else source.schema
+            return None if source.has_field_ids else source.columns.schema
 
     found: dict[tuple[object, ...], tuple[Shape, list[FileRead]]] = {}
     for file, schema in zip(files, runner.map(unnamed, files), strict=True):

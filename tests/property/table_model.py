@@ -206,6 +206,7 @@ class ModelTable:
             FileRead(
                 file_path=written.file.file_path,
                 record_count=written.file.record_count,
+                file_size_in_bytes=written.file.file_size_in_bytes,
                 spec_id=written.file.spec_id,
                 partition=written.file.partition,
                 data_sequence_number=written.sequence_number,

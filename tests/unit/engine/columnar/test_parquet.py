@@ -3,7 +3,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine.columnar.parquet import ParquetSource
-from engine.columnar.projection import MissingValues, Projector, leaf_indices
+from engine.columnar.projection import MissingValues, Projector
 from engine.errors import CorruptTable, FileNotFound, Unsupported
 from engine.spec.name_mapping import parse_name_mapping
 from engine.spec.schema import Schema
@@ -58,11 +58,9 @@ def test_files_without_ids_are_read_through_the_name_mapping(compliant: bool) ->
     rows = []
     with ParquetSource(store, PATH, name_mapping=MAPPING) as source:
         assert [(g.first_row, g.num_rows) for g in source.row_groups] == [(0, 2), (2, 1)]
-        chosen = leaf_indices(source.schema, WANTED)
-        assert len(chosen) == 6
+        assert len(source.columns.leaf_indices(WANTED)) == 6
         for group in source.row_groups:
-            table = source.read(group.index, chosen)
-            rows += Projector(missing=MissingValues()).table(table, WANTED, source.fields_of(table)).to_pylist()
+            rows += Projector(missing=MissingValues()).table(source.read(group.index, WANTED), WANTED).to_pylist()
     assert rows == [
         {"map": [("k", 1)], "list": [{"yy": 1}], "st": {"xx": 1}, "name": "a", "identifier": 1},
         {"map": None, "list": None, "st": None, "name": "b", "identifier": 2},
@@ -96,4 +94,4 @@ def test_damaged_pages_are_corrupt() -> None:
     data[4:400] = bytes(396)
     store.write(PATH, bytes(data), overwrite=True)
     with ParquetSource(store, PATH) as source, pytest.raises(CorruptTable, match="row group 0"):
-        source.read(0, leaf_indices(source.schema, Schema((NestedField(field_id=1, name="id", type=INT),))))
+        source.read(0, Schema((NestedField(field_id=1, name="id", type=INT),)))

@@ -3,7 +3,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from engine.columnar.projection import MissingValues, Projector, leaf_indices
+from engine.columnar.file_columns import FileColumns
+from engine.columnar.projection import MissingValues, Projector
 from engine.columnar.schemas import leaves, to_arrow_field, to_arrow_schema
 from engine.errors import CorruptTable
 from engine.spec.schema import Schema
@@ -99,7 +100,7 @@ def test_everything_is_found_by_id_at_every_depth(start: int) -> None:
 def test_decodes_only_the_leaves_that_are_wanted() -> None:
     schema = to_arrow_schema(FILE)
     paths = {leaf.index: leaf.path for leaf in leaves(schema)}
-    assert [paths[i] for i in leaf_indices(schema, EVOLVED)] == [
+    assert [paths[i] for i in FileColumns(schema).leaf_indices(EVOLVED)] == [
         "a",
         "s.z.element",
         "l.element.q",
@@ -107,10 +108,10 @@ def test_decodes_only_the_leaves_that_are_wanted() -> None:
         "m.value.v",
         "b",
     ]
-    assert leaf_indices(schema, Schema(())) == ()
+    assert FileColumns(schema).leaf_indices(Schema(())) == ()
     # Of a struct of which only fields that the file lacks are wanted, one leaf tells where the struct is null.
     only_new = Schema((field(2, "s", StructType((field(30, "new", INT),))),))
-    assert [paths[i] for i in leaf_indices(schema, only_new)] == ["s.x"]
+    assert [paths[i] for i in FileColumns(schema).leaf_indices(only_new)] == ["s.x"]
 
 
 def test_a_partition_value_comes_before_a_default_but_not_before_the_file() -> None:

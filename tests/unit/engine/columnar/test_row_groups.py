@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from engine.columnar.filters import row_mask
 from engine.columnar.parquet import ParquetSource
 from engine.columnar.parquet_writer import ParquetFileWriter, ParquetOptions
-from engine.columnar.projection import MissingValues, Projector, leaf_indices
+from engine.columnar.projection import MissingValues, Projector
 from engine.columnar.row_groups import RowGroupStatistics, matching_row_groups
 from engine.columnar.scalars import to_arrow_array
 from engine.columnar.schemas import to_arrow_schema
@@ -45,10 +45,10 @@ def store_with(schema: Schema, groups: list[list[list[Value | None]]]) -> Memory
 def masks(store: MemoryStore, schema: Schema, bound: BoundPredicate) -> tuple[list[bool], tuple[int, ...]]:
     """Per row group whether a row matches, and the row groups that statistics keep."""
     with ParquetSource(store, PATH) as source:
-        kept = matching_row_groups(RowGroupStatistics(source.footer, source.schema, schema, lambda _: None), bound)
+        kept = matching_row_groups(RowGroupStatistics(source.footer, source.columns, schema, lambda _: None), bound)
         found = []
         for group in source.row_groups:
-            table = source.read(group.index, leaf_indices(source.schema, schema))
+            table = source.read(group.index, schema)
             rows = Projector(missing=MissingValues()).table(table, schema)
             found.append(any(row_mask(rows, bound, schema).to_pylist()))
     return found, kept
@@ -79,7 +79,7 @@ def test_excludes_by_bounds_nulls_and_missing_columns() -> None:
 
     def kept(text: str, constant: Value | None = None) -> tuple[int, ...]:
         with ParquetSource(store, PATH) as source:
-            statistics = RowGroupStatistics(source.footer, source.schema, wider, lambda _: constant)
+            statistics = RowGroupStatistics(source.footer, source.columns, wider, lambda _: constant)
             return matching_row_groups(statistics, bind(parse(text), wider))
 
     assert kept("k > 2") == (1,)

@@ -19,12 +19,14 @@ OLD = Schema((NestedField(field_id=1, name="id", type=INT), NestedField(field_id
 NEW = Schema((NestedField(field_id=1, name="id", type=LONG), NestedField(field_id=3, name="new", type=STRING)), 1)
 
 
-def delete_file(name: str, ids: tuple[int, ...] = (1,), sequence_number: int = 5) -> DeleteFile:
+def delete_file(
+    name: str, ids: tuple[int, ...] = (1,), sequence_number: int = 5, record_count: int = 1
+) -> DeleteFile:
     return DeleteFile(
         content=FileContent.EQUALITY_DELETES,
         file_path=name,
         file_format="parquet",
-        record_count=1,
+        record_count=record_count,
         file_size_in_bytes=1,
         sequence_number=sequence_number,
         equality_ids=ids,
@@ -33,7 +35,7 @@ def delete_file(name: str, ids: tuple[int, ...] = (1,), sequence_number: int = 5
 
 def written(store: MemoryStore, schema: Schema, keys: dict[str, list[object]], sequence_number: int) -> DeleteFile:
     (file,) = write_equality_deletes(pa.table(keys), columns=list(keys), metadata=metadata_of(schema), store=store)
-    return delete_file(file.file_path, file.equality_ids or (), sequence_number)
+    return delete_file(file.file_path, file.equality_ids or (), sequence_number, file.record_count)
 
 
 def test_a_scope_is_the_one_partition_that_a_file_came_with() -> None:

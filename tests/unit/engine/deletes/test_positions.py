@@ -18,12 +18,12 @@ from engine.storage.memory import MemoryStore
 RUN = LocalRunner(1)
 
 
-def delete_file(path: str, file_format: str = "parquet") -> DeleteFile:
+def delete_file(path: str, file_format: str = "parquet", record_count: int = 1) -> DeleteFile:
     return DeleteFile(
         content=FileContent.POSITION_DELETES,
         file_path=path,
         file_format=file_format,
-        record_count=1,
+        record_count=record_count,
         file_size_in_bytes=1,
         sequence_number=1,
     )
@@ -41,7 +41,7 @@ def stored(store: MemoryStore, name: str, rows: list[tuple[str | None, int | Non
     sink = io.BytesIO()
     pq.write_table(table, sink, **options)
     store.write(f"memory://b/{name}", sink.getvalue())
-    return delete_file(f"memory://b/{name}")
+    return delete_file(f"memory://b/{name}", record_count=len(rows))
 
 
 @given(

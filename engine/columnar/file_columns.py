@@ -1,0 +1,111 @@
+"""The columns of one file, found by field id at every depth (spec: "Column Projection")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from engine.columnar.schemas import Leaf, child_fields, field_id_of, leaves
+from engine.spec.schema import Schema
+from engine.spec.types import ListType, MapType, NestedField, StructType
+
+
+class FileColumns:
+    """A file's Arrow schema, with field ids, to be asked for columns.
+
+    A file may have thousands of columns of which a few are wanted: a column is looked for under its name first, and
+    only when it is not there are all ids read.
+
+    Args:
+        schema: The file's columns with field ids, as an Arrow reader of the file names them.
+        leaf_count: How many leaves they have, where that is known.
+    """
+
+    def __init__(self, schema: pa.Schema, leaf_count: int | None = None) -> None:
+        self.schema = schema
+        self._leaf_count = leaf_count
+
+    @cached_property
+    def _places(self) -> dict[int | None, int]:
+        return {field_id_of(f): place for place, f in enumerate(self.schema)}
+
+    @cached_property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """All leaves, in Parquet's order."""
+        return leaves(self.schema)
+
+    @cached_property
+    def _first_leaves(self) -> list[int] | None:
+        """The number of each column's first leaf; None where each column is a leaf."""
+        if self._leaf_count == len(self.schema):
+            return None
+        found, before = [], 0
+        for f in self.schema:
+            found.append(before)
+            before += _count_leaves(f.type)
+        return found
+
+    def place_of(self, field_id: int, name: str) -> int | None:
+        """Where the top-level column of an id is; `name` is where it is likely to be. None where there is none."""
+        near: int = self.schema.get_field_index(name)
+        if near >= 0 and field_id_of(self.schema.field(near)) == field_id:
+            return near
+        return self._places.get(field_id)
+
+    def leaf_indices(self, wanted: Schema) -> tuple[int, ...]:
+        """The leaves to decode for the wanted fields, ascending.
+
+        Of a struct of which only fields that the file lacks are wanted, one leaf is decoded for its nulls.
+        """
+        chosen: list[int] = []
+        for target in wanted.fields:
+            place = self.place_of(target.field_id, target.name)
+            if place is not None:
+                first = place if self._first_leaves is None else self._first_leaves[place]
+                _choose(self.schema.field(place), target, first, chosen)
+        return tuple(sorted(chosen))
+
+
+def _count_leaves(type_: pa.DataType) -> int:
+    inner = child_fields(type_)
+    return sum(_count_leaves(child.type) for child in inner) if inner else 1
+
+
+def _choose(source: pa.Field, target: NestedField | None, first: int, chosen: list[int]) -> int:
+    """Add the leaves of `source` that are wanted, of which `first` is the first; gives the number after its last."""
+    inner = child_fields(source.type)
+    if not inner:
+        if target is not None:
+            chosen.append(first)
+        return first + 1
+    before, position = len(chosen), first
+    by_id = _children_by_id(target)
+    for place, child in enumerate(inner):
+        wanted = None if target is None else _matching(source, child, place, by_id)
+        position = _choose(child, wanted, position, chosen)
+    if target is not None and len(chosen) == before:
+        chosen.append(first)
+    return position
+
+
+def _children_by_id(target: NestedField | None) -> dict[int, NestedField]:
+    match target.type if target is not None else None:
+        case StructType(fields):
+            return {f.field_id: f for f in fields}
+        case ListType(element):
+            return {element.field_id: element}
+        case MapType(key, value):
+            return {key.field_id: key, value.field_id: value}
+    return {}
+
+
+def _matching(source: pa.Field, child: pa.Field, place: int, by_id: Mapping[int, NestedField]) -> NestedField | None:
+    """The wanted child that a file's child stands for. An element, key or value is found by its place: there is only
+    one, and some writers give it no id."""
+    if not pat.is_struct(source.type):
+        return tuple(by_id.values())[place] if place < len(by_id) else None
+    field_id = field_id_of(child)
+    return None if field_id is None else by_id.get(field_id)

@@ -1,0 +1,76 @@
+"""What a reader needs of a data or delete file, whatever its format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+import pyarrow as pa
+
+from engine.columnar.file_columns import FileColumns
+from engine.spec.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """A part of a file that is decoded at once: a row group of Parquet, a stripe of ORC, blocks of Avro.
+
+    Args:
+        index: Its place among the file's.
+        first_row: The position of its first row in the file.
+        num_rows: Its rows.
+        offset: Where its bytes begin in the file.
+        size_bytes: How many they are, before compression where the format tells.
+    """
+
+    index: int
+    first_row: int
+    num_rows: int
+    offset: int
+    size_bytes: int
+
+
+class Source(Protocol):
+    """An open file. Threads may share it; closing it is for the last."""
+
+    @property
+    def location(self) -> str:
+        """The file."""
+        ...
+
+    @property
+    def columns(self) -> FileColumns:
+        """Its columns, with the field ids of the file or of the table's name mapping."""
+        ...
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows it has."""
+        ...
+
+    @property
+    def row_groups(self) -> tuple[RowGroup, ...]:
+        """All parts, in file order."""
+        ...
+
+    def read(self, row_group: int, wanted: Schema) -> pa.Table:
+        """Decode a row group's columns as far as `wanted` has them, in the file's own types and with field ids.
+
+        Decimals may come in any of Arrow's widths.
+
+        Args:
+            row_group: Its index.
+            wanted: Columns, of which the file may lack some, at every depth; more may come than are wanted.
+
+        Raises:
+            CorruptTable: The bytes are not what the file's own metadata says.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of the file."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exception: object) -> None: ...
