@@ -12,24 +12,37 @@ from bench.errors import ConfigError
 from bench.measure.run_file import Run, read_run
 from bench.report.build import build_report
 from bench.report.console import renderables
-from bench.report.html import render
+from bench.report.html import picture, render
 from bench.report.model import Report
 
 
 @click.command("report")
 @click.argument("run", required=False, metavar="[RUN.jsonl]", type=click.Path(path_type=Path))
 @click.option("-o", "--output", metavar="FILE.html", type=click.Path(path_type=Path), help="Where to write the page.")
+@click.option(
+    "--charts", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), help="Write each chart as SVG."
+)
 @click.option("--print", "printing", is_flag=True, help="Print the tables and findings too.")
 @pass_context
-def report(context: Context, run: Path | None, output: Path | None, printing: bool) -> None:  # noqa: FBT001 - click
+def report(
+    context: Context,
+    *,
+    run: Path | None,
+    output: Path | None,
+    charts: Path | None,
+    printing: bool,
+) -> None:
     """Write the report of a run, the latest unless a run file or a run id is given."""
     path = context.places.latest_run() if run is None else find_run(context, run)
     found = read_run(path)
     made = build_report(found, results_file=str(path))
     if printing:
         print_report(context, made)
-    written = write_report(context, made, path, output)
-    context.terminal.out.print(str(written), markup=False, soft_wrap=True)
+    written = [write_report(context, made, path, output)]
+    if charts is not None:
+        written += write_charts(made, charts)
+    for each in written:
+        context.terminal.out.print(str(each), markup=False, soft_wrap=True)
 
 
 def find_run(context: Context, run: Path) -> Path:
@@ -53,6 +66,16 @@ def write_report(context: Context, made: Report, run: Path, output: Path | None 
         raise ConfigError("is a directory; give the name of a file", path=str(target))
     write_whole(target, render(made))
     return target
+
+
+def write_charts(made: Report, directory: Path) -> list[Path]:
+    """Write every chart as an SVG file named by its section; give where they are."""
+    written = []
+    for section in made.sections:
+        for number, chart in enumerate(section.charts, 1):
+            written.append(directory / f"{section.key}-{number}.svg")
+            write_whole(written[-1], picture(chart))
+    return written
 
 
 def print_report(context: Context, made: Report) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from html import escape
 from importlib.resources import files
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
+from bench.report.charts import Chart
 from bench.report.drawing import draw
 from bench.report.model import Report
 from bench.report.palette import DARK, LIGHT, stylesheet
@@ -14,6 +17,9 @@ _FONTS = {
     "--sans": 'system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", sans-serif',
     "--mono": 'ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", monospace',
 }
+
+PADDING = 12
+"""Around a picture that stands by itself, in its units."""
 
 
 def render(report: Report) -> str:
@@ -30,6 +36,23 @@ def render(report: Report) -> str:
         fonts=stylesheet(_FONTS),
         style=_resource("page.css"),
     )
+
+
+def picture(chart: Chart) -> str:
+    """The chart as an SVG file of its own, for a README or a pull request: light or dark as its reader prefers."""
+    drawn = draw(chart, "chart")
+    left, top, width, height = (float(n) for n in re.findall(r'viewBox="([^"]*)"', drawn)[0].split())
+    frame = (left - PADDING, top - PADDING, width + 2 * PADDING, height + 2 * PADDING)
+    x, y, w, h = (f"{n:g}" for n in frame)
+    style = f":root {{ {stylesheet(LIGHT)} {stylesheet(_FONTS)} }}"
+    style += f" @media (prefers-color-scheme: dark) {{ :root {{ {stylesheet(DARK)} }} }}"
+    opening = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
+        f'width="{w}" height="{h}" viewBox="{x} {y} {w} {h}" role="img">'
+        f"<title>{escape(chart.caption)}</title><style>{style}</style>"
+        f'<rect x="{x}" y="{y}" width="{w}" height="{h}" rx="6" style="fill: var(--surface)"/>'
+    )
+    return re.sub(r"^<svg [^>]*>", lambda _: opening, drawn) + "\n"
 
 
 def _resource(name: str) -> str:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -77,6 +79,20 @@ def test_report_takes_a_run_by_path_or_id_and_a_name_for_the_page(tmp_path: Path
         page = tmp_path / f"{number}.html"
         assert exit_code("--results", tmp_path, "report", given, "-o", page) == 0
         assert page.is_file()
+
+
+def test_charts_are_files_that_stand_by_themselves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_run(tmp_path)
+    charts = tmp_path / "charts"
+    assert exit_code("--results", tmp_path, "report", "--charts", charts) == 0
+    drawn = sorted(charts.iterdir())
+    assert {path.stem.partition("-")[0] for path in drawn} == {"planning", "pruning", "decimals", "deletes"}
+    assert sorted(capsys.readouterr().out.splitlines()[1:]) == [str(path) for path in drawn]
+    for path in drawn:
+        root = ET.fromstring(path.read_text())
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        text = path.read_text()
+        assert set(re.findall(r"var\((--[a-z0-9-]+)\)", text)) <= set(re.findall(r"(--[a-z0-9-]+):", text))
 
 
 def test_what_cannot_be_reported_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
