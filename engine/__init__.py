@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from engine import errors
     from engine.opening import Catalog, load_catalog, load_table
+    from engine.plan.cache import ManifestCache
     from engine.runtime.counters import Counters
     from engine.spec.data_file import DataFile, FileContent
     from engine.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec, partition_spec
@@ -78,6 +79,7 @@ __all__ = [
     "FileContent",
     "FixedType",
     "ListType",
+    "ManifestCache",
     "MapType",
     "NestedField",
     "PartitionField",
@@ -104,6 +106,7 @@ _ELSEWHERE = {
     "load_catalog": "engine.opening",
     "load_table": "engine.opening",
     "Counters": "engine.runtime.counters",
+    "ManifestCache": "engine.plan.cache",
     "DataFile": "engine.spec.data_file",
     "FileContent": "engine.spec.data_file",
     "Scan": "engine.table",

@@ -18,6 +18,7 @@ from engine.columnar.schemas import from_arrow_schema
 from engine.commit.committer import TableState
 from engine.errors import Invalid, Unsupported
 from engine.late import LateModule
+from engine.plan.cache import ManifestCache
 from engine.spec.creation import new_table_metadata
 from engine.spec.partitioning import UNPARTITIONED, PartitionSpec, partition_spec
 from engine.spec.properties import FORMAT_VERSION
@@ -51,6 +52,7 @@ class Catalog:
 
     Args:
         inner: The implementation.
+        cache: Keeps decoded manifests for all its tables; None makes one for each table handle.
         now_ms: The clock.
         new_id: Makes table UUIDs.
     """
@@ -59,10 +61,12 @@ class Catalog:
         self,
         inner: rooms.Catalog,
         *,
+        cache: ManifestCache | None = None,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         new_id: Callable[[], uuid.UUID] = uuid.uuid4,
     ) -> None:
         self._inner = inner
+        self._cache = cache
         self._now_ms = now_ms
         self._new_id = new_id
 
@@ -270,7 +274,7 @@ class Catalog:
         )
 
     def _table(self, identifier: tuple[str, ...], state: TableState) -> Table:
-        return Table(identifier, state, self._inner.store_at(state.metadata.location), self._inner)
+        return Table(identifier, state, self._inner.store_at(state.metadata.location), self._inner, self._cache)
 
 
 def load_catalog(
@@ -281,6 +285,7 @@ def load_catalog(
     token: str | None = None,
     credential: str | None = None,
     properties: Mapping[str, str] | None = None,
+    cache: ManifestCache | None = None,
 ) -> Catalog:
     """Open a catalog, making it where it does not exist yet.
 
@@ -295,6 +300,8 @@ def load_catalog(
         credential: OAuth2 client credentials for a REST catalog, ``"id:secret"``.
         properties: Storage options, such as ``s3.endpoint``; for a REST catalog also those of
             `engine.catalog.rest_session.open_session`.
+        cache: Keeps decoded manifests for all tables of the catalog, in memory or, given a directory, on disk; see
+            `engine.plan.cache.ManifestCache`. None: each table handle keeps its own in memory.
 
     Raises:
         Invalid: Not an address.
@@ -307,20 +314,25 @@ def load_catalog(
         session = rest_session.open_session(
             address, warehouse=warehouse, token=token, credential=credential, properties=properties
         )
-        return Catalog(rest_views.RestViewCatalog(session, name=name))
+        return Catalog(rest_views.RestViewCatalog(session, name=name), cache=cache)
     if token is not None or credential is not None:
         raise Invalid("token= and credential= are for REST catalogs, whose address starts with http:// or https://")
     if scheme in STORAGE_SCHEMES:
         if warehouse is not None:
             raise Invalid("a directory catalog is its own warehouse; give one of the two")
         root = absolute_location(address)
-        return Catalog(filesystem.FileSystemCatalog(root, stores(root), name=name))
+        return Catalog(filesystem.FileSystemCatalog(root, stores(root), name=name), cache=cache)
     root_or_none = None if warehouse is None else absolute_location(warehouse)
-    return Catalog(sql_views.SqlViewCatalog(address, warehouse=root_or_none, name=name, store_at=stores))
+    sql = sql_views.SqlViewCatalog(address, warehouse=root_or_none, name=name, store_at=stores)
+    return Catalog(sql, cache=cache)
 
 
 def load_table(
-    location: str, *, relocate: Mapping[str, str] | None = None, properties: Mapping[str, str] | None = None
+    location: str,
+    *,
+    relocate: Mapping[str, str] | None = None,
+    properties: Mapping[str, str] | None = None,
+    cache: ManifestCache | None = None,
 ) -> Table:
     """Open a table for reading by where it is, without a catalog.
 
@@ -328,6 +340,7 @@ def load_table(
         location: The table's directory, or one of its metadata files.
         relocate: Prefix in the metadata -> prefix where the files are now, for a table that was copied or moved.
         properties: Storage options, such as ``s3.endpoint``.
+        cache: Keeps decoded manifests; see `load_catalog`.
 
     Raises:
         NotFound: No table there.
@@ -342,7 +355,7 @@ def load_table(
     if relocate:
         store = RelocatedStore(stores, {old: absolute_location(new) for old, new in relocate.items()})
     name = metadata.location.rstrip("/").rpartition("/")[2]
-    return Table((name,), TableState(metadata=metadata, metadata_location=metadata_location), store, None)
+    return Table((name,), TableState(metadata=metadata, metadata_location=metadata_location), store, None, cache)
 
 
 def _schema(given: Schema | pa.Schema) -> Schema:

@@ -1,4 +1,4 @@
-"""Decoded manifests in memory, bounded by bytes.
+"""Decoded manifests and manifest lists in memory, bounded by bytes, and if asked for on disk.
 
 Manifests are immutable, so a path and a length name their content for ever. Several plans may ask for one at the same
 time; it is decoded once and the others wait. What is kept is the least recently used first to go.
@@ -14,8 +14,18 @@ from threading import Lock
 
 from engine.codec.columns import ManifestColumns
 from engine.errors import Invalid
+from engine.plan.disk_cache import DiskCache
+from engine.runtime.counters import Counters
+from engine.spec.manifest import ManifestFile
+from engine.storage.directory_cache import DirectoryCache
 
 DEFAULT_LIMIT_BYTES = 256 << 20
+DEFAULT_DISK_LIMIT_BYTES = 4 << 30
+
+MEMORY_CACHE_HITS = "memory_cache_hits"
+"""Counter: manifests and lists that were in memory, or that another plan was decoding already."""
+MEMORY_CACHE_MISSES = "memory_cache_misses"
+"""Counter: those that were not, or not with all the metrics that were wanted."""
 
 Key = tuple[str, int]
 """Location and length in bytes."""
@@ -24,25 +34,64 @@ Metrics = frozenset[int] | None
 
 
 @dataclass(frozen=True)
+class _List:
+    """A decoded manifest list."""
+
+    manifests: tuple[ManifestFile, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """About what the objects take."""
+        return sum(600 + 250 * len(manifest.partitions or ()) for manifest in self.manifests)
+
+
+@dataclass(frozen=True)
 class _Entry:
     metrics: Metrics
-    columns: Future[ManifestColumns]
+    content: Future[ManifestColumns | _List]
+
+
+_Decode = Callable[[Metrics], ManifestColumns | _List]
 
 
 class ManifestCache:
-    """Keeps `ManifestColumns` up to `limit_bytes` in all; 0 keeps nothing. Safe to share between threads and scans."""
+    """Keeps decoded manifests and manifest lists. Safe to share between threads, scans, tables and catalogs.
 
-    def __init__(self, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
+    Args:
+        limit_bytes: The most that stays in memory; 0 keeps nothing there.
+        directory: Keep decoded manifests in this local directory, too, from which other processes open them without
+            reading, inflating and decoding them again; see `engine.plan.disk_cache`. None keeps none on disk.
+        disk_limit_bytes: The most that stays there.
+
+    Attributes:
+        counters: Hits and misses, in memory and on disk.
+
+    Raises:
+        Invalid: A limit below zero.
+        StorageFailed: The directory cannot be made or written.
+    """
+
+    def __init__(
+        self,
+        limit_bytes: int = DEFAULT_LIMIT_BYTES,
+        *,
+        directory: str | None = None,
+        disk_limit_bytes: int = DEFAULT_DISK_LIMIT_BYTES,
+    ) -> None:
         if limit_bytes < 0:
             raise Invalid(f"a cache cannot be limited to {limit_bytes} bytes")
+        self.counters = Counters({MEMORY_CACHE_HITS: 0, MEMORY_CACHE_MISSES: 0})
+        self._disk = None
+        if directory is not None:
+            self._disk = DiskCache(DirectoryCache(directory, limit_bytes=disk_limit_bytes), self.counters)
         self._limit_bytes = limit_bytes
         self._lock = Lock()
-        self._entries: OrderedDict[Key, _Entry] = OrderedDict()
+        self._entries: OrderedDict[tuple[str, int | str], _Entry] = OrderedDict()
         self._size_bytes = 0
 
     @property
     def size_bytes(self) -> int:
-        """Memory held by what is kept."""
+        """Memory held by what is kept; what is mapped from disk counts as well."""
         with self._lock:
             return self._size_bytes
 
@@ -52,6 +101,35 @@ class ManifestCache:
         `decode` is called, by one thread, if they are not there; it gets all metrics that are worth decoding, those of
         an earlier entry included. Its exception goes to everyone who waits, and is not kept.
         """
+        disk = self._disk
+        found = self._get(key, metrics, decode if disk is None else lambda wanted: disk.columns(key, wanted, decode))
+        assert isinstance(found, ManifestColumns)
+        return found
+
+    def manifest_list(
+        self,
+        location: str,
+        identity: str,
+        read: Callable[[], bytes],
+        decode: Callable[[bytes], tuple[ManifestFile, ...]],
+    ) -> tuple[ManifestFile, ...]:
+        """A snapshot's manifests; as `get`.
+
+        Args:
+            location: The manifest list.
+            identity: What tells the snapshot from others, since nothing says how long its list is.
+            read: Reads the list.
+            decode: Decodes it.
+        """
+
+        def made(_: Metrics) -> _List:
+            return _List(decode(read() if self._disk is None else self._disk.manifest_list(location, identity, read)))
+
+        found = self._get((location, identity), frozenset(), made)
+        assert isinstance(found, _List)
+        return found.manifests
+
+    def _get(self, key: tuple[str, int | str], metrics: Metrics, decode: _Decode) -> ManifestColumns | _List:
         with self._lock:
             entry = self._entries.get(key)
             mine = entry is None or not _covers(entry.metrics, metrics)
@@ -60,28 +138,29 @@ class ManifestCache:
                 self._forget(key)
                 entry = self._entries[key] = _Entry(wanted, Future())
             self._entries.move_to_end(key)
-        return self._fill(key, entry, decode) if mine else entry.columns.result()
+        self.counters.add(MEMORY_CACHE_MISSES if mine else MEMORY_CACHE_HITS)
+        return self._fill(key, entry, decode) if mine else entry.content.result()
 
-    def _fill(self, key: Key, entry: _Entry, decode: Callable[[Metrics], ManifestColumns]) -> ManifestColumns:
+    def _fill(self, key: tuple[str, int | str], entry: _Entry, decode: _Decode) -> ManifestColumns | _List:
         try:
-            columns = decode(entry.metrics)
+            content = decode(entry.metrics)
         except BaseException as error:
             with self._lock:
                 if self._entries.get(key) is entry:
                     del self._entries[key]
-            entry.columns.set_exception(error)
+            entry.content.set_exception(error)
             raise
         with self._lock:
-            entry.columns.set_result(columns)
+            entry.content.set_result(content)
             if self._entries.get(key) is entry:  # no newer decoding took its place
-                self._size_bytes += columns.size_bytes
+                self._size_bytes += content.size_bytes
                 self._shrink()
-        return columns
+        return content
 
-    def _forget(self, key: Key) -> None:
+    def _forget(self, key: tuple[str, int | str]) -> None:
         old = self._entries.pop(key, None)
         if old is not None and _is_kept(old):
-            self._size_bytes -= old.columns.result().size_bytes
+            self._size_bytes -= old.content.result().size_bytes
 
     def _shrink(self) -> None:
         for key in list(self._entries):
@@ -101,4 +180,4 @@ def _union(a: Metrics, b: Metrics) -> Metrics:
 
 def _is_kept(entry: _Entry) -> bool:
     """Whether its size is counted."""
-    return entry.columns.done() and entry.columns.exception() is None
+    return entry.content.done() and entry.content.exception() is None

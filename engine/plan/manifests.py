@@ -39,9 +39,16 @@ class ManifestSource:
             FileNotFound: Naming what needed the file.
             CorruptTable: The list contradicts the specification.
         """
-        if snapshot.manifest_list is not None:
-            data = self._read(snapshot.manifest_list)
-            return decode_manifest_list(data, location=snapshot.manifest_list)
+        location = snapshot.manifest_list
+        if location is not None:
+            if self.cache is None:
+                return decode_manifest_list(self._read(location), location=location)
+            return self.cache.manifest_list(
+                location,
+                f"snapshot {snapshot.snapshot_id} of {snapshot.timestamp_ms}",
+                lambda: self._read(location),
+                lambda data: decode_manifest_list(data, location=location),
+            )
         return tuple(self._inline(path, snapshot) for path in snapshot.manifests)
 
     def columns(self, manifest: ManifestFile, metrics: Metrics, *, in_parts: bool = False) -> ManifestColumns:

@@ -1,0 +1,140 @@
+"""Bytes kept in a local directory from one process to the next, up to a limit; what it holds can always be made again.
+
+A file appears whole, by renaming, so that processes may share the directory. Files are never changed, only replaced or
+removed: whoever has one mapped keeps what it mapped. The least recently used go first, by the time that `load` leaves
+on a file.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+
+import pyarrow as pa
+
+from engine.errors import Invalid
+from engine.storage.failures import translated
+
+_SUFFIX = ".cache"
+_TEMPORARY = ".tmp"
+_ABANDONED_SECONDS = 3600
+"""A temporary file that is older is of a process that died."""
+_COUNT_ANEW = 256
+"""After so many files, what other processes have added is counted, too."""
+
+
+@dataclass(frozen=True)
+class CacheSize:
+    """What a directory held when it was last looked at, and what was put there since."""
+
+    size_bytes: int
+    stores: int
+
+
+class DirectoryCache:
+    """A bounded directory of named bytes. Safe among threads and processes.
+
+    Args:
+        directory: A local path, made if it is not there. Who can write to it can change what is read from it.
+        limit_bytes: The most that stays in it. Another process that shares it is noticed now and then only.
+        new_id: Makes the unique part of temporary names.
+        now: The clock, in seconds since 1970.
+
+    Raises:
+        Invalid: A limit below zero.
+        StorageFailed: The directory cannot be made or written.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        *,
+        limit_bytes: int,
+        new_id: Callable[[], uuid.UUID] = uuid.uuid4,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        if limit_bytes < 0:
+            raise Invalid(f"a cache cannot be limited to {limit_bytes} bytes")
+        self._root = Path(directory).absolute()
+        self._limit_bytes = limit_bytes
+        self._new_id = new_id
+        self._now = now
+        self._lock = Lock()
+        with translated("write", str(self._root)):
+            try:
+                self._root.mkdir(parents=True, exist_ok=True)
+            except FileExistsError as error:
+                raise NotADirectoryError(errno.ENOTDIR, "not a directory", str(self._root)) from error
+            probe = self._temporary()
+            probe.touch()
+            probe.unlink()
+        self._size = CacheSize(self._shrunk(), 0)
+
+    def load(self, name: str) -> pa.Buffer | None:
+        """The bytes of that name, mapped into memory; None if they are not there or cannot be read."""
+        path = self._path(name)
+        try:
+            with pa.memory_map(str(path), "r") as file:
+                found: pa.Buffer = file.read_buffer()
+            now = self._now()
+            os.utime(path, (now, now))
+        except (OSError, pa.ArrowException):
+            return None
+        return found
+
+    def store(self, name: str, data: bytes | memoryview | pa.Buffer) -> bool:
+        """Keep bytes, in place of others of that name; whether they could be kept."""
+        size = len(memoryview(data))
+        if size > self._limit_bytes:
+            return False
+        temporary = self._temporary()
+        try:
+            temporary.write_bytes(memoryview(data))
+            temporary.replace(self._path(name))
+        except OSError:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            return False
+        with self._lock:
+            self._size = CacheSize(self._size.size_bytes + size, self._size.stores + 1)
+            if self._size.size_bytes > self._limit_bytes or self._size.stores >= _COUNT_ANEW:
+                self._size = CacheSize(self._shrunk(), 0)
+        return True
+
+    def discard(self, name: str) -> None:
+        """Forget the bytes of that name, if they are there."""
+        with suppress(OSError):
+            self._path(name).unlink(missing_ok=True)
+
+    def _path(self, name: str) -> Path:
+        return self._root / (name + _SUFFIX)
+
+    def _temporary(self) -> Path:
+        return self._root / (self._new_id().hex + _TEMPORARY)
+
+    def _shrunk(self) -> int:
+        """Remove what is too much and what was abandoned; the bytes that remain."""
+        kept: list[tuple[float, int, str]] = []
+        with suppress(OSError), os.scandir(self._root) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    told = entry.stat()
+                    if entry.name.endswith(_SUFFIX):
+                        kept.append((told.st_mtime, told.st_size, entry.path))
+                    elif entry.name.endswith(_TEMPORARY) and told.st_mtime < self._now() - _ABANDONED_SECONDS:
+                        Path(entry.path).unlink()
+        total = sum(size for _, size, _ in kept)
+        for _, size, path in sorted(kept):
+            if total <= self._limit_bytes:
+                break
+            with suppress(OSError):
+                Path(path).unlink()
+                total -= size
+        return total

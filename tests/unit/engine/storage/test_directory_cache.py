@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import os
+import uuid
+from pathlib import Path
+
+import pytest
+
+from engine.errors import Invalid, StorageFailed
+from engine.storage.directory_cache import DirectoryCache
+
+
+class Clock:
+    """Every look is a second later."""
+
+    def __init__(self, start: float = 1_000_000_000) -> None:
+        self.seconds = start
+
+    def __call__(self) -> float:
+        self.seconds += 1
+        return self.seconds
+
+
+def kept(cache: DirectoryCache, names: str) -> str:
+    return "".join(name for name in names if cache.load(name) is not None)
+
+
+def stored(place: Path, name: str, clock: Clock) -> None:
+    """Give a file the time of the test's clock, which `store` leaves to the file system."""
+    now = clock()
+    os.utime(place / f"{name}.cache", (now, now))
+
+
+def test_bytes_come_back(tmp_path: Path) -> None:
+    cache = DirectoryCache(f"{tmp_path}/made", limit_bytes=100)
+    assert cache.load("a") is None
+    assert cache.store("a", b"one")
+    assert cache.store("a", memoryview(b"two"))
+    found = cache.load("a")
+    assert found is not None
+    assert found.to_pybytes() == b"two"
+    cache.discard("a")
+    cache.discard("a")
+    assert cache.load("a") is None
+    assert found.to_pybytes() == b"two"  # what is mapped stays
+
+
+def test_the_least_recently_used_go_first(tmp_path: Path) -> None:
+    clock = Clock()
+    cache = DirectoryCache(str(tmp_path), limit_bytes=30, now=clock)
+    for name in "abc":
+        cache.store(name, b"x" * 10)
+        stored(tmp_path, name, clock)
+    assert cache.load("a") is not None
+    cache.store("d", b"x" * 10)
+    assert sorted(p.stem for p in tmp_path.glob("*.cache")) == ["a", "c", "d"]
+    assert not cache.store("e", b"x" * 31)
+    smaller = DirectoryCache(str(tmp_path), limit_bytes=15, now=clock)
+    assert len(list(tmp_path.glob("*.cache"))) == 1
+    assert not kept(smaller, "bce")
+
+
+def test_what_died_half_way_is_removed_some_time(tmp_path: Path) -> None:
+    clock = Clock()
+    old, young = tmp_path / "old.tmp", tmp_path / "young.tmp"
+    for file, age in ((old, 4000), (young, 10)):
+        file.write_bytes(b"half")
+        os.utime(file, (clock.seconds - age,) * 2)
+    (tmp_path / "not ours").write_bytes(b"")
+    DirectoryCache(str(tmp_path), limit_bytes=0, now=clock)
+    left = {p.name for p in tmp_path.iterdir()}
+    assert {"young.tmp", "not ours"} <= left
+    assert "old.tmp" not in left
+
+
+def test_a_name_that_cannot_be_written_is_not_kept(tmp_path: Path) -> None:
+    cache = DirectoryCache(str(tmp_path), limit_bytes=100, new_id=lambda: uuid.UUID(int=7))
+    (tmp_path / "a.cache").mkdir()
+    assert not cache.store("a", b"x")
+    assert cache.load("a") is None
+    assert not list(tmp_path.glob("*7.tmp"))
+
+
+def test_errors(tmp_path: Path) -> None:
+    with pytest.raises(Invalid):
+        DirectoryCache(str(tmp_path), limit_bytes=-1)
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(StorageFailed):
+        DirectoryCache(f"{tmp_path}/file/below", limit_bytes=1)
