@@ -31,9 +31,8 @@ class Contents:
 
     def entries(self, manifest: ManifestFile, snapshot: Snapshot) -> Iterator[ManifestEntry]:
         """The entries of a manifest, the deleted ones too, with nothing left to inherit."""
-        return inherited(
-            decode_entries(self._read(manifest.manifest_path, snapshot), location=manifest.manifest_path), manifest
-        )
+        data = self._read(manifest.manifest_path, snapshot)
+        return inherited(decode_entries(data, location=manifest.manifest_path, listed=manifest), manifest)
 
     def snapshot_entries(self, snapshot: Snapshot | None) -> Iterator[ManifestEntry]:
         """All entries of all manifests of a snapshot; nothing for None."""

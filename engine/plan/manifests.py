@@ -65,7 +65,7 @@ class ManifestSource:
         parts = self.runner.map if in_parts else map
 
         def decode(wanted: Metrics) -> ManifestColumns:
-            return decode_columns(self._read(path), location=path, metrics=wanted, map_chunks=parts)
+            return decode_columns(self._read(path), location=path, metrics=wanted, map_chunks=parts, listed=manifest)
 
         if self.cache is None:
             return decode(metrics)
