@@ -14,7 +14,7 @@ from engine.spec.data_file import DataFile, FileContent
 from engine.spec.metadata import TableMetadata
 from engine.spec.partitioning import common_partition_type
 from engine.spec.snapshots import Snapshot
-from engine.spec.types import PrimitiveType
+from engine.spec.types import UNKNOWN, PrimitiveType
 
 DATA_FILES = frozenset({FileContent.DATA})
 DELETE_FILES = frozenset({FileContent.POSITION_DELETES, FileContent.EQUALITY_DELETES})
@@ -75,7 +75,8 @@ def partitions_of(metadata: TableMetadata, rows: list[DataFile]) -> pa.Array:
     for field in fields:
         assert isinstance(field.type, PrimitiveType)
         at = [(f, places[f.spec_id].get(field.field_id)) for f in rows]
-        values = [None if i is None else f.partition[i] for f, i in at]
+        # A field whose source column was dropped has no type any more, and so no values to show.
+        values = [None if i is None or field.type == UNKNOWN else f.partition[i] for f, i in at]
         arrays.append(to_arrow_array(field.type, values))
     if not fields:
         return pa.array([{} for _ in rows], pa.struct([]))
