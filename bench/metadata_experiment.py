@@ -1,4 +1,5 @@
-"""Definitions of planning experiments on tables that are metadata alone (``kind = "metadata"``).
+"""Definitions of experiments on tables that are metadata alone: planning them (``kind = "metadata"``), and committing
+the files that they describe (``kind = "commits"``).
 
 ``datasets/planning.toml`` explains every key. Errors are as those of `bench.experiment`.
 """
@@ -19,7 +20,7 @@ from bench.errors import ConfigError
 from bench.experiment import DEFAULT_SEED, Repetitions, SparkDefinition, find_experiment, spark_definition
 from bench.workloads.metadata_files import DELETES, NARROW, Deletes, MetadataFiles
 
-KIND = "metadata"
+KIND, COMMITS = "metadata", "commits"
 WRITERS = ("icebench", "iceberg-java")
 
 
@@ -31,7 +32,7 @@ class MetadataTable:
         name: Under which it is recorded.
         files: What its manifests describe.
         engines: Measured on it, a part of the experiment's.
-        writers: Whose manifests are measured, each as a table of its own.
+        writers: Whose manifests are planned from, each as a table of its own.
         fresh: Whether plans in fresh processes, and their memory, are measured.
     """
 
@@ -46,10 +47,12 @@ class MetadataTable:
 class MetadataExperiment:
     """A complete definition of a run.
 
-    `warm_seconds` is how long each engine plans before anything is recorded; `case_seconds` how long an engine may
-    take for all its rounds of a case, so that slow ones run fewer. `seed` orders the rounds.
+    `kind` says whether the tables are planned or their files committed. `warm_seconds` is how long each engine works
+    before anything is recorded; `case_seconds` how long an engine may take for all its rounds of a case, so that slow
+    ones run fewer. `seed` orders the rounds.
     """
 
+    kind: str
     name: str
     description: str
     tables: tuple[MetadataTable, ...]
@@ -90,7 +93,7 @@ def load_metadata_experiment(path: Path | str) -> MetadataExperiment | None:
     found = find_experiment(path)
     try:
         values = tomllib.loads(found.read_text(encoding="utf-8"))
-        return parse_metadata_experiment(values) if values.get("kind") == KIND else None
+        return parse_metadata_experiment(values) if values.get("kind") in (KIND, COMMITS) else None
     except (ConfigError, tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as error:
         raise ConfigError(str(error), path=str(found)) from error
 
@@ -102,9 +105,10 @@ def parse_metadata_experiment(values: dict[str, Any]) -> MetadataExperiment:
         ConfigError: A key, type or value is wrong.
     """
     root = Definition(values)
-    root.text("kind", known=(KIND,))
+    kind = root.text("kind", known=(KIND, COMMITS))
     engines = root.names("engines", known=ENGINES, what="engine")
     experiment = MetadataExperiment(
+        kind=kind,
         name=root.text("name"),
         description=root.text("description", "no description"),
         tables=tuple(_table(path, value, engines) for path, value in root.items("tables")),

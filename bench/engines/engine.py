@@ -13,16 +13,22 @@ scanning
     From an opened table to the last value of the asked columns delivered: Arrow engines iterate over record batches and
     drop each, Spark engines write to Spark's ``noop`` sink. Planning and the application of deletes are included.
     Nothing is counted or summed inside the timed region.
+committing
+    From descriptions of files in the form in which the engine takes them, and an open empty table, to a snapshot with
+    them that everybody can see: manifests, manifest list and metadata written, the catalog's pointer moved.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
+import engine
 from bench.engines.checksum import Checksum
 
 Handle = TypeVar("Handle")
@@ -35,6 +41,7 @@ class Ability(Enum):
     PLAN = "planning"
     COUNT_PLAN = "planning that tells the number of files"
     SCAN = "scanning"
+    COMMIT = "committing files that are described"
 
 
 class EngineMissing(Exception):
@@ -93,6 +100,55 @@ class Engine(Protocol[Handle, Filter]):
 
     def checksum(self, handle: Handle, columns: Sequence[str], filter: Filter) -> Checksum:
         """The checksum of the rows that `scan` delivers, through the same reader. Not timed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedFile:
+    """What a table says of one of its data files; bounds as Iceberg serialises single values."""
+
+    path: str
+    record_count: int
+    size_bytes: int
+    partition: tuple[object, ...]
+    value_counts: Mapping[int, int]
+    null_value_counts: Mapping[int, int]
+    lower_bounds: Mapping[int, bytes]
+    upper_bounds: Mapping[int, bytes]
+
+
+class Committing(Protocol):
+    """What an engine with `Ability.COMMIT` offers besides."""
+
+    name: str
+
+    def take_files(self, files: Sequence[engine.DataFile], metadata_location: str) -> Any:  # noqa: ANN401 - its own
+        """The files of the table at that metadata.json, in the form in which the engine takes those of writers; `files`
+        are the same. Not timed."""
+        ...
+
+    def new_table(self, metadata_location: str, folder: Path) -> Any:  # noqa: ANN401 - its own
+        """An empty table of format version 2 below an empty folder, with the columns and partitions of the table at
+        that metadata.json, ready to be committed to. Not timed."""
+        ...
+
+    def commit_files(self, table: Any, files: Any) -> None:  # noqa: ANN401 - its own
+        """Append all files in one snapshot without looking at former ones (a fast append). Timed."""
+        ...
+
+    def location_of(self, table: Any) -> str:  # noqa: ANN401 - its own
+        """The table's metadata.json as it is now."""
+        ...
+
+
+class FilesReader(Protocol):
+    """An engine that can say what a table says of its files."""
+
+    name: str
+
+    def committed(self, metadata_location: str) -> Iterable[CommittedFile]:
+        """The data files of the table at that metadata.json, which any engine may have written, as this engine reads
+        them. Not timed."""
         ...
 
 

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
+from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 import engine
 from bench.engines.checksum import Checksum, checksum_of
-from bench.engines.engine import Ability, Plan
+from bench.engines.engine import Ability, CommittedFile, Plan, normalised
 from bench.engines.registry import EngineContext
+
+_COUNTS = pa.map_(pa.int32(), pa.int64())
+_BOUNDS = pa.map_(pa.int32(), pa.binary())
+_FILES_AT_ONCE = 1_000
+_COMPARED_MAPS = ("value_counts", "null_value_counts", "lower_bounds", "upper_bounds")
+_COMPARED = ["file_path", "record_count", "file_size_in_bytes", "partition", *_COMPARED_MAPS]
 
 
 class Icebench:
     """`engine.load_table` and its scans. A table handle keeps decoded manifests, so a fresh one plans cold."""
 
     name = "icebench"
-    abilities = frozenset({Ability.PLAN, Ability.SCAN})
+    abilities = frozenset({Ability.PLAN, Ability.SCAN, Ability.COMMIT})
 
     def __init__(self, context: EngineContext) -> None:
         self.version = version("icebench")
@@ -46,3 +54,56 @@ class Icebench:
 
     def checksum(self, handle: engine.Table, columns: Sequence[str], filter: str | None) -> Checksum:
         return checksum_of(handle.scan(filter=filter, columns=columns).to_batches(), columns)
+
+    def take_files(self, files: Sequence[engine.DataFile], metadata_location: str) -> pa.Table:
+        """Files by column, as `Table.add_files` takes them."""
+        spec = engine.load_table(metadata_location).spec
+        return described_files(files, [f.name for f in spec.fields])
+
+    def new_table(self, metadata_location: str, folder: Path) -> engine.Table:
+        source = engine.load_table(metadata_location)
+        catalog = engine.load_catalog(str(folder))
+        return catalog.create_table(
+            "bench.sales", source.schema(), partition_spec=source.spec, properties={"format-version": "2"}
+        )
+
+    def commit_files(self, table: engine.Table, files: pa.Table) -> None:
+        table.add_files(files)
+
+    def location_of(self, table: engine.Table) -> str:
+        return table.metadata_location
+
+    def committed(self, metadata_location: str) -> Iterator[CommittedFile]:
+        """The files, from metadata table ``data_files``."""
+        for batch in engine.load_table(metadata_location).inspect.data_files().select(_COMPARED).to_batches(1_000):
+            for row in batch.to_pylist(maps_as_pydicts="strict"):
+                yield CommittedFile(
+                    path=normalised(row["file_path"]),
+                    record_count=row["record_count"],
+                    size_bytes=row["file_size_in_bytes"],
+                    partition=tuple(row["partition"].values()),
+                    **{name: dict(row[name] or {}) for name in _COMPARED_MAPS},
+                )
+
+
+def described_files(files: Sequence[engine.DataFile], partition_fields: Sequence[str]) -> pa.Table:
+    """Data files as the table that `engine.Table.add_files` takes; partition values are whole numbers."""
+    key = pa.struct([(name, pa.int32()) for name in partition_fields])
+    chunks = []
+    for start in range(0, len(files), _FILES_AT_ONCE):
+        some = files[start : start + _FILES_AT_ONCE]
+        columns: dict[str, pa.Array] = {
+            "file_path": pa.array([f.file_path for f in some]),
+            "file_format": pa.array([f.file_format for f in some]),
+            "partition": pa.array([dict(zip(partition_fields, f.partition, strict=True)) for f in some], key),
+            "split_offsets": pa.array([f.split_offsets for f in some], pa.list_(pa.int64())),
+            "sort_order_id": pa.array([f.sort_order_id for f in some], pa.int32()),
+        }
+        for name in ("record_count", "file_size_in_bytes"):
+            columns[name] = pa.array([getattr(f, name) for f in some], pa.int64())
+        for name in ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts"):
+            columns[name] = pa.array([list(getattr(f, name).items()) for f in some], _COUNTS)
+        for name in ("lower_bounds", "upper_bounds"):
+            columns[name] = pa.array([list(getattr(f, name).items()) for f in some], _BOUNDS)
+        chunks.append(pa.table(columns))
+    return pa.concat_tables(chunks)

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
+from pathlib import Path
 from typing import Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
 
+import engine
 from bench.engines.checksum import Checksum
-from bench.engines.engine import Ability, EngineMissing, Plan
+from bench.engines.engine import Ability, EngineMissing, Plan, normalised
 from bench.engines.java_functions import JavaFunctions
 from bench.engines.registry import EngineContext
 from bench.engines.spark_scan import frame_checksum, run_to_noop
@@ -66,7 +68,7 @@ class IcebergJava:
     """
 
     name = "iceberg-java"
-    abilities = frozenset({Ability.PLAN, Ability.SCAN})
+    abilities = frozenset({Ability.PLAN, Ability.SCAN, Ability.COMMIT})
 
     def __init__(self, context: EngineContext) -> None:
         self._spark = context.spark()
@@ -121,6 +123,30 @@ class IcebergJava:
         table.rewriteManifests().clusterBy(manifest).commit()
         made: str = table.operations().current().metadataFileLocation()
         return made
+
+    def take_files(self, files: Sequence[engine.DataFile], metadata_location: str) -> Java:
+        """A Java list of Iceberg's own objects, planned with all statistics."""
+        found = self.open(metadata_location).table.newScan().includeColumnStats().planFiles()
+        tasks = self._iceberg.relocated.com.google.common.collect.Lists.newArrayList(found)
+        return self._functions.listed(tasks, [self._functions.getter("org.apache.iceberg.ContentScanTask", "file")])
+
+    def new_table(self, metadata_location: str, folder: Path) -> Java:
+        source = self.open(metadata_location).table
+        properties = self._jvm.java.util.HashMap()
+        properties.put("format-version", "2")
+        tables = self._iceberg.hadoop.HadoopTables(self._configuration)
+        return tables.create(source.schema(), source.spec(), properties, str(folder / "sales"))
+
+    def commit_files(self, table: Java, files: Java) -> None:
+        append = table.newFastAppend()
+        taking = self._functions.consumer(
+            append, "org.apache.iceberg.AppendFiles", "appendFile", "org.apache.iceberg.DataFile"
+        )
+        files.forEach(taking)
+        append.commit()
+
+    def location_of(self, table: Java) -> str:
+        return normalised(table.operations().current().metadataFileLocation())
 
     def _paths(self, tasks: Java) -> list[str]:
         file = self._functions.getter("org.apache.iceberg.ContentScanTask", "file")

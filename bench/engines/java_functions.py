@@ -39,14 +39,38 @@ class JavaFunctions:
         handle = invoke.MethodHandles.publicLookup().unreflect(self._class(owner).getMethod(method, none))
         return invoke.MethodHandleProxies.asInterfaceInstance(self._class("java.util.function.Function"), handle)
 
+    def listed(self, values: Java, getters: Sequence[Java]) -> Java:
+        """A Java list of what these getters, one after the other, give for each value of a Java collection."""
+        return self._mapped(values, getters).collect(self._jvm.java.util.stream.Collectors.toList())
+
+    def consumer(self, receiver: Java, owner: str, method: str, parameter: str) -> Java:
+        """A `Consumer` that hands what it is given to a public method of one parameter.
+
+        Args:
+            receiver: Whose method.
+            owner: The full name of the public class or interface that has the method.
+            method: Its name.
+            parameter: The full name of its parameter's class.
+        """
+        invoke = self._jvm.java.lang.invoke
+        classes = self._gateway.new_array(self._jvm.java.lang.Class, 1)
+        classes[0] = self._class(parameter)
+        found = self._class(owner).getMethod(method, classes)
+        handle = invoke.MethodHandles.publicLookup().unreflect(found).bindTo(receiver)
+        return invoke.MethodHandleProxies.asInterfaceInstance(self._class("java.util.function.Consumer"), handle)
+
     def joined(self, values: Java, getters: Sequence[Java]) -> list[str]:
         """The texts that these getters, one after the other, give for each value of a Java collection; they cross to
         Python at once. No text holds a line break."""
+        text: str = self._mapped(values, getters).collect(self._jvm.java.util.stream.Collectors.joining("\n"))
+        return text.split("\n") if text else []
+
+    @staticmethod
+    def _mapped(values: Java, getters: Sequence[Java]) -> Java:
         stream = values.stream()
         for getter in getters:
             stream = stream.map(getter)
-        text: str = stream.collect(self._jvm.java.util.stream.Collectors.joining("\n"))
-        return text.split("\n") if text else []
+        return stream
 
     def _class(self, name: str) -> Java:
         # Classes of jars that Spark added are known to the thread's loader alone.

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
+from pathlib import Path
 
+from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.expressions.parser import parse
 from pyiceberg.expressions.visitors import bind
-from pyiceberg.manifest import clear_manifest_cache
-from pyiceberg.table import FileScanTask, StaticTable
+from pyiceberg.manifest import DataFile, clear_manifest_cache
+from pyiceberg.table import FileScanTask, StaticTable, Table
 
+import engine
 from bench.engines.checksum import Checksum, checksum_of
-from bench.engines.engine import Ability, Plan
+from bench.engines.engine import Ability, CommittedFile, Plan, normalised
 from bench.engines.registry import EngineContext
 
 
@@ -20,7 +23,7 @@ class PyIceberg:
     """PyIceberg's `StaticTable`. Its cache of decoded manifest lists is the process's own, so `open` clears it."""
 
     name = "pyiceberg"
-    abilities = frozenset({Ability.PLAN, Ability.SCAN})
+    abilities = frozenset({Ability.PLAN, Ability.SCAN, Ability.COMMIT})
 
     def __init__(self, context: EngineContext) -> None:
         self.version = version("pyiceberg")
@@ -54,3 +57,46 @@ class PyIceberg:
     def checksum(self, handle: StaticTable, columns: Sequence[str], filter: BooleanExpression) -> Checksum:
         reader = handle.scan(row_filter=filter, selected_fields=tuple(columns)).to_arrow_batch_reader()
         return checksum_of(reader, columns)
+
+    def take_files(self, files: Sequence[engine.DataFile], metadata_location: str) -> list[DataFile]:
+        """PyIceberg's own objects, from the table's manifests."""
+        return list(_data_files(metadata_location))
+
+    def new_table(self, metadata_location: str, folder: Path) -> Table:
+        source = StaticTable.from_metadata(metadata_location)
+        catalog = InMemoryCatalog("bench", warehouse=str(folder))
+        catalog.create_namespace("bench")
+        return catalog.create_table(
+            "bench.sales", source.schema(), partition_spec=source.spec(), properties={"format-version": "2"}
+        )
+
+    def commit_files(self, table: Table, files: list[DataFile]) -> None:
+        with table.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
+            for file in files:
+                append.append_data_file(file)
+
+    def location_of(self, table: Table) -> str:
+        return table.metadata_location.removeprefix("file://")
+
+    def committed(self, metadata_location: str) -> Iterator[CommittedFile]:
+        """The files of a table, as PyIceberg reads them; a manifest at a time."""
+        for file in _data_files(metadata_location):
+            yield CommittedFile(
+                path=normalised(file.file_path),
+                record_count=file.record_count,
+                size_bytes=file.file_size_in_bytes,
+                partition=tuple(file.partition[n] for n in range(len(file.partition))),
+                value_counts=file.value_counts or {},
+                null_value_counts=file.null_value_counts or {},
+                lower_bounds=file.lower_bounds or {},
+                upper_bounds=file.upper_bounds or {},
+            )
+
+
+def _data_files(metadata_location: str) -> Iterator[DataFile]:
+    clear_manifest_cache()
+    table = StaticTable.from_metadata(metadata_location)
+    snapshot = table.current_snapshot()
+    for manifest in () if snapshot is None else snapshot.manifests(table.io):
+        for entry in manifest.fetch_manifest_entry(table.io):
+            yield entry.data_file

@@ -10,12 +10,14 @@ from bench.engines.iceberg_java import IcebergJava
 from bench.engines.inflate import Inflate
 from bench.errors import BenchError
 from bench.measure.cache import DatasetCache
+from bench.measure.commits import NAME as COMMITTING
+from bench.measure.commits import CommitSubject, measure_commits
 from bench.measure.metadata_planning import NAME, MetadataSubject, Patience, measure_metadata
 from bench.measure.metadata_tables import find_or_build, rewritten_by_java
 from bench.measure.recorder import CaseId
 from bench.measure.run import RunPlan, RunResult, SparkUse, Surroundings, execute_with
 from bench.measure.subject import Bench
-from bench.metadata_experiment import KIND, MetadataExperiment, MetadataTable
+from bench.metadata_experiment import COMMITS, KIND, MetadataExperiment, MetadataTable
 
 JAVA = "iceberg-java"
 PHASE = "tables"
@@ -30,7 +32,7 @@ class _Built:
 
 
 def run_metadata_experiment(experiment: MetadataExperiment, *, where: Surroundings) -> RunResult:
-    """Make the tables that are not there yet, measure planning on each, and record.
+    """Make the tables that are not there yet, measure planning, or committing of their files, and record.
 
     Returns:
         The run. Look at `RunResult.failed`: a plan that lacks files is a failure in it.
@@ -50,19 +52,23 @@ def run_metadata_experiment(experiment: MetadataExperiment, *, where: Surroundin
         return [_Built(table, _location(table, cache, where)) for table in experiment.tables]
 
     def measuring(bench: Bench, found: _Built) -> None:
+        if experiment.kind == COMMITS:
+            measure_commits(bench, _commit_subject(found, where), patience)
+            return
         for subject in _subjects(bench, found, cache):
             measure_metadata(bench, subject, patience)
 
+    name, floor = (NAME, Inflate()) if experiment.kind == KIND else (COMMITTING, None)
     plan = RunPlan(
         name=experiment.name,
-        workload=KIND,
+        workload=experiment.kind,
         scale=None,
         engines=experiment.engines,
-        measurements=(NAME,),
-        repetitions={NAME: experiment.repetitions},
+        measurements=(name,),
+        repetitions={name: experiment.repetitions},
         seed=experiment.seed,
     )
-    return execute_with(plan, built, measuring, spark, where, floor=Inflate())
+    return execute_with(plan, built, measuring, spark, where, floor=floor)
 
 
 def _location(table: MetadataTable, cache: DatasetCache, where: Surroundings) -> str:
@@ -70,6 +76,17 @@ def _location(table: MetadataTable, cache: DatasetCache, where: Surroundings) ->
         where.progress(PHASE, f"{table.name}: files", done, table.files.files)
 
     return find_or_build(table.files, cache, told=told)
+
+
+def _commit_subject(found: _Built, where: Surroundings) -> CommitSubject:
+    table = found.table
+    return CommitSubject(
+        name=table.name,
+        metadata_location=found.location,
+        files=table.files,
+        engines=table.engines,
+        workspace=where.cache,
+    )
 
 
 def _subjects(bench: Bench, found: _Built, cache: DatasetCache) -> Iterator[MetadataSubject]:

@@ -48,7 +48,7 @@ def planning_section(records: Records, draw: Callable[[Records, str], DotChart])
     for metric, title in _METRICS:
         if found := records.where(metric=metric):
             shown.append(tables.comparison(found, title=title, case_name="Filter"))
-            shown += filter(None, [_against(found, title)])
+            shown += filter(None, [against(found, title)])
     return Section(
         key="planning",
         title="Planning latency",
@@ -58,7 +58,7 @@ def planning_section(records: Records, draw: Callable[[Records, str], DotChart])
     )
 
 
-def _against(records: Records, title: str) -> Table | None:
+def against(records: Records, title: str) -> Table | None:
     """How many times what this project's engine takes the others take: more than 1 is an advantage; None without it."""
     others = [engine for engine in records.engines if engine != OWN]
     rows = []
