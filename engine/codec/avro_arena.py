@@ -1,11 +1,14 @@
-"""One run of an `avro_program` over a chunk: the arrays that the kernels fill, and what is kept of them."""
+"""One run of an `avro_program` over a chunk in plain Python: what the kernels fill, and what is kept of it.
+
+`avro_chunk` is the same for compiled kernels.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +16,6 @@ from numpy.typing import NDArray
 from engine.codec import avro_kernels as kernels
 from engine.codec.avro_program import COLUMN_OPS, MAX_DEPTH, Program
 from engine.codec.columns import ByteArray, Int64Array
-from engine.codec.kernel_choice import compiled
 from engine.codec.taking import gathered
 
 Bool2: TypeAlias = NDArray[np.bool_]
@@ -77,8 +79,8 @@ class Layout:
         return base, starts[-1]
 
 
-def run(layout: Layout, buffer: bytes, ends: list[int], counts: list[int], *, interpreted: bool) -> Part | Failure:
-    """Runs the kernels over blocks that stand one after the other in `buffer`.
+def run(layout: Layout, buffer: bytes, ends: list[int], counts: list[int]) -> Part | Failure:
+    """Interprets the kernels over blocks that stand one after the other in `buffer`.
 
     The lists of the objects are made room for by guess, and the run repeated with more room where that was too little.
     """
@@ -86,7 +88,7 @@ def run(layout: Layout, buffer: bytes, ends: list[int], counts: list[int], *, in
     most = [objects, *(len(buffer) // smallest for smallest in layout.program.table_smallest[1:])]
     room = [objects, *(min(bound, _FIRST_ROOM * objects) for bound in most[1:])]
     while True:
-        attempt = _Attempt(layout, room, interpreted=interpreted)
+        attempt = _Attempt(layout, room)
         code = attempt.decode(buffer, ends, counts)
         if code == 0:
             return attempt.part(buffer)
@@ -105,49 +107,16 @@ class Failure:
 
 
 class _Attempt:
-    def __init__(self, layout: Layout, room: Sequence[int], *, interpreted: bool) -> None:
+    def __init__(self, layout: Layout, room: Sequence[int]) -> None:
         self._layout = layout
         self._room = room
-        self._interpreted = interpreted
-        self._base, slots = layout.bases(room)
+        base, slots = layout.bases(room)
         self._memory = np.zeros((slots, 2), np.int64)
-        self._control = self._make_control()
-
-    def _make_control(self) -> Any:  # noqa: ANN401 - a list or an array, see avro_kernels
-        layout = self._layout
-        mask, keys = layout.hashed_keys
-        first = len(layout.program.columns)
-        regions = {
-            kernels.ROOM_AT: list(self._room),
-            kernels.BASE_AT: self._base,
-            kernels.STACK_AT: [0] * (2 * MAX_DEPTH + 2),
-            kernels.KEYS_AT: keys,
-            kernels.SLOTS_AT: [first + m * len(layout.keys) for m in range(len(layout.program.slots))],
-            kernels.CODE_AT: self._code(),
-        }
-        control = [0] * (kernels.ROWS_AT + len(self._room))
-        control[kernels.KEYS_MASK] = mask
-        control[kernels.KEYS_WANTED] = len(layout.keys)
-        for place, numbers in regions.items():
-            control[place] = len(control)
-            control += numbers
-        return self._integers(control)
-
-    def _code(self) -> list[int]:
-        code: list[int] = []
-        for op, a, b, c in self._layout.program.code:
-            code += (op, self._base[a] if op in COLUMN_OPS else a, b, c)
-        return code
-
-    def _integers(self, values: list[int]) -> Any:  # noqa: ANN401 - a list or an array, see avro_kernels
-        return values if self._interpreted else np.array(values, np.int64)
+        self._control = control_of(layout, room, base)
 
     def decode(self, buffer: bytes, ends: list[int], counts: list[int]) -> int:
         """Runs the kernels; 0 or an error code."""
-        arguments = (self._integers(ends), self._integers(counts), self._control, self._memory.reshape(-1))
-        if self._interpreted:
-            return kernels.decode_blocks(buffer, *arguments)
-        return int(compiled().decode_blocks(np.frombuffer(buffer, np.uint8), *arguments))
+        return kernels.decode_blocks(buffer, ends, counts, self._control, self._memory.reshape(-1))
 
     def failure(self, code: int) -> Failure:
         """The error that the code stands for."""
@@ -180,6 +149,30 @@ class _Attempt:
                         offsets, gathered(np.frombuffer(buffer, np.uint8), values[index], offsets)
                     )
         return part
+
+
+def control_of(layout: Layout, room: Sequence[int], base: Sequence[int]) -> list[int]:
+    """The control numbers of a run (see `avro_kernels`), with room for so many rows of each table in its slots."""
+    mask, keys = layout.hashed_keys
+    first = len(layout.program.columns)
+    code: list[int] = []
+    for op, a, b, c in layout.program.code:
+        code += (op, base[a] if op in COLUMN_OPS else a, b, c)
+    regions: dict[int, Sequence[int]] = {
+        kernels.ROOM_AT: room,
+        kernels.BASE_AT: base,
+        kernels.STACK_AT: [0] * (2 * MAX_DEPTH + 2),
+        kernels.KEYS_AT: keys,
+        kernels.SLOTS_AT: [first + m * len(layout.keys) for m in range(len(layout.program.slots))],
+        kernels.CODE_AT: code,
+    }
+    control = [0] * (kernels.ROWS_AT + len(room))
+    control[kernels.KEYS_MASK] = mask
+    control[kernels.KEYS_WANTED] = len(layout.keys)
+    for place, numbers in regions.items():
+        control[place] = len(control)
+        control += numbers
+    return control
 
 
 def _hash_table(keys: Sequence[int]) -> tuple[int, list[int]]:

@@ -7,19 +7,22 @@ inflated bytes. Memory is bounded by a chunk and the result; chunks are independ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engine.codec.avro_arena import Failure, Layout, Part, run
+from engine.codec.avro_chunk import run_chunk
 from engine.codec.avro_file import AvroBlock, AvroHeader, read_blocks
 from engine.codec.avro_program import ColumnLayout, Path, Selection, compile_schema
-from engine.codec.block_codecs import BadBlockError, Buffer, Inflater
+from engine.codec.block_codecs import BadBlockError, Buffer, Inflater, deflate_limit
 from engine.codec.columns import BoolArray, BytesColumn, FixedColumn, Int64Array, ListColumn
 from engine.codec.kernel_choice import interprets
+from engine.codec.libdeflate import is_callable
 from engine.errors import CorruptTable
 
 Column: TypeAlias = FixedColumn | BytesColumn | ListColumn
@@ -27,6 +30,8 @@ Column: TypeAlias = FixedColumn | BytesColumn | ListColumn
 _CHUNK_BYTES = 1 << 20
 """Compressed bytes of a chunk: large enough that the calls between Python and compiled code do not matter."""
 
+_USUAL_RATIO = 2
+"""What manifests inflate to."""
 _NO_VALUES: Int64Array = np.zeros(0, np.int64)
 _DTYPES: dict[str, Any] = {"boolean": np.uint8, "float": np.dtype("<f4"), "double": np.dtype("<f8")}
 
@@ -76,7 +81,10 @@ def decode_objects(
         raise CorruptTable(error.reason, location=header.location, path=error.path) from error
     program = layout.program
     blocks = read_blocks(data, header)
-    joined = _Joined(layout, list(map_chunks(_ChunkTask(data, header, layout), _chunks(blocks))))
+    task = _ChunkTask(data, header, layout)
+    # Where blocks are inflated one at a time, chunks are for threads alone.
+    chunks = [blocks] if map_chunks is map and task.inflates_in_kernel else _chunks(blocks)
+    joined = _Joined(layout, list(map_chunks(task, chunks)))
     columns = {column.path: joined.column(index) for index, column in enumerate(program.columns)}
     slots: dict[Path, dict[int, Column]] = {}
     index = len(columns)
@@ -115,15 +123,34 @@ class _ChunkTask:
     layout: Layout
 
     def __call__(self, blocks: Sequence[AvroBlock]) -> Part:
-        bodies = self._inflate(blocks)
-        buffer = bytes(bodies[0]) if len(bodies) == 1 else b"".join(bodies)
-        counts = [block.count for block in blocks]
-        ends = list(accumulate(map(len, bodies)))
-        made = run(self.layout, buffer, ends, counts, interpreted=interprets(len(buffer)))
+        size = sum(block.end - block.start for block in blocks)
+        made = self._interpreted(blocks) if interprets(_USUAL_RATIO * size) else self._compiled(blocks)
         if isinstance(made, Failure):
-            place = f"block {blocks[made.block].index}, entry {made.entry}"
+            block = blocks[made.block]
+            if not made.reason:
+                raise self._corrupt("not valid deflate", block)
+            place = f"block {block.index}, entry {made.entry}"
             raise CorruptTable(made.reason, location=self.header.location, path=place)
         return made
+
+    def _interpreted(self, blocks: Sequence[AvroBlock]) -> Part | Failure:
+        bodies = self._inflate(blocks)
+        counts = [block.count for block in blocks]
+        return run(self.layout, b"".join(bodies), list(accumulate(map(len, bodies))), counts)
+
+    @property
+    def inflates_in_kernel(self) -> bool:
+        """Whether compiled kernels inflate the blocks themselves."""
+        return self.header.codec == "deflate" and is_callable()
+
+    def _compiled(self, blocks: Sequence[AvroBlock]) -> Part | Failure:
+        if self.inflates_in_kernel:
+            most = deflate_limit(max((block.end - block.start for block in blocks), default=0))
+            return run_chunk(self.layout, self.data, blocks, is_deflated=True, most_inflated=most)
+        bodies = self._inflate(blocks)
+        ends = list(accumulate(map(len, bodies), initial=0))
+        inflated = [replace(b, start=ends[i], end=ends[i + 1]) for i, b in enumerate(blocks)]
+        return run_chunk(self.layout, b"".join(bodies), inflated, is_deflated=False, most_inflated=0)
 
     def _inflate(self, blocks: Sequence[AvroBlock]) -> list[Buffer]:
         inflate = Inflater(self.header.codec)
@@ -152,8 +179,8 @@ class _Joined:
         self._parts = parts
         self.count = sum(part.rows[0] for part in parts)
         tables = range(len(layout.tables))
-        self._numbers = [np.concatenate([part.numbers[t] for part in parts], axis=1) for t in tables]
-        self._valid = [np.concatenate([part.valid[t] for part in parts], axis=1) for t in tables]
+        self._numbers = [_joined([part.numbers[t] for part in parts]) for t in tables]
+        self._valid = [_joined([part.valid[t] for part in parts]) for t in tables]
         self._all_valid = [np.asarray(valid.all(axis=1)).tolist() for valid in self._valid]
 
     def column(self, index: int) -> Column:
@@ -178,6 +205,11 @@ def _numbers_of(column: BytesColumn, valid: BoolArray, dtype: Any) -> FixedColum
     numbers = np.zeros(len(column), dtype)
     numbers[valid] = column.data.view(dtype)
     return FixedColumn(numbers, column.valid)
+
+
+def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Planes side by side, without the room that was not needed."""
+    return parts[0] if len(parts) == 1 and parts[0].flags.c_contiguous else np.concatenate(parts, axis=1)
 
 
 def _joined_offsets(parts: Sequence[Int64Array]) -> Int64Array:

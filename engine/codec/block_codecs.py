@@ -45,6 +45,11 @@ def inflated_limit(compressed_size: int) -> int:
     return max(_LIMIT_FLOOR, compressed_size * _DEFLATE_MAX_RATIO)
 
 
+def deflate_limit(compressed_size: int) -> int:
+    """The most bytes that a deflated block of this size can inflate to."""
+    return min(inflated_limit(compressed_size), compressed_size * _DEFLATE_MAX_RATIO + 64)
+
+
 class Inflater:
     """Inflates the blocks of one file in order. Not shared between threads: it learns the usual block size.
 
@@ -74,7 +79,7 @@ def _inflate_null(block: Buffer, _: int) -> Buffer:
 
 
 def _inflate_deflate(block: Buffer, largest: int) -> Buffer:
-    limit = min(inflated_limit(len(block)), len(block) * _DEFLATE_MAX_RATIO + 64)
+    limit = deflate_limit(len(block))
     guess = min(max(largest + largest // 8, len(block) * 2, _FIRST_GUESS_FLOOR), limit)
     while True:
         try:

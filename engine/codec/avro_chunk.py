@@ -1,0 +1,170 @@
+"""Runs `avro_chunk_kernels` over a chunk of a file: the room that they need, and what is kept of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.codec import avro_chunk_kernels as kernels
+from engine.codec.avro_arena import BytesPart, Failure, Layout, Part, control_of
+from engine.codec.avro_file import AvroBlock
+from engine.codec.avro_kernels import FAILED_BLOCK, FAILED_ENTRY, MESSAGES, NO_ROOM
+from engine.codec.block_codecs import Buffer
+from engine.codec.columns import ByteArray
+from engine.codec.kernel_choice import compiled
+from engine.codec.libdeflate import INSUFFICIENT_SPACE, decompressor
+
+_FIRST_ROOM = 4
+_MORE_ROOM = 8
+_LEAST_ROWS = 64
+_SCRATCH_BYTES = 1 << 18
+_SCRATCH_RATIO = 8
+_SLACK = 1 << 10
+_BOUND_BYTES = 4
+_KINDS = {"int": kernels.NUMBER, "null": kernels.NUMBER, "list": kernels.LIST}
+
+
+def run_chunk(
+    layout: Layout, source: Buffer, blocks: Sequence[AvroBlock], *, is_deflated: bool, most_inflated: int
+) -> Part | Failure:
+    """The columns of these blocks.
+
+    Room is made by guess, and the run repeated with more where that was too little.
+
+    Args:
+        layout: What to decode.
+        source: The bytes that the blocks are in.
+        blocks: Where they begin and end there.
+        is_deflated: They are compressed by deflate; otherwise not at all.
+        most_inflated: More than this no block may inflate to.
+
+    Returns:
+        `Failure` with an empty reason for a block that cannot be inflated.
+    """
+    data = np.frombuffer(source, np.uint8)
+    table = np.array([(b.start, b.end, b.count) for b in blocks], np.int64).reshape(-1, 3)
+    size = int((table[:, 1] - table[:, 0]).sum())
+    largest = int((table[:, 1] - table[:, 0]).max(initial=0))
+    room = _Room(
+        rows=min(int(table[:, 2].sum()), size + _SLACK),
+        block_rows=min(int(table[:, 2].max(initial=0)), largest + _SLACK),
+        scratch=max(_SCRATCH_BYTES, _SCRATCH_RATIO * largest) if is_deflated else 0,
+        strings=size + _SLACK,
+    )
+    with decompressor() if is_deflated else nullcontext((0, 0)) as inflater:
+        while True:
+            attempt = _Attempt(layout, room)
+            code = attempt.decode(data, table, inflater)
+            if code == 0:
+                return attempt.part()
+            if code == kernels.NOT_INFLATED and attempt.lacked_scratch and room.scratch < most_inflated:
+                room.scratch = min(4 * room.scratch, most_inflated)
+            elif code == NO_ROOM:
+                room.grow(int(table[:, 2].sum()), int(table[:, 2].max(initial=0)))
+            else:
+                return attempt.failure(code)
+
+
+class _Room:
+    """Room for objects in all and in a block, for the elements of an object's list, for inflated bytes and strings."""
+
+    def __init__(self, *, rows: int, block_rows: int, scratch: int, strings: int) -> None:
+        self.rows = rows
+        self.block_rows = block_rows
+        self.elements = _FIRST_ROOM
+        self.scratch = scratch
+        self.strings = strings
+
+    def grow(self, rows: int, block_rows: int) -> None:
+        self.rows = min(_MORE_ROOM * self.rows, rows)
+        self.block_rows = min(_MORE_ROOM * self.block_rows, block_rows)
+        self.elements *= _MORE_ROOM
+        self.strings *= _MORE_ROOM
+
+
+class _Attempt:
+    def __init__(self, layout: Layout, room: _Room) -> None:
+        self._layout = layout
+        others = len(layout.tables) - 1
+        block_room = [room.block_rows, *([room.elements * max(room.block_rows, _LEAST_ROWS)] * others)]
+        self._rows = [room.rows, *([room.elements * max(room.rows, _LEAST_ROWS)] * others)]
+        base, slots = layout.bases(block_room)
+        self._memory = np.zeros(2 * slots, np.int64)
+        self._control = np.array(control_of(layout, block_room, base), np.int64)
+        self._tables = np.array([(0, rows) for rows in self._rows], np.int64)
+        self._columns = np.zeros((len(layout.kinds), kernels.WIDTH), np.int64)
+        numbers = marks = ends = strings = 0
+        for table, own in enumerate(layout.tables):
+            rows = self._rows[table]
+            for column in own:
+                code = _KINDS.get(layout.kinds[column], kernels.BYTES)
+                kept = 0 if code != kernels.BYTES else self._strings_room(column, room)
+                at = numbers if code == kernels.NUMBER else ends
+                self._columns[column] = code, table, base[column], at, marks, strings, kept, 0
+                marks += rows
+                strings += kept
+                if code == kernels.NUMBER:
+                    numbers += rows
+                else:
+                    ends += rows + 1
+        self._numbers = np.empty(numbers, np.int64)
+        self._valid = np.empty(marks, np.bool_)
+        self._offsets = np.zeros(ends, np.int64)
+        self._strings = np.empty(strings, np.uint8)
+        self._scratch = np.empty(room.scratch, np.uint8)
+        self._call = np.zeros(kernels.CALL, np.int64)
+
+    def _strings_room(self, column: int, room: _Room) -> int:
+        """Bounds of metrics are short, and there may be many of them."""
+        is_bound = column >= len(self._layout.program.columns)
+        return min(room.strings, _BOUND_BYTES * room.elements * room.rows + _SLACK) if is_bound else room.strings
+
+    def decode(self, source: ByteArray, blocks: NDArray[np.int64], inflater: tuple[int, int]) -> int:
+        """Runs the kernels; 0 or an error code."""
+        call = self._call
+        call[kernels.FUNCTION], call[kernels.DECOMPRESSOR] = inflater
+        call[kernels.SOURCE], call[kernels.SCRATCH] = source.ctypes.data, self._scratch.ctypes.data
+        call[kernels.MADE_AT] = call.ctypes.data + kernels.MADE * call.itemsize
+        call[kernels.SMALLEST] = max(self._layout.program.smallest, 1)
+        outputs = self._numbers, self._valid.view(np.uint8), self._offsets, self._strings
+        return int(
+            compiled().decode_chunk(
+                source, blocks, self._scratch, call, self._control, self._memory, self._columns, self._tables, outputs
+            )
+        )
+
+    @property
+    def lacked_scratch(self) -> bool:
+        """Whether a block inflates to more than there was room for."""
+        return bool(self._call[kernels.STATUS] == INSUFFICIENT_SPACE)
+
+    def failure(self, code: int) -> Failure:
+        """The error that the code stands for."""
+        reason = "" if code == kernels.NOT_INFLATED else MESSAGES.get(code, "claims more objects than it has bytes for")
+        return Failure(reason, int(self._control[FAILED_BLOCK]), int(self._control[FAILED_ENTRY]))
+
+    def part(self) -> Part:
+        """What is kept."""
+        layout = self._layout
+        part = Part([], [], [], {}, {})
+        numbers = marks = 0
+        for table, columns in enumerate(layout.tables):
+            room, rows = self._rows[table], int(self._tables[table, kernels.DONE])
+            of_numbers, of_all = layout.numbers[table] * room, len(columns) * room
+            part.rows.append(rows)
+            part.numbers.append(
+                self._numbers[numbers : numbers + of_numbers].reshape(layout.numbers[table], room)[:, :rows]
+            )
+            part.valid.append(self._valid[marks : marks + of_all].reshape(len(columns), room)[:, :rows])
+            numbers, marks = numbers + of_numbers, marks + of_all
+            for column in columns[layout.numbers[table] :]:
+                at, first, used = self._columns[column, [kernels.VALUES_AT, kernels.STRINGS_AT, kernels.USED]].tolist()
+                offsets = self._offsets[at : at + rows + 1]
+                if layout.kinds[column] == "list":
+                    part.lists[column] = offsets
+                else:
+                    part.strings[column] = BytesPart(offsets, self._strings[first : first + used])
+        return part
