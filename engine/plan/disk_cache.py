@@ -1,9 +1,9 @@
 """Decoded manifests and manifest lists on disk, as Arrow IPC files that are mapped into memory.
 
 Opening a manifest that is there costs neither a request to storage, nor inflating, nor decoding: its arrays are the
-file's pages, and only those that a plan touches are read. A file has one row; each of its columns is one array as
-bytes. Its metadata names the manifest and lists the arrays with their types and checksums; whatever does not agree
-makes the file as good as absent, and it is written anew.
+file's pages, and only those that a plan touches are read. A file has one column of one value, the bytes of all arrays
+behind each other. Its metadata names the manifest and lists the arrays with their types, places and checksums; whatever
+does not agree makes the file as good as absent, and it is written anew.
 """
 
 from __future__ import annotations
@@ -47,6 +47,9 @@ _FORMAT = "1 " + " ".join(f.name for f in fields(ManifestColumns))
 """Part of every name, so that no version of this code reads what another with other columns wrote."""
 
 
+_ALIGNMENT = 64
+
+
 class _DamagedError(Exception):
     """The bytes are not those that were written."""
 
@@ -56,17 +59,13 @@ class _Stored:
     """A file as opened: what it says of itself, and where its arrays are. None is checked before it is asked for."""
 
     about: Mapping[str, Any]
-    index: Mapping[str, tuple[int, str, int]]
-    batch: pa.RecordBatch
+    index: Mapping[str, tuple[str, int, int, int]]
+    data: memoryview
 
     def array(self, name: str) -> Array:
-        place, dtype, checksum = self.index[name]
-        offsets, data = self.batch.column(place).buffers()[1:]
-        start, end = np.frombuffer(offsets, np.int64, 2).tolist()
-        if not 0 <= start <= end <= (0 if data is None else data.size):
-            raise _DamagedError(name)
-        own = memoryview(b"" if data is None else data)[start:end]
-        if zlib.crc32(own) != checksum:
+        dtype, start, end, checksum = self.index[name]
+        own = self.data[start:end]
+        if len(own) != end - start or zlib.crc32(own) != checksum:
             raise _DamagedError(name)
         return np.frombuffer(own, dtype)
 
@@ -174,24 +173,22 @@ def _only_here(location: str) -> bool:
 
 
 def _encoded(about: Mapping[str, object], arrays: Mapping[str, Array]) -> pa.Buffer:
-    raw = [np.ascontiguousarray(array).view(np.uint8).reshape(-1) for array in arrays.values()]
-    index = [
-        [name, array.dtype.str, zlib.crc32(data.data)] for (name, array), data in zip(arrays.items(), raw, strict=True)
-    ]
+    parts: list[memoryview | bytes] = []
+    index: dict[str, tuple[str, int, int, int]] = {}
+    end = 0
+    for name, array in arrays.items():
+        raw = np.ascontiguousarray(array).view(np.uint8).reshape(-1).data
+        index[name] = (array.dtype.str, end, end + len(raw), zlib.crc32(raw))
+        padding = -len(raw) % _ALIGNMENT
+        parts += [raw, bytes(padding)]
+        end += len(raw) + padding
     text = json.dumps({"about": about, "arrays": index}).encode()
-    schema = pa.schema(
-        [pa.field(str(place), pa.large_binary()) for place in range(len(raw))],
-        metadata={"index": text, "checksum": str(zlib.crc32(text))},
-    )
-    columns = [
-        pa.Array.from_buffers(
-            pa.large_binary(), 1, [None, pa.py_buffer(np.array([0, len(data)], np.int64)), pa.py_buffer(data)]
-        )
-        for data in raw
-    ]
+    field = pa.field("arrays", pa.large_binary(), nullable=False)
+    schema = pa.schema([field], metadata={"index": text, "checksum": str(zlib.crc32(text))})
+    data = [None, pa.py_buffer(np.array([0, end], np.int64)), pa.py_buffer(b"".join(parts))]
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, schema) as writer:
-        writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+        writer.write_batch(pa.RecordBatch.from_arrays([pa.Array.from_buffers(field.type, 1, data)], schema=schema))
     return sink.getvalue()
 
 
@@ -201,8 +198,8 @@ def _decoded(data: pa.Buffer) -> _Stored:
         if str(zlib.crc32(metadata[b"index"])) != metadata[b"checksum"].decode():
             raise _DamagedError("index")
         told = json.loads(metadata[b"index"])
-        index = {name: (place, dtype, checksum) for place, (name, dtype, checksum) in enumerate(told["arrays"])}
-        return _Stored(told["about"], index, reader.get_batch(0))
+        column = reader.get_batch(0).column(0)
+        return _Stored(told["about"], told["arrays"], memoryview(column.buffers()[2]))
 
 
 def _arrays_of(columns: ManifestColumns) -> Iterator[tuple[str, Array]]:
