@@ -67,12 +67,14 @@ class CorruptTable(EngineError):
     def __init__(
         self, reason: str, *, location: str | None = None, path: str | None = None, needed_by: str | None = None
     ) -> None:
-        self.reason = reason
+        # What libraries say of damage has several lines, and pieces of the file.
+        reason = "; ".join(line.strip() for line in reason.splitlines() if line.strip())
+        self.reason = "".join(c if c.isprintable() else "?" for c in reason)
         self.location = location
         self.path = path
         self.needed_by = needed_by
         where = " at ".join(part for part in (location, path) if part)
-        told = f"{where}: {reason}" if where else reason
+        told = f"{where}: {self.reason}" if where else self.reason
         super().__init__(told + (f" (needed by {needed_by})" if needed_by else ""))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from threading import Lock
 from typing import Self, TypeAlias
 
@@ -26,6 +25,8 @@ Footer: TypeAlias = pq.FileMetaData
 
 _WHOLE_FILE_BYTES = 1 << 20
 """Smaller files are fetched by one request: more requests take longer than the bytes that they would save."""
+_BROKEN = (pa.ArrowException, OSError, ValueError, IndexError, OverflowError)
+"""What pyarrow raises at a damaged file; a length that it would need too much memory for is among them."""
 
 
 class ParquetSource:
@@ -37,15 +38,16 @@ class ParquetSource:
         name_mapping: Gives field ids to a file that has none.
         needed_by: What refers to the file, for errors, e.g. ``"table db.t, snapshot 17"``.
         dictionaries: Text columns, by name, to decode as Arrow dictionaries.
-        size_bytes: The file's size, where it is known.
+        size_bytes: The file's size, where it is known; the file must have it.
 
     Attributes:
         columns: The file's columns with field ids, its own or those of the name mapping.
         has_field_ids: Whether they are its own.
+        row_groups: All row groups, in file order.
 
     Raises:
         FileNotFound: Naming the file and `needed_by`.
-        CorruptTable: The file is not Parquet.
+        CorruptTable: The file is not Parquet, or not of that size.
         Unsupported: The file has no field ids, and there is no name mapping.
     """
 
@@ -76,12 +78,16 @@ class ParquetSource:
         except FileNotFound as error:
             raise FileNotFound(location, needed_by) from error
         try:
+            if size_bytes is not None and self._input.size() != size_bytes:
+                found = f"has {self._input.size()} bytes, and its manifest entry says {size_bytes}"
+                raise CorruptTable(found, location=location)
             first = self._open(None)
             self.footer: Footer = first.metadata
+            self.row_groups = _row_groups(self.footer)
             self.has_field_ids = has_field_ids(first.schema_arrow)
             schema = identified(first.schema_arrow, name_mapping, location)
             self.columns = FileColumns(schema, self.footer.num_columns)
-        except (pa.ArrowInvalid, OSError) as error:
+        except _BROKEN as error:
             self._input.close()
             raise CorruptTable(f"not a readable Parquet file: {error}", location=location) from error
         except BaseException:
@@ -97,6 +103,7 @@ class ParquetSource:
             # The column chunks of a row group are fetched by few requests, near ones by one.
             pre_buffer=not self._in_memory,
             coerce_int96_timestamp_unit="us",
+            page_checksum_verification=True,
         )
 
     @property
@@ -112,17 +119,6 @@ class ParquetSource:
         """How many rows the file has."""
         return int(self.footer.num_rows)
 
-    @cached_property
-    def row_groups(self) -> tuple[RowGroup, ...]:
-        """All row groups, in file order."""
-        found = []
-        first_row = 0
-        for index in range(self.footer.num_row_groups):
-            group = self.footer.row_group(index)
-            found.append(RowGroup(index, first_row, group.num_rows, group_offset(group), group.total_byte_size))
-            first_row += group.num_rows
-        return tuple(found)
-
     def read(self, row_group: int, wanted: Schema) -> pa.Table:
         """See `engine.columnar.source.Source.read`; exactly the wanted leaves are decoded, decimals narrow if they can
         be: that is faster, also when they are widened afterwards."""
@@ -134,8 +130,11 @@ class ParquetSource:
         try:
             with self._reader(narrow) as file:
                 table = file.reader.read_row_group(row_group, column_indices=list(leaf_indices), use_threads=False)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise CorruptTable(f"row group {row_group}: {error}", location=self.location) from error
+        except _BROKEN as error:
+            raise CorruptTable(str(error), location=self.location, path=f"row group {row_group}") from error
+        if table.num_rows != self.row_groups[row_group].num_rows:
+            reason = f"has {table.num_rows} rows, and the footer says {self.row_groups[row_group].num_rows}"
+            raise CorruptTable(reason, location=self.location, path=f"row group {row_group}")
         if self.has_field_ids:
             return table
         return table.cast(identified(table.schema, self._name_mapping, self.location))
@@ -176,6 +175,22 @@ def _holds_narrow_decimal(type_: Type) -> bool:
         case MapType(key, value):
             return _holds_narrow_decimal(key.type) or _holds_narrow_decimal(value.type)
     return False
+
+
+def _row_groups(footer: Footer) -> tuple[RowGroup, ...]:
+    """All row groups; raises ValueError where their rows are not those of the file."""
+    found = []
+    first_row = 0
+    for index in range(footer.num_row_groups):
+        group = footer.row_group(index)
+        if group.num_rows < 0:
+            raise ValueError(f"row group {index} has {group.num_rows} rows")
+        offset = group_offset(group) if group.num_columns else 0
+        found.append(RowGroup(index, first_row, group.num_rows, offset, group.total_byte_size))
+        first_row += group.num_rows
+    if first_row != footer.num_rows:
+        raise ValueError(f"its row groups have {first_row} rows, and its footer says {footer.num_rows}")
+    return tuple(found)
 
 
 def group_offset(group: pq.RowGroupMetaData) -> int:

@@ -163,6 +163,7 @@ class ParquetFileWriter:
             store_schema=False,
             store_decimal_as_integer=True,
             write_page_index=True,
+            write_page_checksum=True,
             sorting_columns=_sorting_columns(sort_order, self._arrow_schema),
             bloom_filter_options={c: dict(o) for c, o in options.bloom_filters.items() if c in known} or None,
         )

@@ -33,7 +33,7 @@ class Reply:
 
     Args:
         status: HTTP.
-        body: Text, or something to be written as JSON.
+        body: Text, bytes, or something to be written as JSON.
         headers: More of them.
         after_seconds: How long to keep the client waiting.
         cut_at: Send so many bytes of the body and close the connection; -1 closes it before the status line.
@@ -84,8 +84,8 @@ def scripted_server(answer: Callable[[Seen], Reply]) -> Iterator[ScriptedServer]
             if reply.cut_at == -1:
                 self.close_connection = True
                 return
-            text = reply.body if isinstance(reply.body, str) else json.dumps(reply.body)
-            body = text.encode()
+            raw = reply.body if isinstance(reply.body, bytes | str) else json.dumps(reply.body)
+            body = raw if isinstance(raw, bytes) else raw.encode()
             self.send_response(reply.status)
             for name, value in {"Content-Type": "application/json", **reply.headers}.items():
                 self.send_header(name, value)

@@ -270,3 +270,9 @@ def test_v2_cannot_be_written_without_uuid_or_manifest_list():
     snapshot = replace(metadata.snapshots[0], manifest_list=None)
     with pytest.raises(Invalid, match="manifest list"):
         encode_metadata(replace(metadata, snapshots=(snapshot,)))
+
+
+def test_gzip_that_inflates_without_bound_is_corrupt() -> None:
+    bomb = gzip.compress(b" " * (80 << 20))
+    with pytest.raises(CorruptTable, match="inflates to more than"):
+        decode_metadata(bomb, location="v1.gz.metadata.json")

@@ -95,3 +95,29 @@ def test_damaged_pages_are_corrupt() -> None:
     store.write(PATH, bytes(data), overwrite=True)
     with ParquetSource(store, PATH) as source, pytest.raises(CorruptTable, match="row group 0"):
         source.read(0, Schema((NestedField(field_id=1, name="id", type=INT),)))
+
+
+IDS = pa.table({"id": pa.array(range(1000), pa.int64())}).cast(
+    pa.schema([pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"})])
+)
+
+
+def test_a_changed_bit_is_found_by_the_checksum_of_its_page() -> None:
+    store = stored(IDS, compression="none", use_dictionary=False, write_page_checksum=True)
+    data = bytearray(store.read(PATH))
+    data[data.index((500).to_bytes(8, "little"))] ^= 1
+    store.write(PATH, bytes(data), overwrite=True)
+    with ParquetSource(store, PATH) as source, pytest.raises(CorruptTable, match=r"at row group 0: .*[Cc][Rr][Cc]"):
+        source.read(0, Schema((NestedField(field_id=1, name="id", type=LONG),)))
+
+
+def test_a_file_of_another_size_is_corrupt() -> None:
+    store = stored(IDS)
+    size = store.size(PATH)
+    ParquetSource(store, PATH, size_bytes=size).close()
+    with pytest.raises(CorruptTable, match=f"has {size} bytes, and its manifest entry says {size + 1}"):
+        ParquetSource(store, PATH, size_bytes=size + 1)
+
+
+def test_what_libraries_say_is_one_printable_line() -> None:
+    assert str(CorruptTable("two\nlines \x0f", location="f")) == "f: two; lines ?"

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -20,14 +22,14 @@ NEW = Schema((NestedField(field_id=1, name="id", type=LONG), NestedField(field_i
 
 
 def delete_file(
-    name: str, ids: tuple[int, ...] = (1,), sequence_number: int = 5, record_count: int = 1
+    name: str, ids: tuple[int, ...] = (1,), sequence_number: int = 5, record_count: int = 1, size_bytes: int = 1
 ) -> DeleteFile:
     return DeleteFile(
         content=FileContent.EQUALITY_DELETES,
         file_path=name,
         file_format="parquet",
         record_count=record_count,
-        file_size_in_bytes=1,
+        file_size_in_bytes=size_bytes,
         sequence_number=sequence_number,
         equality_ids=ids,
     )
@@ -35,7 +37,8 @@ def delete_file(
 
 def written(store: MemoryStore, schema: Schema, keys: dict[str, list[object]], sequence_number: int) -> DeleteFile:
     (file,) = write_equality_deletes(pa.table(keys), columns=list(keys), metadata=metadata_of(schema), store=store)
-    return delete_file(file.file_path, file.equality_ids or (), sequence_number, file.record_count)
+    ids = file.equality_ids or ()
+    return delete_file(file.file_path, ids, sequence_number, file.record_count, file.file_size_in_bytes)
 
 
 def test_a_scope_is_the_one_partition_that_a_file_came_with() -> None:
@@ -108,4 +111,4 @@ def test_what_is_wrong_is_named() -> None:
         load(delete_file("memory://b/gone"))
     without_key = written(store, NEW, {"new": ["x"]}, 1)
     with pytest.raises(CorruptTable, match="without its column 'id'"):
-        load(delete_file(without_key.file_path, (1,)))
+        load(replace(without_key, equality_ids=(1,)))

@@ -8,23 +8,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.deletes.files import DeleteFile
-from engine.deletes.positions import DataFilePlaces, load_positions, same_place
+from engine.deletes.positions import DataFilePlaces, load_positions
 from engine.errors import CorruptTable, FileNotFound, Unsupported
 from engine.runtime.counters import DELETE_FILES_LOADED, Counters
 from engine.runtime.local import LocalRunner
 from engine.spec.data_file import FileContent
+from engine.spec.locations import same_place
 from engine.storage.memory import MemoryStore
 
 RUN = LocalRunner(1)
 
 
-def delete_file(path: str, file_format: str = "parquet", record_count: int = 1) -> DeleteFile:
+def delete_file(path: str, file_format: str = "parquet", record_count: int = 1, size_bytes: int = 1) -> DeleteFile:
     return DeleteFile(
         content=FileContent.POSITION_DELETES,
         file_path=path,
         file_format=file_format,
         record_count=record_count,
-        file_size_in_bytes=1,
+        file_size_in_bytes=size_bytes,
         sequence_number=1,
     )
 
@@ -41,7 +42,7 @@ def stored(store: MemoryStore, name: str, rows: list[tuple[str | None, int | Non
     sink = io.BytesIO()
     pq.write_table(table, sink, **options)
     store.write(f"memory://b/{name}", sink.getvalue())
-    return delete_file(f"memory://b/{name}", record_count=len(rows))
+    return delete_file(f"memory://b/{name}", record_count=len(rows), size_bytes=len(sink.getvalue()))
 
 
 @given(
@@ -122,4 +123,4 @@ def test_what_is_wrong_is_named() -> None:
     pq.write_table(pa.table({"file_path": ["f1"]}), sink)
     store.write("memory://b/narrow", sink.getvalue())
     with pytest.raises(CorruptTable, match="file_path and pos"):
-        load(delete_file("memory://b/narrow"))
+        load(delete_file("memory://b/narrow", size_bytes=len(sink.getvalue())))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from engine.codec.columns import FixedColumn, ManifestColumns
+from engine.codec.manifest import decode_entries
 from engine.errors import CorruptTable, FileNotFound, Unsupported
 from engine.plan.cache import ManifestCache
 from engine.plan.manifests import ManifestSource, live_entries, spec_of
@@ -149,3 +150,32 @@ def test_a_cached_manifest_is_read_once() -> None:
     )
     assert counting.columns(manifest, NO_METRICS) is counting.columns(manifest, NO_METRICS)
     assert counters[STORAGE_REQUESTS_READ] == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"manifest_length": 7}, "bytes, and its manifest list says 7"),
+        ({"added_files_count": 3}, "has 1 added files, and its manifest list says 3"),
+        ({"existing_rows_count": 0}, "has 10 existing rows, and its manifest list says 0"),
+        ({"deleted_files_count": 0}, "has 1 deleted files, and its manifest list says 0"),
+    ],
+)
+def test_a_manifest_is_what_its_list_says(change: dict[str, int], told: str) -> None:
+    builder = TableBuilder(SCHEMA)
+    manifest = builder.add_manifest(
+        [
+            entry(EntryStatus.ADDED, "memory://t/a", None),
+            entry(EntryStatus.DELETED, "memory://t/b", 1),
+            entry(EntryStatus.EXISTING, "memory://t/c", 2),
+        ]
+    )
+    assert columns_of(builder, manifest).count == 3
+    without_counts = dict.fromkeys(("added_files_count", "existing_rows_count", "deleted_files_count"))
+    assert columns_of(builder, replace(manifest, **without_counts)).count == 3  # type: ignore[arg-type]
+    wrong = replace(manifest, **change)  # type: ignore[arg-type]
+    with pytest.raises(CorruptTable, match=told) as raised:
+        columns_of(builder, wrong)
+    assert raised.value.location == manifest.manifest_path
+    with pytest.raises(CorruptTable, match=told):
+        decode_entries(builder.store.read(manifest.manifest_path), listed=wrong)
