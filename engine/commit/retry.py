@@ -10,6 +10,10 @@ from dataclasses import dataclass, field
 from engine.spec import properties
 
 
+_SHORT_WAITS = 8
+_ATTEMPTS_LONG = 16
+
+
 @dataclass(frozen=True, kw_only=True)
 class Waiting:
     """Where time and chance come from."""
@@ -25,6 +29,7 @@ class Waiting:
             min_wait_ms=properties.COMMIT_MIN_WAIT_MS.of(table_properties),
             max_wait_ms=properties.COMMIT_MAX_WAIT_MS.of(table_properties),
             total_timeout_ms=properties.COMMIT_TOTAL_TIMEOUT_MS.of(table_properties),
+            attempts_long=_ATTEMPTS_LONG,
             waiting=self,
         )
 
@@ -44,21 +49,40 @@ class Backoff:
     """Waits that double from `min_wait_ms` to `max_wait_ms`, each cut by a random part of up to a half.
 
     The random part keeps writers that collided once from colliding again in step.
+
+    Args:
+        retries: Attempts after the first.
+        min_wait_ms: The first wait.
+        max_wait_ms: The longest one.
+        total_timeout_ms: No wait goes beyond it.
+        attempts_long: Where given, a wait is no longer than so many times what the attempt before it took, or eight
+            times the first wait if that is more. Of colliding commits one always succeeds, so there is no outage to be
+            waited for: longer waits only leave the table idle, and let those that came later go first.
+        waiting: Where time and chance come from.
     """
 
     retries: int
     min_wait_ms: int
     max_wait_ms: int
     total_timeout_ms: int
+    attempts_long: int | None = None
     waiting: Waiting = field(default_factory=Waiting)
 
     def attempts(self) -> Iterator[int]:
         """Attempt numbers from 1, waiting before each but the first; ends when retries or time are used up."""
-        started = self.waiting.monotonic()
+        started = begun = self.waiting.monotonic()
         yield 1
         for retry in range(self.retries):
-            wait_ms = min(self.max_wait_ms, self.min_wait_ms * 2**retry) * (1 - self.waiting.random() / 2)
-            if (self.waiting.monotonic() - started) * 1000 + wait_ms > self.total_timeout_ms:
+            now = self.waiting.monotonic()
+            longest_ms = min(self.max_wait_ms, self._ceiling_ms((now - begun) * 1000))
+            wait_ms = min(longest_ms, self.min_wait_ms * 2**retry) * (1 - self.waiting.random() / 2)
+            if (now - started) * 1000 + wait_ms > self.total_timeout_ms:
                 return
             self.waiting.sleep(wait_ms / 1000)
+            begun = self.waiting.monotonic()
             yield retry + 2
+
+    def _ceiling_ms(self, attempt_ms: float) -> float:
+        if self.attempts_long is None:
+            return self.max_wait_ms
+        return max(self.min_wait_ms * _SHORT_WAITS, attempt_ms * self.attempts_long)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -74,11 +75,21 @@ def test_work_between_attempts_counts() -> None:
     assert slow(backoff(clock, timeout_ms=2_500).attempts()) == [1, 2, 3]
 
 
+@pytest.mark.parametrize(("attempt_seconds", "longest"), [(0.0, 0.8), (0.1, 1.6), (1.0, 16.0), (60.0, 60.0)])
+def test_waits_for_other_writers_are_no_longer_than_some_attempts(attempt_seconds: float, longest: float) -> None:
+    clock = Clock()
+    for _ in replace(backoff(clock, retries=12), attempts_long=16).attempts():
+        clock.now += attempt_seconds
+    assert clock.slept[:4] == [0.1, 0.2, 0.4, 0.8]
+    assert max(clock.slept) == clock.slept[-1] == pytest.approx(longest)
+
+
 def test_table_properties() -> None:
     waiting = Waiting()
     commits = waiting.for_commits({})
     assert (commits.retries, commits.min_wait_ms, commits.max_wait_ms) == (4, 100, 60_000)
     assert commits.total_timeout_ms == 30 * 60 * 1000
+    assert commits.attempts_long == 16
     checks = waiting.for_status_checks({"commit.status-check.num-retries": "7"})
     assert (checks.retries, checks.min_wait_ms) == (7, 1_000)
     with pytest.raises(Invalid, match=r"commit\.retry\.num-retries"):
