@@ -24,6 +24,7 @@ def findings_of(records: Records) -> tuple[Finding, ...]:
         *_engines(planning.where(metric="latency_warm"), "Warm planning"),
         *_engines(scans, "Scanning the decimal columns"),
         *_deletes(records.where(measurement="deletes", metric="delete_cost_ratio")),
+        *_engines(records.where(measurement="commits", metric="latency_commit"), "Committing described files"),
     )
 
 

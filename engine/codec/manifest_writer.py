@@ -48,7 +48,7 @@ __all__ = [
 _BLOCK_BYTES = 64 * 1024
 BATCH_ENTRIES = 1024
 """The most entries of a part: enough for several blocks."""
-BATCH_METRICS = 256 * 1024
+BATCH_METRICS = 64 * 1024
 """A part is not made larger once it has so many value counts and lower bounds, which bounds its memory."""
 
 

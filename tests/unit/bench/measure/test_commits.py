@@ -1,0 +1,109 @@
+"""Committing described files: what is recorded, and that a table which says something else is a failure."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import engine
+from bench.engines.engine import Ability
+from bench.engines.icebench import Icebench
+from bench.engines.pyiceberg_engine import PyIceberg
+from bench.engines.registry import EngineContext
+from bench.experiment import Repetitions
+from bench.measure.cache import DatasetCache
+from bench.measure.commits import CommitSubject, measure_commits
+from bench.measure.metadata_planning import Patience
+from bench.measure.metadata_tables import find_or_build
+from bench.measure.run_file import RunWriter
+from bench.workloads.metadata_files import MetadataFiles
+from tests.unit.bench.measure.scripted import Clock, Recorded, ScriptedEngine, recorded
+
+FILES = MetadataFiles(files=240)
+
+
+def no_spark() -> None:
+    raise AssertionError("needs no Spark")
+
+
+CONTEXT = EngineContext(spark=no_spark)  # type: ignore[arg-type]
+
+
+PATIENCE = Patience(
+    often=Repetitions(repetitions=3, warmups=1), warm_seconds=0, case_seconds=100, clock=Clock()
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def location(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return find_or_build(FILES, DatasetCache(tmp_path_factory.mktemp("cache")), told=lambda _: None)
+
+
+@pytest.fixture
+def place(location: str, tmp_path: Path) -> CommitSubject:
+    return CommitSubject(
+        name="t", metadata_location=location, files=FILES, engines=("icebench", "pyiceberg"),
+        workspace=tmp_path / "tables",
+    )  # fmt: skip
+
+
+@pytest.fixture
+def bench_of(writer: RunWriter) -> Callable[..., Recorded]:
+    return lambda *engines: recorded(writer, Clock(), *engines)
+
+
+def test_engines_commit_the_same_files(bench_of: Callable[..., Recorded], place: CommitSubject) -> None:
+    made = bench_of(Icebench(CONTEXT), PyIceberg(CONTEXT))
+    measure_commits(made.bench, place, PATIENCE)
+    assert not made.failures
+    assert {(r.engine, r.metric, r.case, len(r.samples)) for r in made.records} == {
+        (name, metric, "append", 3) for name in ("icebench", "pyiceberg") for metric in ("latency_commit", "cpu_commit")
+    }
+    assert list(place.workspace.iterdir()) == []
+
+
+class Altering(Icebench):
+    """Commits something else."""
+
+    def __init__(self, change: Callable[[pa.Table], pa.Table]) -> None:
+        super().__init__(CONTEXT)
+        self.change = change
+
+    def commit_files(self, table: engine.Table, files: pa.Table) -> None:
+        super().commit_files(table, self.change(files))
+
+
+def with_column(name: str, change: Callable[[pa.ChunkedArray], pa.Array]) -> Callable[[pa.Table], pa.Table]:
+    return lambda files: files.set_column(files.schema.get_field_index(name), name, change(files.column(name)))
+
+
+@pytest.mark.parametrize(
+    ("reader", "change", "reason"),
+    [
+        ("pyiceberg", lambda files: files.slice(1), "'files': 239"),
+        ("pyiceberg", lambda files: pa.concat_tables([files.slice(1), files.slice(9, 1)]), "'distinct files': 239"),
+        ("pyiceberg", with_column("record_count", lambda c: pa.array([1] * len(c))), "another record_count"),
+        ("icebench", with_column("lower_bounds", lambda c: pa.nulls(len(c), c.type)), "another lower_bounds"),
+    ],
+)
+def test_what_is_committed_is_read_back(
+    bench_of: Callable[..., Recorded], place: CommitSubject, reader: str, change: Callable[[pa.Table], pa.Table],
+    reason: str,
+) -> None:  # fmt: skip
+    made = bench_of(Altering(change), *([PyIceberg(CONTEXT)] if reader == "pyiceberg" else []))
+    measure_commits(made.bench, replace(place, engines=("icebench",)), PATIENCE)
+    (failure,) = made.failures
+    assert failure.kind == "Disagreement"
+    assert failure.message.startswith(f"{reader} reads ")
+    assert reason in failure.message
+    assert not made.records
+
+
+def test_an_engine_that_commits_nothing_is_skipped(
+    bench_of: Callable[..., Recorded], place: CommitSubject
+) -> None:  # fmt: skip
+    made = bench_of(ScriptedEngine("reads", Clock(), abilities=frozenset({Ability.SCAN})))
+    measure_commits(made.bench, replace(place, engines=("reads",)), PATIENCE)
+    assert [s.reason for s in made.skipped] == ["reads offers no committing files that are described"]
