@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 
 from engine.commit.changes.evolution import UpdateSchema
 from engine.commit.changes.merge_append import MergeAppend
+from engine.commit.changes.stream_batch import StreamBatch, last_batch
 from engine.commit.committer import TableState
-from engine.errors import Invalid
+from engine.errors import AlreadyExists, Invalid
 from engine.operations.staged import StagedTarget
 from engine.operations.target import Target
 from engine.spec.data_file import DataFile
@@ -51,6 +52,51 @@ def append(
     files = prepare(state.metadata)
     change = MergeAppend(data_files=files, branch=branch, properties=properties or {}, is_visible=is_visible)
     committed = target.commit([change], files)
+    return committed, committed.metadata.snapshot(change.added_snapshot_id)
+
+
+def append_batch(
+    target: Target,
+    prepare: Prepare,
+    *,
+    stream_id: str,
+    batch_id: int,
+    branch: str = MAIN,
+    properties: Mapping[str, str] | None = None,
+) -> tuple[TableState, Snapshot | None]:
+    """Append a numbered batch of a stream, unless the branch has it or a later one of the stream already.
+
+    Which batches the branch has is told from the summaries of its snapshots, and looked up again at every attempt to
+    commit: a batch whose commit's answer was lost is found, too.
+
+    Args:
+        target: The table.
+        prepare: Writes the rows; not called for a batch that is there.
+        stream_id: Names the stream over restarts of its writer.
+        batch_id: The batch's number, greater than those before.
+        branch: Where to.
+        properties: Entries for the snapshot summary.
+
+    Returns:
+        The table, and the snapshot; None where there was nothing to commit.
+
+    Raises:
+        As `append`.
+    """
+    state = target.load()
+    last = last_batch(state.metadata, branch, stream_id)
+    if last is not None and last >= batch_id:
+        return state, None
+    files = prepare(state.metadata)
+    if not files:
+        return state, None
+    change = StreamBatch(
+        data_files=files, branch=branch, properties=dict(properties or {}), stream_id=stream_id, batch_id=batch_id
+    )
+    try:
+        committed = target.commit([change], files)
+    except AlreadyExists:
+        return target.load(), None
     return committed, committed.metadata.snapshot(change.added_snapshot_id)
 
 

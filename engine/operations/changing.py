@@ -105,6 +105,36 @@ class Changing(ABC):
         self._advance(state)
         return snapshot
 
+    def append_batch(
+        self,
+        data: Rows,
+        *,
+        stream_id: str,
+        batch_id: int,
+        branch: str = MAIN,
+        snapshot_properties: Mapping[str, str] | None = None,
+        counters: Counters | None = None,
+    ) -> Snapshot | None:
+        """Add the rows of a numbered batch once, however often its writer starts again; None where they are there.
+
+        See `engine.operations.append.append_batch`. A batch is found as long as the branch's history goes back to it.
+
+        Args:
+            data: As for `append`; no rows make no snapshot.
+            stream_id: Names the stream over restarts of its writer.
+            batch_id: The batch's number, greater than those before.
+            branch: See the class.
+            snapshot_properties: See the class.
+            counters: See the class.
+        """
+        target = self._target(counters)
+        prepare = _writing(data, target, "append_batch")
+        state, snapshot = append.append_batch(
+            target, prepare, stream_id=stream_id, batch_id=batch_id, branch=branch, properties=snapshot_properties
+        )
+        self._advance(state)
+        return snapshot
+
     def add_files(
         self,
         files: AddedFiles,

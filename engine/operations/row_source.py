@@ -1,7 +1,9 @@
-"""What callers hand over as rows: Arrow data, which this process writes, or a Spark DataFrame, which executors do."""
+"""What callers hand over as rows: Arrow data, which this process writes, a Spark DataFrame, which executors write, or
+files that executors wrote already."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -14,12 +16,23 @@ from engine.spec.metadata import TableMetadata
 from engine.write.data_files import write_data_files
 
 Rows = Any
-"""A pyarrow Table, a RecordBatchReader or a `pyspark.sql.DataFrame`, whose type is at home in `engine.spark` alone."""
+"""A pyarrow Table, a RecordBatchReader, a `pyspark.sql.DataFrame`, whose type is at home in `engine.spark` alone, or
+`WrittenRows`."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRows:
+    """Rows that were written as new data files of the table; nothing refers to the files yet.
+
+    A change that fails for certain deletes them, as it does what it wrote itself.
+    """
+
+    files: tuple[DataFile, ...]
 
 
 def check_rows(data: Rows, verb: str) -> None:
     """Raise Invalid where these are no rows; `verb` is what was to be done with them."""
-    if not isinstance(data, pa.Table | pa.RecordBatchReader) and not is_dataframe(data):
+    if not isinstance(data, pa.Table | pa.RecordBatchReader | WrittenRows) and not is_dataframe(data):
         given = type(data).__name__
         raise Invalid(f"{verb} takes a pyarrow Table, a RecordBatchReader or a Spark DataFrame, not {given}")
 
@@ -38,6 +51,8 @@ def write_rows(data: Rows, metadata: TableMetadata, target: Target) -> list[Data
         Invalid: The rows do not fit the table.
         StorageFailed: The storage refused.
     """
+    if isinstance(data, WrittenRows):
+        return list(data.files)
     if is_dataframe(data):
         # PySpark is loaded already, since the caller has a DataFrame.
         written: list[DataFile] = import_module("engine.spark.writer").write_dataframe(

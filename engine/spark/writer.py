@@ -79,14 +79,9 @@ def write_dataframe(
     mode = distribution_mode(options.get(PROPERTY))
     order = metadata.sort_order
     spread = distributed(_with_uuids(frame, own_schema), mode, own_schema, own_spec, order)
-    # A task needs neither the table's history nor its statistics.
-    small = replace(
-        metadata, properties=options, snapshots=(), snapshot_log=(), metadata_log=(), refs={}, current_snapshot_id=None,
-        statistics=(), partition_statistics=(),
-    )  # fmt: skip
     is_sorted = mode != "none" and not order.is_unsorted and bool(own_spec.fields or mode == "range")
-    task = _Task(
-        metadata=small,
+    task = WriteTask(
+        metadata=replace(metadata, properties=options),
         schema=own_schema,
         spec=own_spec,
         names=own_names,
@@ -97,18 +92,28 @@ def write_dataframe(
     try:
         rows = spread.mapInArrow(task, st.StructType([st.StructField("manifest", st.BinaryType())])).collect()
     except BaseException as error:
-        _remove_leftovers(task.make_store(), small, own_names)
+        remove_leftovers(task.make_store(), task.metadata, own_names)
         if isinstance(error, PythonException):
             _raise_own(error)
         raise
-    files = [entry.data_file for row in rows for entry in decode_entries(bytes(row[0]))]
+    files = files_of(bytes(row[0]) for row in rows)
     if counters is not None:
         counters.add(FILES_WRITTEN, len(files))
     return files
 
 
-class _Task:
-    """What an executor runs for its rows."""
+class WriteTask:
+    """What an executor runs for its rows.
+
+    Args:
+        metadata: The table.
+        schema: The schema to write.
+        spec: The partition spec to write.
+        names: Unique names for the files; the task's numbers are filled in.
+        mode: See `engine.write.data_files.write_data_files`, as for the next.
+        sorted_by: See there.
+        make_store: Makes the table's storage on the executor.
+    """
 
     def __init__(
         self,
@@ -121,7 +126,7 @@ class _Task:
         sorted_by: SortOrder | None,
         make_store: Callable[[], Store],
     ) -> None:
-        self.metadata = metadata
+        self.metadata = small_metadata(metadata)
         self.schema = schema
         self.spec = spec
         self.names = names
@@ -130,10 +135,17 @@ class _Task:
         self.make_store = make_store
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The task's manifest as a batch of one row; none for no rows."""
+        data = self.written(batches, self.names)
+        if data is not None:
+            yield pa.RecordBatch.from_pydict({"manifest": pa.array([data], pa.binary())})
+
+    def written(self, batches: Iterable[pa.RecordBatch], names: FileNames) -> bytes | None:
+        """Write the rows of this task; the entries of the files as a manifest, None for no rows."""
         rest = iter(batches)
         first = next(rest, None)
         if first is None:
-            return
+            return None
         context = TaskContext.get()
         assert context is not None
         reader = pa.RecordBatchReader.from_batches(first.schema, _joined(first, rest))
@@ -143,7 +155,7 @@ class _Task:
             store=self.make_store(),
             schema=self.schema,
             spec=self.spec,
-            names=replace(self.names, partition_id=context.partitionId(), task_id=context.taskAttemptId()),
+            names=replace(names, partition_id=context.partitionId(), task_id=context.taskAttemptId()),
             mode=self.mode,
             sorted_by=self.sorted_by,
         )
@@ -156,7 +168,20 @@ class _Task:
             snapshot_id=_NO_SNAPSHOT,
             compression="zstd",
         )
-        yield pa.RecordBatch.from_pydict({"manifest": pa.array([encoded.data], pa.binary())})
+        return encoded.data
+
+
+def files_of(manifests: Iterable[bytes]) -> list[DataFile]:
+    """The files that tasks tell of."""
+    return [entry.data_file for data in manifests for entry in decode_entries(data)]
+
+
+def small_metadata(metadata: TableMetadata) -> TableMetadata:
+    """A table without its history and statistics, which tasks need not be sent."""
+    return replace(
+        metadata, snapshots=(), snapshot_log=(), metadata_log=(), refs={}, current_snapshot_id=None, statistics=(),
+        partition_statistics=(),
+    )  # fmt: skip
 
 
 def _joined(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -196,7 +221,7 @@ def _raise_own(error: PythonException) -> None:
             raise kind(text.rsplit(marker, maxsplit=1)[-1].splitlines()[0]) from error
 
 
-def _remove_leftovers(store: Store, metadata: TableMetadata, names: FileNames) -> None:
+def remove_leftovers(store: Store, metadata: TableMetadata, names: FileNames) -> None:
     """Remove the files of tasks that had ended when another one failed: nobody will learn of them."""
     own = str(names.operation_id)
     with suppress(EngineError):

@@ -1,0 +1,57 @@
+"""``format("icebench")``: tables as a data source of Spark, for batches and streams, in Python."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+from pyspark.sql import datasource as sd
+from pyspark.sql import types as st
+
+from engine.spark.source_options import is_stream, read_options, stream_options, write_options
+from engine.spark.source_reader import BatchReader, PushingReader, options_scan, source_schema
+from engine.spark.source_writer import BatchWriter, SourceWrite
+from engine.spark.stream_reader import StreamReader, stream_schema
+from engine.spark.stream_writer import StreamWriter
+
+NAME = "icebench"
+
+
+class TableSource(sd.DataSource):
+    """Tables of this engine. The options stand in `engine.spark.source_options`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What ``format`` is given."""
+        return NAME
+
+    def schema(self) -> st.StructType:
+        """The columns that are read."""
+        if is_stream(self.options):
+            return stream_schema(stream_options(self.options))
+        options = read_options(self.options)
+        return source_schema(options_scan(options.place.load(), options).schema)
+
+    def reader(self, schema: st.StructType) -> sd.DataSourceReader:
+        """The reader of a batch query."""
+        options = read_options(self.options)
+        return (PushingReader if options.pushes else BatchReader)(options, schema)
+
+    def streamReader(self, schema: st.StructType) -> sd.DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """The reader of a streaming query."""
+        return StreamReader(stream_options(self.options), schema)
+
+    def writer(self, schema: st.StructType, overwrite: bool) -> sd.DataSourceWriter:  # noqa: FBT001 - Spark's signature
+        """The writer of a batch."""
+        return BatchWriter(SourceWrite(write_options(self.options), schema), overwrite=overwrite)
+
+    def streamWriter(  # noqa: N802 - Spark's name
+        self,
+        schema: st.StructType,
+        overwrite: bool,  # noqa: FBT001 - Spark's signature
+    ) -> sd.DataSourceStreamWriter:
+        """The writer of a streaming query; it overwrites for ``outputMode("complete")``."""
+        return StreamWriter(SourceWrite(write_options(self.options), schema), overwrite=overwrite)
+
+
+def register(spark: SparkSession) -> None:
+    """Make ``format("icebench")`` known to a session."""
+    spark.dataSource.register(TableSource)

@@ -1,0 +1,343 @@
+"""Options of ``format("icebench")``: which table, what of it to read, how to write it.
+
+Names are those of Iceberg's own Spark source wherever it has one. Spark hands options over in lower case, so names are
+compared without case and properties whose names need capitals can not be given. An option that nobody knows is refused:
+a misspelt filter would else read, or overwrite, too much.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from engine.errors import Invalid, Unsupported
+from engine.opening import load_catalog, load_table
+from engine.plan.tasks import DEFAULT_SPLIT_BYTES
+from engine.spark.distribution import PROPERTY as DISTRIBUTION_MODE
+from engine.spark.distribution import distribution_mode
+from engine.spec.snapshots import MAIN
+from engine.storage.resolve import scheme_of
+from engine.table import Table
+
+_PLACE = ("path", "catalog", "table", "warehouse", "catalog-name", "token", "credential")
+_READ = ("columns", "filter", "snapshot-id", "branch", "tag", "as-of-timestamp", "start-snapshot-id", "end-snapshot-id",
+         "split-size", "pushdown")  # fmt: skip
+_STREAM = ("branch", "columns", "split-size", "starting-position", "stream-from-timestamp", "stream-from-snapshot-id",
+           "streaming-skip-delete-snapshots", "streaming-skip-overwrite-snapshots",
+           "streaming-max-files-per-micro-batch", "streaming-max-rows-per-micro-batch")  # fmt: skip
+_WRITE = ("branch", "merge-schema", "overwrite-mode", "overwrite-filter", "distribution-mode",
+          "target-file-size-bytes")  # fmt: skip
+_OF_SPARK = ("checkpointlocation", "queryname")
+"""What Spark itself puts among the options of a source or sink."""
+_CATALOG_PROPERTY, _TABLE_PROPERTY, _SNAPSHOT_PROPERTY = "catalog.", "write.", "snapshot-property."
+
+OverwriteMode = Literal["static", "dynamic"]
+Starting = Literal["earliest", "latest"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TablePlace:
+    """Where a table is found.
+
+    Args:
+        table: Its name in the catalog, or its location.
+        catalog: The catalog's address, as `engine.load_catalog` takes it; None for a table that is opened by its
+            location, for reading.
+        warehouse: As `engine.load_catalog`, like the others.
+        name: The catalog's name.
+        token: See there.
+        credential: See there.
+        properties: See there.
+    """
+
+    table: str
+    catalog: str | None = None
+    warehouse: str | None = None
+    name: str = "default"
+    token: str | None = None
+    credential: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def load(self) -> Table:
+        """The table as it is now.
+
+        Raises:
+            NotFound: No such table.
+            Unsupported: It is in the memory of one process, which executors are not.
+        """
+        if self.catalog is None:
+            table = load_table(self.table, properties=self.properties)
+        else:
+            catalog = load_catalog(
+                self.catalog,
+                warehouse=self.warehouse,
+                name=self.name,
+                token=self.token,
+                credential=self.credential,
+                properties=self.properties,
+            )
+            table = catalog.load_table(self.table)
+        if scheme_of(table.location) == "memory":
+            raise Unsupported(f"table {table.name} is at {table.location}, which Spark's executors can not reach")
+        return table
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """What a batch query reads; None is for what was not given.
+
+    Args:
+        place: The table.
+        columns: Full names; metadata columns may be among them.
+        filter: SQL-like text, for what Spark does not push (such as ``or``).
+        snapshot_id: A snapshot.
+        ref: A branch or tag.
+        ref_type: Which of the two.
+        as_of: A time: milliseconds since 1970, or ISO 8601 with a zone.
+        after: Read what appends added after this snapshot.
+        until: The last snapshot of that increment.
+        split_bytes: What a task should weigh.
+        pushes: Let Spark push filters. On Spark 4.1 only for a DataFrame that one query uses once: what came of pushing
+            is kept with the DataFrame, and a second query over it would read the rows of the first one's filter.
+    """
+
+    place: TablePlace
+    columns: tuple[str, ...] | None = None
+    filter: str | None = None
+    snapshot_id: int | None = None
+    ref: str | None = None
+    ref_type: Literal["branch", "tag"] = "branch"
+    as_of: int | str | None = None
+    after: int | None = None
+    until: int | None = None
+    split_bytes: int = DEFAULT_SPLIT_BYTES
+    pushes: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamOptions:
+    """What a streaming query reads.
+
+    Args:
+        place: The table.
+        columns: Full names.
+        branch: The branch to follow.
+        starting: Where a new query begins, if neither of the next two says.
+        from_timestamp_ms: Begin with the first snapshot at or after this time.
+        after: Begin after this snapshot.
+        skips_deletes: Pass over snapshots that only delete, rather than fail.
+        skips_overwrites: Likewise those that overwrite.
+        most_files: Files of a micro-batch at most; one at least.
+        most_rows: Rows of a micro-batch at most, as far as whole files allow; one file at least.
+        split_bytes: What a task should weigh.
+    """
+
+    place: TablePlace
+    columns: tuple[str, ...] | None = None
+    branch: str = MAIN
+    starting: Starting = "earliest"
+    from_timestamp_ms: int | None = None
+    after: int | None = None
+    skips_deletes: bool = False
+    skips_overwrites: bool = False
+    most_files: int | None = None
+    most_rows: int | None = None
+    split_bytes: int = DEFAULT_SPLIT_BYTES
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteOptions:
+    """How rows are written.
+
+    Args:
+        place: The table.
+        branch: Where to.
+        merges_schema: Add the columns that the table does not have.
+        overwrite_mode: What ``mode("overwrite")`` replaces: all rows (or those of the filter), or the partitions that
+            rows come for.
+        overwrite_filter: Which rows a static overwrite replaces.
+        properties: Table properties for this write.
+        snapshot_properties: Entries for the snapshot summary.
+    """
+
+    place: TablePlace
+    branch: str = MAIN
+    merges_schema: bool = False
+    overwrite_mode: OverwriteMode = "static"
+    overwrite_filter: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    snapshot_properties: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_options(options: Mapping[str, str]) -> ReadOptions:
+    """Options of a batch query; raises Invalid for what is not one."""
+    given = _Given(options, (*_PLACE, *_READ), (_CATALOG_PROPERTY,))
+    branch, tag = given.text("branch"), given.text("tag")
+    states = {name for name in ("snapshot-id", "branch", "tag", "as-of-timestamp") if given.text(name) is not None}
+    if len(states) > 1:
+        raise Invalid(f"options {', '.join(sorted(states))} ask for different states of the table; give one")
+    increment = {name for name in ("start-snapshot-id", "end-snapshot-id") if given.text(name) is not None}
+    if increment and states:
+        raise Invalid(f"options {', '.join(sorted(increment | states))}: an increment has no state of its own")
+    if increment == {"end-snapshot-id"}:
+        raise Invalid("option end-snapshot-id ends an increment; give start-snapshot-id, or snapshot-id for a state")
+    as_of = given.text("as-of-timestamp")
+    return ReadOptions(
+        place=given.place(),
+        columns=given.names("columns"),
+        filter=given.text("filter"),
+        snapshot_id=given.number("snapshot-id"),
+        ref=branch if branch is not None else tag,
+        ref_type="branch" if tag is None else "tag",
+        as_of=int(as_of) if as_of is not None and as_of.isdecimal() else as_of,
+        after=given.number("start-snapshot-id"),
+        until=given.number("end-snapshot-id"),
+        split_bytes=given.positive("split-size") or DEFAULT_SPLIT_BYTES,
+        pushes=given.flag("pushdown"),
+    )
+
+
+def stream_options(options: Mapping[str, str]) -> StreamOptions:
+    """Options of a streaming query; raises Invalid for what is not one."""
+    given = _Given(options, (*_PLACE, *_STREAM), (_CATALOG_PROPERTY,))
+    starts = [n for n in ("starting-position", "stream-from-timestamp", "stream-from-snapshot-id") if given.text(n)]
+    if len(starts) > 1:
+        raise Invalid(f"options {', '.join(starts)} each say where the stream begins; give one")
+    return StreamOptions(
+        place=given.place(),
+        columns=given.names("columns"),
+        branch=given.text("branch") or MAIN,
+        starting="latest" if given.one_of("starting-position", ("earliest", "latest")) == "latest" else "earliest",
+        from_timestamp_ms=given.number("stream-from-timestamp"),
+        after=given.number("stream-from-snapshot-id"),
+        skips_deletes=given.flag("streaming-skip-delete-snapshots"),
+        skips_overwrites=given.flag("streaming-skip-overwrite-snapshots"),
+        most_files=given.positive("streaming-max-files-per-micro-batch"),
+        most_rows=given.positive("streaming-max-rows-per-micro-batch"),
+        split_bytes=given.positive("split-size") or DEFAULT_SPLIT_BYTES,
+    )
+
+
+def is_stream(options: Mapping[str, str]) -> bool:
+    """Whether one of the options is for streams only: Spark asks for the columns without saying what for."""
+    own = set(_STREAM) - set(_READ)
+    return any(name.lower() in own for name in options)
+
+
+def write_options(options: Mapping[str, str]) -> WriteOptions:
+    """Options of a write, batch or streaming.
+
+    Raises:
+        Invalid: What is no option, or a table that is given without its catalog.
+        Unsupported: A distribution, which Spark's Python sources can not ask for.
+    """
+    given = _Given(options, (*_PLACE, *_WRITE), (_CATALOG_PROPERTY, _TABLE_PROPERTY, _SNAPSHOT_PROPERTY))
+    place = given.place()
+    if place.catalog is None:
+        raise Invalid("writing needs option catalog: a table that is opened by its location is read-only")
+    properties = given.properties(_TABLE_PROPERTY, keep_prefix=True)
+    if (size := given.positive("target-file-size-bytes")) is not None:
+        properties["write.target-file-size-bytes"] = str(size)
+    if (mode := given.text("distribution-mode")) is not None:
+        properties[DISTRIBUTION_MODE] = mode
+    overwrite_mode = given.one_of("overwrite-mode", ("static", "dynamic"))
+    overwrite_filter = given.text("overwrite-filter")
+    if overwrite_mode == "dynamic" and overwrite_filter is not None:
+        raise Invalid("options overwrite-filter and overwrite-mode=dynamic say different things of what is replaced")
+    return WriteOptions(
+        place=place,
+        branch=given.text("branch") or MAIN,
+        merges_schema=given.flag("merge-schema"),
+        overwrite_mode="dynamic" if overwrite_mode == "dynamic" else "static",
+        overwrite_filter=overwrite_filter,
+        properties=properties,
+        snapshot_properties=given.properties(_SNAPSHOT_PROPERTY),
+    )
+
+
+def refuse_distribution(properties: Mapping[str, str]) -> None:
+    """Raise Unsupported where table and options ask for rows to be spread, which Spark does for Java sources only."""
+    mode = distribution_mode(properties.get(DISTRIBUTION_MODE))
+    if mode != "none":
+        raise Unsupported(
+            f"{DISTRIBUTION_MODE}={mode}: Spark lets no Python data source distribute rows; write with "
+            "table.append(df), or repartition the DataFrame and set the option distribution-mode=none"
+        )
+
+
+class _Given:
+    """The options as they came, refused where nobody knows them."""
+
+    def __init__(self, options: Mapping[str, str], known: tuple[str, ...], prefixes: tuple[str, ...]) -> None:
+        self._options = {name.lower(): text for name, text in options.items()}
+        for name in self._options:
+            if name not in known and name not in _OF_SPARK and not name.startswith(prefixes):
+                raise Invalid(f"no option {name!r} here; there are {', '.join(sorted({*known}))}")
+
+    def text(self, name: str) -> str | None:
+        return self._options.get(name)
+
+    def number(self, name: str) -> int | None:
+        text = self._options.get(name)
+        if text is None:
+            return None
+        try:
+            return int(text)
+        except ValueError:
+            raise Invalid(f"option {name}={text!r} is no whole number") from None
+
+    def positive(self, name: str) -> int | None:
+        number = self.number(name)
+        if number is not None and number <= 0:
+            raise Invalid(f"option {name}={number} is not positive")
+        return number
+
+    def flag(self, name: str) -> bool:
+        return self.one_of(name, ("true", "false")) == "true"
+
+    def one_of(self, name: str, values: tuple[str, ...]) -> str | None:
+        text = self._options.get(name)
+        if text is not None and text.lower() not in values:
+            raise Invalid(f"option {name}={text!r} is none of {', '.join(values)}")
+        return None if text is None else text.lower()
+
+    def names(self, name: str) -> tuple[str, ...] | None:
+        """Names separated by commas, or a JSON list for names that have some."""
+        text = self._options.get(name)
+        if text is None:
+            return None
+        if not text.lstrip().startswith("["):
+            return tuple(part.strip() for part in text.split(",") if part.strip())
+        try:
+            found = json.loads(text)
+        except ValueError as error:
+            raise Invalid(f"option {name}={text!r} is no JSON list: {error}") from None
+        if not all(isinstance(each, str) for each in found):
+            raise Invalid(f"option {name}={text!r} is no list of names")
+        return tuple(found)
+
+    def properties(self, prefix: str, *, keep_prefix: bool = False) -> dict[str, str]:
+        found = {name: text for name, text in self._options.items() if name.startswith(prefix)}
+        return found if keep_prefix else {name.removeprefix(prefix): text for name, text in found.items()}
+
+    def place(self) -> TablePlace:
+        path, table, catalog = self.text("path"), self.text("table"), self.text("catalog")
+        if (path is None) == (table is None):
+            raise Invalid("give the table once: as the path, or as option table")
+        if catalog is None and table is not None:
+            raise Invalid("option table is a name in a catalog; give option catalog, or the table's location as path")
+        if catalog is None:
+            for name in ("warehouse", "catalog-name", "token", "credential"):
+                if self.text(name) is not None:
+                    raise Invalid(f"option {name} belongs to a catalog; give option catalog")
+        return TablePlace(
+            table=path or table or "",
+            catalog=catalog,
+            warehouse=self.text("warehouse"),
+            name=self.text("catalog-name") or "default",
+            token=self.text("token"),
+            credential=self.text("credential"),
+            properties=self.properties(_CATALOG_PROPERTY),
+        )

@@ -1,0 +1,222 @@
+"""The batch writer of ``format("icebench")``: executors write files, the driver commits them.
+
+Spark makes the writer on the driver, sends it to the executors, and later gives it back to another process of the
+driver, to commit or to abort; between the two it keeps nothing but what it was made with.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.types as pat
+from pyspark.sql import datasource as sd
+from pyspark.sql import types as st
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from engine.columnar.schemas import from_arrow_schema
+from engine.commit.changes.stream_batch import BATCH_ID, STREAM_ID, last_batch
+from engine.errors import EngineError, Invalid, ValidationFailed
+from engine.operations.changing import Changing
+from engine.operations.row_source import WrittenRows
+from engine.spark.source_options import WriteOptions, refuse_distribution
+from engine.spark.writer import WriteTask, files_of, remove_leftovers
+from engine.spec.data_file import DataFile
+from engine.spec.metadata import TableMetadata
+from engine.spec.properties import ACCEPT_ANY_SCHEMA
+from engine.spec.schema import Schema
+from engine.spec.types import UUID
+from engine.storage.store import Store
+from engine.table import Table
+from engine.write.locations import FileNames
+
+_NO_BATCH = -1
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFiles(sd.WriterCommitMessage):
+    """What a task wrote.
+
+    Args:
+        manifest: The entries of its files; None for no rows.
+        stream: The streaming query and its batch that the rows are of.
+    """
+
+    manifest: bytes | None
+    stream: tuple[str, int] | None = None
+
+
+class SourceWrite:
+    """One write: what tasks do, and what is done with their files.
+
+    Args:
+        options: Where and how.
+        rows: The columns of the rows.
+
+    Raises:
+        Invalid: Columns that do not fit the table.
+        Unsupported: A distribution of rows.
+    """
+
+    def __init__(self, options: WriteOptions, rows: st.StructType) -> None:
+        self.options = options
+        table = options.place.load()
+        refuse_distribution({**table.properties, **options.properties})
+        self.incoming = from_arrow_schema(to_arrow_schema(rows)) if options.merges_schema else None
+        metadata = table.metadata if self.incoming is None else merged_metadata(table, self.incoming)
+        self.names = FileNames()
+        self.task = WriteTask(
+            metadata=replace(metadata, properties={**metadata.properties, **options.properties}),
+            schema=metadata.schema,
+            spec=metadata.spec,
+            names=self.names,
+            mode="auto",
+            sorted_by=None,
+            make_store=partial(_same, table.store),
+        )
+
+    def written(self, batches: Iterator[pa.RecordBatch], names: FileNames) -> bytes | None:
+        """Write a task's rows, on an executor."""
+        uuids = {f.name for f in self.task.schema.fields if f.type == UUID}
+        return self.task.written((_with_uuids(batch, uuids) for batch in batches), names)
+
+    def commit(self, files: Sequence[DataFile], *, overwrite: bool) -> None:
+        """Make the files visible, in one snapshot.
+
+        Raises:
+            ValidationFailed: Another commit changed the schema while columns were added.
+            CommitFailed: See `engine.errors`; files are gone unless they may be visible.
+        """
+        table = self.options.place.load()
+        rows, incoming = WrittenRows(tuple(files)), self.incoming
+        if incoming is None:
+            self._change(table, rows, overwrite=overwrite)
+            return
+        with table.transaction() as transaction:
+            transaction.update_schema(lambda update: update.union_by_name(incoming))
+            if transaction.metadata.schema.fields != self.task.schema.fields:
+                raise ValidationFailed(
+                    "another commit changed the schema while the rows were written; write them again"
+                )
+            self._change(transaction, rows, overwrite=overwrite)
+
+    def commit_batch(self, files: Sequence[DataFile], query_id: str, batch_id: int, *, overwrite: bool) -> None:
+        """Make a micro-batch visible, or remove its files where the table has it already; errors as `commit`."""
+        options = self.options
+        table = options.place.load()
+        rows, branch, summary = WrittenRows(tuple(files)), options.branch, options.snapshot_properties
+        if not overwrite:
+            done = table.append_batch(
+                rows, stream_id=query_id, batch_id=batch_id, branch=branch, snapshot_properties=summary
+            )
+        elif _last_batch(table, branch, query_id) >= batch_id:
+            done = None
+        else:
+            # To replace all rows by the same rows twice would be no harm, so nobody need look at every attempt.
+            marked = {**summary, STREAM_ID: query_id, BATCH_ID: str(batch_id)}
+            done = table.overwrite(rows, branch=branch, snapshot_properties=marked)
+        if done is None:
+            self.discard(files)
+
+    def discard(self, files: Sequence[DataFile]) -> None:
+        """Delete files that nothing refers to, as far as the storage lets."""
+        store = self.task.make_store()
+        for file in files:
+            with suppress(EngineError):
+                store.delete(file.file_path)
+
+    def _change(self, table: Changing, rows: WrittenRows, *, overwrite: bool) -> None:
+        options = self.options
+        summary = options.snapshot_properties
+        if not overwrite:
+            table.append(rows, branch=options.branch, snapshot_properties=summary)
+        elif options.overwrite_mode == "dynamic":
+            table.overwrite_partitions(rows, branch=options.branch, snapshot_properties=summary)
+        else:
+            table.overwrite(rows, options.overwrite_filter, branch=options.branch, snapshot_properties=summary)
+
+
+class BatchWriter(sd.DataSourceArrowWriter):
+    """Appends, or overwrites for ``mode("overwrite")``.
+
+    Args:
+        write: What is written.
+        overwrite: Whether rows make room for these.
+    """
+
+    def __init__(self, write: SourceWrite, *, overwrite: bool) -> None:
+        self._write = write
+        self._overwrite = overwrite
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskFiles:
+        """Write the rows of a task, on an executor."""
+        return TaskFiles(self._write.written(iterator, self._write.names))
+
+    def commit(self, messages: Sequence[sd.WriterCommitMessage | None]) -> None:
+        """Commit what all tasks wrote; for no rows an append makes no snapshot."""
+        files = task_files(messages)
+        if files or self._overwrite:
+            self._write.commit(files, overwrite=self._overwrite)
+
+    def abort(self, messages: Sequence[sd.WriterCommitMessage | None]) -> None:
+        """Remove what tasks wrote.
+
+        Spark aborts also after a commit that failed: then every task has its message, the commit has cleaned up itself
+        where it is certain that nothing is visible, and where it is not, nothing may be removed.
+        """
+        if any(message is None for message in messages):
+            task = self._write.task
+            remove_leftovers(task.make_store(), task.metadata, self._write.names)
+
+
+def task_files(messages: Sequence[sd.WriterCommitMessage | None]) -> list[DataFile]:
+    """The files of all tasks."""
+    found = (message.manifest for message in messages if isinstance(message, TaskFiles))
+    return files_of(manifest for manifest in found if manifest is not None)
+
+
+def merged_metadata(table: Table, incoming: Schema) -> TableMetadata:
+    """The table with the columns that it would have: as an append with merge_schema makes them.
+
+    Raises:
+        Invalid: The table does not allow it, or a column's type can not become the other's.
+    """
+    if not ACCEPT_ANY_SCHEMA.of(table.properties):
+        raise Invalid(f"merging schemas needs table property {ACCEPT_ANY_SCHEMA.name}=true")
+    draft = table.transaction()
+    try:
+        return draft.update_schema(lambda update: update.union_by_name(incoming)).metadata
+    finally:
+        draft.discard()
+
+
+def _last_batch(table: Table, branch: str, query_id: str) -> int:
+    found = last_batch(table.metadata, branch, query_id)
+    return _NO_BATCH if found is None else found
+
+
+def _same(store: Store) -> Store:
+    return store
+
+
+def _with_uuids(batch: pa.RecordBatch, names: set[str]) -> pa.RecordBatch:
+    """Uuid columns that are text, as a read shows them, become their 16 bytes."""
+    columns = []
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        if field.name in names and pat.is_string(field.type):
+            columns.append(_uuid_bytes(column, field.name))
+        else:
+            columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _uuid_bytes(column: pa.Array, name: str) -> pa.Array:
+    try:
+        values = [None if text is None else uuid.UUID(text).bytes for text in column.to_pylist()]
+    except ValueError as error:
+        raise Invalid(f"column {name!r}: {error}") from error
+    return pa.array(values, pa.binary(16))

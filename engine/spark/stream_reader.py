@@ -1,0 +1,88 @@
+"""The streaming reader of ``format("icebench")``: rows that appends add to a branch, snapshot after snapshot.
+
+Spark 4.1 asks a Python source for the latest offset without saying where the query is or how much it wants. It does
+tell the batches that it runs, in order, so the reader remembers where the last one ended and limits the next by that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+from pyspark.sql import datasource as sd
+from pyspark.sql import types as st
+
+from engine.read.plans import request_for
+from engine.spark.source_options import StreamOptions
+from engine.spark.source_reader import FilesPartition, check_schema, read_task, source_schema, task_files
+from engine.spark.stream_offsets import Offset, Position, StreamPlanner
+from engine.spec.schema import Schema
+from engine.table import Table
+
+
+class StreamReader(sd.DataSourceStreamReader):
+    """Reads a branch as it grows.
+
+    Args:
+        options: What to read.
+        schema: The columns as Spark has them, from the query's start to its end.
+    """
+
+    def __init__(self, options: StreamOptions, schema: st.StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._origin: Position | None = None
+        self._reached: Position | None = None
+
+    def initialOffset(self) -> dict[str, object]:  # noqa: N802 - Spark's name
+        """Where a new query begins."""
+        origin = self._begun(self._planner())
+        return Offset(origin, origin, is_initial=True).encoded()
+
+    def latestOffset(self) -> dict[str, object]:  # noqa: N802 - Spark's name
+        """Where the next micro-batch ends; where the last one ended if there is nothing new."""
+        planner = self._planner()
+        origin = self._begun(planner)
+        reached = origin if self._reached is None else self._reached
+        return Offset(planner.following(reached), origin).encoded()
+
+    def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[FilesPartition]:
+        """The tasks of a micro-batch, none for an empty one. With equal offsets, Spark tells where a query goes on."""
+        first, last = Offset.decoded(start), Offset.decoded(end)
+        begin = last.origin if first.is_initial else first.position
+        self._origin, self._reached = last.origin, last.position
+        if begin == last.position:
+            return []
+        table = self._options.place.load()
+        made: list[FilesPartition] = []
+        for part in self._planner(table).between(begin, last.position):
+            check_schema(self._schema, part.plan.projection)
+            request = request_for(part.plan, table.store, table_name=table.name)
+            tasks = task_files(part.plan, self._options.split_bytes, begin=part.begin, end=part.end)
+            made += [FilesPartition(files, request) for files in tasks]
+        return made
+
+    def read(self, partition: sd.InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a task, on an executor."""
+        assert isinstance(partition, FilesPartition)
+        assert partition.request is not None
+        return read_task(partition.files, partition.request)
+
+    def __getstate__(self) -> dict[str, object]:
+        """A partition says all that an executor needs."""
+        return {}
+
+    def _begun(self, planner: StreamPlanner) -> Position:
+        if self._origin is None:
+            self._origin = planner.initial()
+        return self._origin
+
+    def _planner(self, table: Table | None = None) -> StreamPlanner:
+        columns = self._options.columns or tuple(self._schema.names)
+        return StreamPlanner(table or self._options.place.load(), self._options, columns)
+
+
+def stream_schema(options: StreamOptions) -> st.StructType:
+    """The columns of a stream: the table's as they are now."""
+    schema: Schema = options.place.load().scan(columns=options.columns).schema
+    return source_schema(schema)

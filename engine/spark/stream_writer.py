@@ -1,0 +1,66 @@
+"""The streaming writer of ``format("icebench")``: each micro-batch is committed once.
+
+The snapshot of a batch carries the query's id, which Spark keeps in the checkpoint, and the batch's number. A batch
+that Spark runs again, because the answer of its commit was lost or the query died between commit and checkpoint, is
+found in the branch's history and not committed again; the files written anew are removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import datasource as sd
+
+from engine.errors import Unsupported
+from engine.spark.source_writer import SourceWrite, TaskFiles, task_files
+from engine.write.locations import FileNames
+
+_QUERY_ID, _BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
+"""Local properties of a micro-batch's tasks: the sink is told its number only when it commits, and its query never."""
+
+
+class StreamWriter(sd.DataSourceStreamArrowWriter):
+    """Appends each micro-batch, or replaces all rows by it for ``outputMode("complete")``.
+
+    Args:
+        write: What is written.
+        overwrite: Whether rows make room for these.
+
+    Raises:
+        Unsupported: An option that a stream can not follow.
+    """
+
+    def __init__(self, write: SourceWrite, *, overwrite: bool) -> None:
+        self._write = write
+        self._overwrite = overwrite
+        options = write.options
+        if options.merges_schema:
+            raise Unsupported("merge-schema in a streaming write: its batches would add columns in any order")
+        if options.overwrite_mode == "dynamic" or options.overwrite_filter is not None:
+            raise Unsupported("overwriting some of the rows in a streaming write; use foreachBatch")
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskFiles:
+        """Write the rows of a task, on an executor."""
+        # A batch that runs again after a restart has the same tasks with the same numbers: the id tells files apart.
+        manifest = self._write.written(iterator, FileNames())
+        context = TaskContext.get()
+        assert context is not None
+        query_id, batch_id = context.getLocalProperty(_QUERY_ID), context.getLocalProperty(_BATCH_ID)
+        if query_id is None or batch_id is None:
+            raise Unsupported("a streaming write outside of a streaming query: its batches could not be told apart")
+        return TaskFiles(manifest, (query_id, int(batch_id)))
+
+    def commit(self, messages: Sequence[sd.WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
+        """Commit a batch, unless the table has it; one without rows makes no snapshot."""
+        streams = {m.stream for m in messages if isinstance(m, TaskFiles) and m.stream is not None}
+        if not streams:
+            return
+        ((query_id, _),) = streams
+        self._write.commit_batch(task_files(messages), query_id, batchId, overwrite=self._overwrite)
+
+    def abort(self, messages: Sequence[sd.WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
+        """Remove what tasks wrote; where all have a message the commit was tried, and has cleaned up if it may."""
+        if any(message is None for message in messages):
+            self._write.discard(task_files(messages))

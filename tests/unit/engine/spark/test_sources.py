@@ -1,0 +1,236 @@
+"""The data source without Spark's machine: what its readers and writers do when Spark calls them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import pickle
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import datasource as sd
+from pyspark.sql import types as st
+
+import engine
+from engine.errors import Invalid, Unsupported
+from engine.operations.row_source import WrittenRows
+from engine.spark.datasource import TableSource
+from engine.spark.source_filters import pushed
+from engine.spark.source_options import read_options, stream_options, write_options
+from engine.spark.source_writer import TaskFiles
+from engine.table import Table
+from engine.write.data_files import write_data_files
+
+FIELDS = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("x", pa.float64()),
+        ("name", pa.string()),
+        ("d", pa.decimal128(7, 2)),
+        ("at", pa.timestamp("us", "UTC")),
+        ("u", pa.uuid()),
+    ]
+)
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table(
+        {
+            "id": ids,
+            "x": [float("nan") if n % 3 == 0 else n / 2 for n in ids],
+            "name": [None if n % 4 == 0 else f"n{n}" for n in ids],
+            "d": [Decimal(n) for n in ids],
+            "at": [dt.datetime(2020, 1, 1, tzinfo=dt.UTC) + dt.timedelta(days=n) for n in ids],
+            "u": [bytes([n] * 16) for n in ids],
+        },
+        schema=FIELDS,
+    )
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    catalog = engine.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
+    made = catalog.create_table("db.t", FIELDS)
+    for start in range(0, 30, 10):
+        made.append(rows(*range(start, start + 10)))
+    return made
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> dict[str, str]:
+    return {"catalog": f"sqlite:///{tmp_path}/catalog.db", "warehouse": str(tmp_path), "path": "db.t"}
+
+
+def read(reader: Any, partitions: list[Any]) -> list[int]:
+    # An executor gets copies.
+    copy = pickle.loads(pickle.dumps(reader))
+    found = [row for p in pickle.loads(pickle.dumps(partitions)) for b in copy.read(p) for row in b.to_pylist()]
+    return sorted(row["id"] for row in found)
+
+
+@pytest.mark.parametrize(
+    ("filters", "text"),
+    [
+        ([sd.EqualTo(("id",), 5)], "id = 5"),
+        ([sd.GreaterThan(("x",), 3.0), sd.LessThanOrEqual(("id",), 20)], "x > 3 and id <= 20"),
+        ([sd.Not(sd.In(("name",), ("n1", "n2")))], "not (name in ('n1', 'n2'))"),
+        ([sd.IsNull(("name",))], "name is null"),
+        ([sd.Not(sd.EqualNullSafe(("name",), "n1"))], "name != 'n1' or name is null"),
+        ([sd.EqualNullSafe(("name",), None)], "name is null"),
+        ([sd.StringStartsWith(("name",), "n1")], "name like 'n1%'"),
+        ([sd.GreaterThanOrEqual(("d",), Decimal("7.00")), sd.LessThan(("d",), Decimal("9.00"))], "d >= 7 and d < 9"),
+        ([sd.GreaterThan(("at",), dt.datetime(2020, 1, 20, tzinfo=dt.UTC))], "at > '2020-01-20T00:00:00+00:00'"),
+    ],
+)
+def test_pushed_filters_mean_what_they_say_and_prune(
+    table: Table, place: dict[str, str], filters: list[sd.Filter], text: str
+) -> None:
+    source = TableSource({**place, "pushdown": "true", "split-size": "1"})
+    reader = source.reader(source.schema())
+    assert list(reader.pushFilters(filters)) == []
+    partitions = list(reader.partitions())
+    scan = table.scan(text)
+    assert read(reader, partitions) == sorted(scan.to_arrow().column("id").to_pylist())
+    assert len(partitions) == max(scan.plan().files.num_rows, 1)
+
+
+def test_what_can_not_be_pushed_stays_with_spark(table: Table) -> None:
+    stays: list[sd.Filter] = [
+        sd.StringEndsWith(("name",), "1"),
+        sd.StringContains(("name",), "1"),
+        sd.EqualTo(("u",), "01010101-0101-0101-0101-010101010101"),
+        sd.In(("id",), (1, None)),
+        sd.EqualTo(("id",), [1]),
+        sd.IsNull(("nosuch",)),
+        sd.Not(sd.StringContains(("name",), "1")),
+    ]
+    predicate, left = pushed([*stays, sd.EqualTo(("id",), 1)], table.schema())
+    assert left == stays
+    assert str(predicate) == "id = 1"
+
+
+def test_delete_files_come_with_the_tasks_that_need_them(table: Table, place: dict[str, str]) -> None:
+    table.delete("id in (3, 13)", "merge-on-read")
+    source = TableSource({**place, "split-size": "1"})
+    reader = source.reader(source.schema())
+    partitions: list[Any] = list(reader.partitions())
+    assert len(partitions) == 3
+    assert sorted(len(file.deletes) for p in partitions for file in p.files) == [0, 1, 1]
+    assert read(reader, partitions) == [n for n in range(30) if n not in (3, 13)]
+
+
+def test_a_first_batch_begins_where_it_began_though_the_table_has_moved_on(table: Table, place: dict[str, str]) -> None:
+    source = TableSource({**place, "starting-position": "latest"})
+    schema = source.schema()
+    reader = source.streamReader(schema)
+    table.append(rows(40))
+    begun = reader.initialOffset()
+    assert reader.latestOffset()["snapshot-id"] == begun["snapshot-id"]
+    table.append(rows(41))
+    end = reader.latestOffset()
+    # Spark died after it had noted the batch, so another reader is asked for it.
+    table.append(rows(42))
+    other = source.streamReader(schema)
+    assert read(other, list(other.partitions(end, end))) == []
+    assert read(other, list(other.partitions(other.initialOffset(), end))) == [41]
+    following = other.latestOffset()
+    assert read(other, list(other.partitions(end, following))) == [42]
+    assert other.latestOffset() == following
+
+
+def test_a_schema_that_changes_under_a_stream_is_told(table: Table, place: dict[str, str]) -> None:
+    source = TableSource({**place, "columns": "id,name"})
+    reader = source.streamReader(source.schema())
+    start, end = reader.initialOffset(), reader.latestOffset()
+    table.update_schema(lambda schema: schema.add_column("more", engine.LONG))
+    assert len(read(reader, list(reader.partitions(start, end)))) == 30
+    table.update_schema(lambda schema: schema.rename_column("name", "label"))
+    with pytest.raises(Invalid, match="name"):
+        reader.partitions(start, end)
+
+
+def written(table: Table, *ids: int) -> list[engine.DataFile]:
+    return write_data_files(rows(*ids), metadata=table.metadata, store=table.store)
+
+
+def test_a_complete_result_replaces_the_rows_once(table: Table, place: dict[str, str]) -> None:
+    schema = st.StructType([st.StructField("id", st.LongType())])
+    writer = TableSource(place).streamWriter(schema, overwrite=True)
+    for batch, ids in enumerate(((50,), (50, 51))):
+        (file,) = written(table, *ids)
+        message = TaskFiles(manifest_of(table, file), ("query", batch))
+        writer.commit([message], batch)
+        assert sorted(table.refresh().scan().to_arrow().column("id").to_pylist()) == list(ids)
+    before = table.current_snapshot
+    (file,) = written(table, 60)
+    writer.commit([TaskFiles(manifest_of(table, file), ("query", 1))], 1)
+    assert table.refresh().current_snapshot == before
+    assert not Path(file.file_path).exists()
+
+
+def manifest_of(table: Table, file: engine.DataFile) -> bytes:
+    from engine.codec.manifest_writer import encode_manifest
+    from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
+
+    entry = ManifestEntry(status=EntryStatus.ADDED, snapshot_id=0, data_file=file)
+    return encode_manifest(
+        [entry], schema=table.schema(), spec=table.spec, format_version=3, content=ManifestContent.DATA, snapshot_id=0
+    ).data
+
+
+def test_an_abort_after_a_commit_of_unknown_outcome_removes_nothing(table: Table, place: dict[str, str]) -> None:
+    (file,) = written(table, 70)
+    message = TaskFiles(manifest_of(table, file), ("query", 0))
+    stream = TableSource(place).streamWriter(st.StructType([]), overwrite=False)
+    stream.abort([message], 0)
+    TableSource(place).writer(st.StructType([]), overwrite=False).abort([message])
+    assert Path(file.file_path).exists()
+    stream.abort([message, None], 0)
+    assert not Path(file.file_path).exists()
+
+
+def test_a_batch_is_appended_once(table: Table) -> None:
+    assert table.append_batch(rows(80), stream_id="s", batch_id=4) is not None
+    (file,) = written(table, 81)
+    assert table.append_batch(WrittenRows((file,)), stream_id="s", batch_id=4) is None
+    assert table.append_batch(rows(82), stream_id="s", batch_id=3) is None
+    assert table.append_batch(rows(), stream_id="s", batch_id=5) is None
+    assert table.append_batch(rows(83), stream_id="other", batch_id=0) is not None
+    assert table.scan("id >= 80").count() == 2
+
+
+@pytest.mark.parametrize(
+    ("parse", "options", "message"),
+    [
+        (read_options, {"snapshotid": "1"}, "no option 'snapshotid'"),
+        (read_options, {"snapshot-id": "x"}, "no whole number"),
+        (read_options, {"snapshot-id": "1", "tag": "t"}, "different states"),
+        (read_options, {"start-snapshot-id": "1", "branch": "b"}, "no state of its own"),
+        (read_options, {"end-snapshot-id": "1"}, "give start-snapshot-id"),
+        (read_options, {"table": "db.t"}, "give the table once"),
+        (read_options, {"columns": '["a"'}, "no JSON list"),
+        (stream_options, {"snapshot-id": "1"}, "no option"),
+        (stream_options, {"streaming-max-files-per-micro-batch": "0"}, "not positive"),
+        (stream_options, {"stream-from-timestamp": "1", "starting-position": "latest"}, "give one"),
+        (write_options, {"overwrite-mode": "some"}, "none of static, dynamic"),
+        (write_options, {"overwrite-mode": "dynamic", "overwrite-filter": "a = 1"}, "different things"),
+    ],
+)
+def test_wrong_options_are_told(parse: Any, options: dict[str, str], message: str) -> None:
+    with pytest.raises(Invalid, match=message):
+        parse({"path": "db.t", "catalog": "sqlite:///c.db", **options})
+
+
+def test_options_of_a_stream_that_can_not_be_followed(table: Table, place: dict[str, str]) -> None:
+    for options in ({"merge-schema": "true"}, {"overwrite-mode": "dynamic"}, {"overwrite-filter": "id = 1"}):
+        table.set_properties({"write.spark.accept-any-schema": "true"})
+        with pytest.raises(Unsupported):
+            TableSource({**place, **options}).streamWriter(st.StructType([]), overwrite=True)
+
+
+def test_names_with_commas_and_properties() -> None:
+    options = read_options({"path": "/t", "Columns": '["a,b", "c"]', "catalog.s3.region": "x"})
+    assert options.columns == ("a,b", "c")
+    assert options.place.properties == {"s3.region": "x"}
