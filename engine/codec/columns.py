@@ -105,7 +105,7 @@ class ListColumn:
 PartitionColumn: TypeAlias = FixedColumn | BytesColumn
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class ManifestColumns:
     """The entries of one manifest by column (spec: "Manifest Entry Fields", "Data File Fields").
 

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from engine.codec.manifest import decode_entries
+from engine.columnar.reserved import DELETE_FILE_PATH_ID
 from engine.commit.file_refs import FileRef
 from engine.commit.manifests import load_manifests
 from engine.commit.staging import Staging
@@ -27,9 +28,6 @@ from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.snapshots import Snapshot
 from engine.storage.store import Store
-
-DELETE_FILE_PATH_ID = 2147483546
-"""Field id of the ``file_path`` column of position-delete files (spec: "Reserved Field IDs")."""
 
 
 @dataclass(frozen=True, kw_only=True)

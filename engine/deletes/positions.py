@@ -6,8 +6,7 @@ runs of one data file, which are kept as slices.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -18,10 +17,12 @@ import pyarrow as pa
 from engine.columnar.opening import open_source
 from engine.columnar.reserved import DELETE_FILE_PATH_ID, DELETE_POS_ID, POSITION_DELETES
 from engine.columnar.schemas import field_id_of
+from engine.deletes.cache import DeleteCache
 from engine.deletes.files import DeleteFile, check_records
 from engine.errors import CorruptTable
 from engine.runtime.counters import DELETE_FILES_LOADED, Counters
 from engine.runtime.runner import Runner
+from engine.spec.locations import parts, same_place
 from engine.spec.name_mapping import mapping_of
 from engine.storage.store import Store
 
@@ -30,8 +31,6 @@ Positions = npt.NDArray[np.int64]
 
 _BY_NAME = mapping_of(POSITION_DELETES)
 _COLUMN_OF: dict[int | None, str] = {DELETE_FILE_PATH_ID: "path", DELETE_POS_ID: "pos"}
-_LOCATION = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/]*))?(/.*)", re.DOTALL)
-_SAME_SCHEME = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "wasb"}
 
 
 @dataclass(frozen=True)
@@ -56,6 +55,7 @@ def load_positions(
     runner: Runner,
     counters: Counters,
     needed_by: str | None = None,
+    cache: DeleteCache | None = None,
 ) -> PositionDeletes:
     """Decode position-delete files, keeping what concerns `data_files`.
 
@@ -70,15 +70,38 @@ def load_positions(
     places = DataFilePlaces(data_files)
 
     def load(file: DeleteFile) -> Mapping[str, Positions]:
-        return _load(file, places, store, needed_by)
+        if cache is None:
+            counters.add(DELETE_FILES_LOADED)
+            return _load(file, places.find, store, needed_by)
+        return _placed(cache.of(("positions", file), lambda: everything(file), _size_bytes), file, places)
 
+    def everything(file: DeleteFile) -> dict[str, Positions]:
+        counters.add(DELETE_FILES_LOADED)
+        return _load(file, lambda path, _: path, store, needed_by)
+
+    counters.add(DELETE_FILES_LOADED, 0)
     ordered = list(files)
-    by_file = dict(zip(ordered, runner.map(load, ordered), strict=True))
-    counters.add(DELETE_FILES_LOADED, len(ordered))
-    return PositionDeletes(by_file)
+    return PositionDeletes(dict(zip(ordered, runner.map(load, ordered), strict=True)))
 
 
-def _load(file: DeleteFile, places: DataFilePlaces, store: Store, needed_by: str | None) -> dict[str, Positions]:
+def _placed(found: Mapping[str, Positions], file: DeleteFile, places: DataFilePlaces) -> dict[str, Positions]:
+    """Of all that a delete file says, what concerns the data files that matter."""
+    runs: dict[str, list[Positions]] = {}
+    for path, positions in found.items():
+        data_file = places.find(path, file.file_path)
+        if data_file is not None:
+            runs.setdefault(data_file, []).append(positions)
+    return {data_file: _ascending(own) for data_file, own in runs.items()}
+
+
+def _size_bytes(found: Mapping[str, Positions]) -> int:
+    return sum(len(path) + positions.nbytes for path, positions in found.items())
+
+
+def _load(
+    file: DeleteFile, find: Callable[[str, str], str | None], store: Store, needed_by: str | None
+) -> dict[str, Positions]:
+    """Positions by what `find` makes of a path and the delete file's own."""
     runs: dict[str, list[Positions]] = {}
     with open_source(
         store,
@@ -98,7 +121,7 @@ def _load(file: DeleteFile, places: DataFilePlaces, store: Store, needed_by: str
             named = table.rename_columns([_COLUMN_OF.get(i, f"other {at}") for at, i in enumerate(ids)])
             for batch in named.to_batches():
                 for path, positions in _runs(batch, file.file_path):
-                    data_file = places.find(path, file.file_path)
+                    data_file = find(path, file.file_path)
                     if data_file is not None:
                         runs.setdefault(data_file, []).append(positions)
     return {path: _ascending(found) for path, found in runs.items()}
@@ -143,9 +166,9 @@ class DataFilePlaces:
         if self._by_path is None:
             by_path: dict[str, list[str]] = {}
             for data_file in self._data_files:
-                by_path.setdefault(_parts(data_file)[2], []).append(data_file)
+                by_path.setdefault(parts(data_file)[2], []).append(data_file)
             self._by_path = by_path
-        candidates = self._by_path.get(_parts(path)[2], ())
+        candidates = self._by_path.get(parts(path)[2], ())
         for data_file in candidates:
             if same_place(path, data_file):
                 return data_file
@@ -155,20 +178,3 @@ class DataFilePlaces:
                 location=delete_file,
             )
         return None
-
-
-def same_place(left: str, right: str) -> bool:
-    """Whether two locations of equal path mean one file: same scheme and authority, or one does not say them."""
-    own, other = _parts(left), _parts(right)
-    return own[2] == other[2] and all(a == b or not a or not b for a, b in zip(own[:2], other[:2], strict=True))
-
-
-def _parts(location: str) -> tuple[str, str, str]:
-    """Scheme, authority and path; the local file system has neither scheme nor authority."""
-    match = _LOCATION.fullmatch(location)
-    if match is None:
-        return "", "", location
-    scheme, authority, path = (match[1] or "").lower(), match[2] or "", match[3]
-    if scheme == "file":
-        return "", "", path
-    return _SAME_SCHEME.get(scheme, scheme), authority, path

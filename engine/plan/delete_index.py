@@ -13,9 +13,8 @@ the same, of an              every data file       data file's number <  delete'
 unpartitioned spec
 ===========================  ====================  ===================================================
 
-A position-delete file is of one data file if it says so (`referenced_data_file`), or if the bounds of its ``file_path``
-column are one path. Equality deletes are left out where bounds and counts show that none of their keys can be in the
-data file.
+Which position-delete files are of one data file, `engine.plan.targets` says. Equality deletes are left out where bounds
+and counts show that none of their keys can be in the data file.
 """
 
 from __future__ import annotations
@@ -29,17 +28,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.codec.columns import BoolArray, Int64Array
+from engine.compiling import kernel
 from engine.errors import CorruptTable
+from engine.plan.arrow_columns import plain
 from engine.plan.grouping import binary_array, bytes_column, codes_of, mask_of_array, partition_codes
 from engine.plan.key_ranges import key_ranges
 from engine.plan.manifests import LiveEntries
 from engine.plan.pairing import NO_PAIRS, KeyRanges, Pairs, no_ranges, pairs_of
-from engine.plan.places import parts, path_hashes, same_place
+from engine.plan.targets import Hashes, place_hashes, targets_of
 from engine.spec.data_file import FileContent
+from engine.spec.locations import parts, same_place
 from engine.spec.metadata import TableMetadata
-
-DELETE_FILE_PATH_ID = 2147483546
-"""Column id of ``file_path`` in position-delete files (spec: "Reserved Field IDs")."""
 
 
 @dataclass(frozen=True)
@@ -82,12 +81,12 @@ class _DeleteIndex:
         self._data_seq = np.concatenate([each.sequence_number for each in data])
         self._seq = np.concatenate([each.sequence_number for each in deletes])
         content = np.concatenate([each.columns.content.values[each.rows] for each in deletes])
-        formats = _column(deletes, "file_format").dictionary_encode()
-        puffin = np.array([f.lower() == b"puffin" for f in formats.dictionary.to_pylist()], np.bool_)
+        targets = [(targets_of(each.columns), each.rows) for each in deletes]
         self._is_equality = content == FileContent.EQUALITY_DELETES
-        self._is_vector = ~self._is_equality & puffin[formats.indices.to_numpy()]
-        self._targets = _targets(deletes)
-        self._has_target = ~self._is_equality & mask_of_array(self._targets)
+        self._is_vector = np.concatenate([each.is_vector[rows] for each, rows in targets])
+        self._has_target = np.concatenate([each.is_given[rows] for each, rows in targets])
+        self._target_places = np.concatenate([each.hashes[rows] for each, rows in targets])
+        self._targets = pa.concat_arrays([binary_array(each.paths, rows) for each, rows in targets])
 
     @cached_property
     def _partitions(self) -> tuple[Int64Array, Int64Array]:
@@ -100,11 +99,32 @@ class _DeleteIndex:
         return _column(self._data, "file_path")
 
     @cached_property
+    def _places(self) -> Hashes:
+        return np.concatenate([place_hashes(each.columns)[each.rows] for each in self._data])
+
+    @cached_property
     def _path_codes(self) -> tuple[Int64Array, Int64Array]:
         """Codes of the paths of data files and of the data files that deletes are for."""
+        by_place = self._place_codes()
+        if by_place is not None:
+            return by_place
         codes = codes_of(pa.concat_arrays([self._paths, self._targets]))
         own, targets = codes[: len(self._data_seq)], codes[len(self._data_seq) :].copy()
         self._find_other_spellings(own, targets)
+        return own, targets
+
+    def _place_codes(self) -> tuple[Int64Array, Int64Array] | None:
+        """The codes from the hashes of places, which is quicker; None where a place is spelled in two ways, or two
+        places have one hash."""
+        count = len(self._data_seq)
+        codes = codes_of(plain(np.concatenate([self._places, self._target_places]).view(np.int64)))
+        own, targets = codes[:count], codes[count:]
+        file_of = np.full(int(codes.max()) + 1, -1, np.int64)
+        file_of[own] = np.arange(count)
+        is_repeated = not np.array_equal(file_of[own], np.arange(count))
+        meant = np.flatnonzero(self._has_target & (file_of[targets] >= 0))
+        if is_repeated or not all_equal(self._paths, file_of[targets[meant]], self._targets, meant):
+            return None
         return own, targets
 
     def _find_other_spellings(self, own: Int64Array, targets: Int64Array) -> None:
@@ -112,7 +132,7 @@ class _DeleteIndex:
         unknown = np.flatnonzero(self._has_target & ~np.isin(targets, own))
         if not len(unknown):
             return
-        hashes, target_hashes = _place_hashes(self._paths), _place_hashes(self._targets)
+        hashes, target_hashes = self._places, self._target_places
         chosen: list[int] = unknown[np.isin(target_hashes[unknown], hashes)].tolist()
         for delete in chosen:
             meant = _text(self._targets, delete)
@@ -151,9 +171,9 @@ class _DeleteIndex:
         if not len(chosen):
             return
         codes = self._path_codes[1][chosen]
-        _, first, counts = np.unique(codes, return_index=True, return_counts=True)
+        counts = np.bincount(codes)
         if (counts > 1).any():
-            twice = chosen[first[int(np.argmax(counts > 1))]]
+            twice = chosen[int(np.argmax(counts[codes] > 1))]
             raise CorruptTable(f"more than one deletion vector for {_text(self._targets, twice)}")
 
     def positions_of_file(self) -> Pairs:
@@ -219,33 +239,36 @@ def _text(array: pa.Array, row: int) -> str:
     return str(array[int(row)].as_py(), "utf-8", "replace")
 
 
-def _place_hashes(paths: pa.Array) -> NDArray[np.uint64]:
-    column = bytes_column(paths)
-    found: NDArray[np.uint64] = path_hashes(column.offsets, column.data)
-    return found
-
-
 def _is_given(entries: Sequence[LiveEntries], name: str) -> BoolArray:
     """Whether each entry has a value of a number column."""
     valid = [(getattr(each.columns, name).valid, each.rows) for each in entries]
     return np.concatenate([np.ones(len(rows), np.bool_) if mask is None else mask[rows] for mask, rows in valid])
 
 
-def _targets(deletes: Sequence[LiveEntries]) -> pa.Array:
-    """The data file that each delete file is for; null if it is not for one alone."""
-    said = _column(deletes, "referenced_data_file")
-    lower, upper = _path_bound(deletes, "lower_bounds"), _path_bound(deletes, "upper_bounds")
-    codes = codes_of(pa.concat_arrays([lower, upper]))
-    one_path = (codes[: len(lower)] == codes[len(lower) :]) & mask_of_array(lower)
-    is_said = mask_of_array(said)
-    places = np.arange(len(said)) + np.where(is_said, 0, len(said))
-    return pa.concat_arrays([said, lower]).take(pa.array(places, mask=~(is_said | one_path)))
+def all_equal(left: pa.Array, left_rows: Int64Array, right: pa.Array, right_rows: Int64Array) -> bool:
+    """Whether the byte strings at these rows are the same, pair by pair."""
+    own, other = bytes_column(left), bytes_column(right)
+    return bool(_all_equal(own.offsets, own.data, left_rows, other.offsets, other.data, right_rows))
 
 
-def _path_bound(deletes: Sequence[LiveEntries], side: str) -> pa.Array:
-    found = []
-    for each in deletes:
-        column = getattr(each.columns, side).get(DELETE_FILE_PATH_ID)
-        nothing = pa.nulls(len(each), pa.large_binary())
-        found.append(nothing if column is None else binary_array(column, each.rows))
-    return pa.concat_arrays(found)
+@kernel()
+def _all_equal(  # noqa: PLR0917 - two columns and the rows of each
+    offsets: Int64Array,
+    data: NDArray[np.uint8],
+    rows: Int64Array,
+    other_offsets: Int64Array,
+    other_data: NDArray[np.uint8],
+    other_rows: Int64Array,
+) -> bool:  # pragma: no cover - compiled
+    for i in range(len(rows)):
+        start, other = offsets[rows[i]], other_offsets[other_rows[i]]
+        size = offsets[rows[i] + 1] - start
+        if other_offsets[other_rows[i] + 1] - other != size:
+            return False
+        own_bytes, other_bytes = data[start : start + size], other_data[other : other + size]
+        differences = 0
+        for place in range(size):
+            differences |= own_bytes[place] ^ other_bytes[place]
+        if differences != 0:
+            return False
+    return True

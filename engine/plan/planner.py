@@ -15,6 +15,7 @@ from engine.plan.filtering import MANIFESTS_SKIPPED_BY_SCHEMA_ID, EntryFilter, F
 from engine.plan.key_ranges import key_columns, uses_key
 from engine.plan.manifests import LiveEntries, ManifestSource, live_entries, spec_of
 from engine.plan.pruning import MetricStatistics, PartitionStatistics
+from engine.plan.targets import concerning
 from engine.runtime.counters import (
     DELETE_FILES_PLANNED,
     ENTRIES_DECODED,
@@ -126,12 +127,14 @@ class Planner:
             return self._filter.apply(entries if admits is None else admits(entries), spec, self._counters)
 
         data = tuple(each for each in self.source.runner.map(data_of, manifests) if len(each.entries))
-        matches = match_deletes([each.entries for each in data], deletes, self._metadata)
-        used = len(np.unique(matches.indices))
+        own = [each.entries for each in data]
+        concerned = concerning(own, deletes)
+        matches = match_deletes(own, concerned, self._metadata)
+        used = int(np.count_nonzero(np.bincount(matches.indices)))
         self._counters.add(FILES_PLANNED, sum(len(each.entries) for each in data))
         self._counters.add(DELETE_FILES_PLANNED, used)
         self._counters.add(DELETE_FILES_UNUSED, sum(len(each) for each in deletes) - used)
-        return PlannedEntries(data=data, deletes=tuple(deletes), matches=matches)
+        return PlannedEntries(data=data, deletes=tuple(concerned), matches=matches)
 
     def _count_decoded(self, entries: int) -> None:
         self._counters.add(MANIFESTS_DECODED)

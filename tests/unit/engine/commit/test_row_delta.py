@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from engine.columnar.reserved import DELETE_FILE_PATH_ID
 from engine.commit.changes.append import Append
 from engine.commit.changes.row_delta import RowDelta
-from engine.commit.conflicts import DELETE_FILE_PATH_ID, Validation
+from engine.commit.conflicts import Validation
 from engine.commit.file_refs import ref_to
 from engine.commit.manifests import AddedManifests, load_manifests, write_manifests
 from engine.commit.snapshots import Staged, branch_head, stage_snapshot

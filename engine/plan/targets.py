@@ -1,0 +1,143 @@
+"""For which data file each delete file of a manifest is, and which delete files can concern any of some data files.
+
+Both sides are known by a hash of their location without scheme and authority, so that every spelling of a place is
+found (`engine.plan.places`). What is worked out of a manifest is kept as long as its decoded columns are, which is from
+one plan to the next where there is a cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import TypeVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.codec.columns import BoolArray, BytesColumn, Int64Array, ManifestColumns
+from engine.codec.taking import take_bytes
+from engine.columnar.reserved import DELETE_FILE_PATH_ID
+from engine.compiling import kernel
+from engine.plan.manifests import LiveEntries
+from engine.plan.places import path_hashes
+from engine.spec.data_file import FileContent
+
+T = TypeVar("T")
+Hashes = NDArray[np.uint64]
+
+_PUFFIN = np.frombuffer(b"puffin", np.uint8)
+_TO_LOWER = np.uint8(0x20)
+_NOTHING: Hashes = np.zeros(0, np.uint64)
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """Of each entry of a delete manifest: the data file that it is for, if it is for one alone, and the hash of its
+    place; whether the entry is a deletion vector."""
+
+    paths: BytesColumn
+    hashes: Hashes
+    is_given: BoolArray
+    is_vector: BoolArray
+
+
+def targets_of(columns: ManifestColumns) -> Targets:
+    """The targets of a manifest's entries.
+
+    A position-delete file is of one data file if it says so (`referenced_data_file`), or if the bounds of its
+    ``file_path`` column are one path.
+    """
+    return _kept(_TARGETS, columns, _targets)
+
+
+def place_hashes(columns: ManifestColumns) -> Hashes:
+    """The hashes of the places of a manifest's files."""
+    return _kept(_PLACES, columns, lambda c: path_hashes(c.file_path.offsets, c.file_path.data))
+
+
+def concerning(data: Sequence[LiveEntries], deletes: Sequence[LiveEntries]) -> list[LiveEntries]:
+    """Of the deletes those that are for one of these data files, or not for one data file alone; and perhaps others,
+    where so many data files are left that looking is not worth it."""
+    if sum(len(each) for each in data) >= sum(len(each) for each in deletes):
+        return list(deletes)
+    planned = np.sort(np.concatenate([place_hashes(each.columns)[each.rows] for each in data] or [_NOTHING]))
+    found = []
+    for each in deletes:
+        targets = targets_of(each.columns)
+        given, hashes = targets.is_given[each.rows], targets.hashes[each.rows]
+        kept = ~given | _is_in(hashes, planned)
+        chosen = each if kept.all() else each.take(np.flatnonzero(kept))
+        if len(chosen):
+            found.append(chosen)
+    return found
+
+
+def _is_in(values: Hashes, ordered: Hashes) -> BoolArray:
+    places = np.minimum(np.searchsorted(ordered, values), max(len(ordered) - 1, 0))
+    return ordered[places] == values if len(ordered) else np.zeros(len(values), np.bool_)
+
+
+def _targets(columns: ManifestColumns) -> Targets:
+    said = columns.referenced_data_file
+    is_equality = columns.content.values == FileContent.EQUALITY_DELETES
+    is_said = np.ones(columns.count, np.bool_) if said.valid is None else said.valid
+    lower, upper = (bounds.get(DELETE_FILE_PATH_ID) for bounds in (columns.lower_bounds, columns.upper_bounds))
+    paths = said
+    if lower is not None and upper is not None and not is_said.all():
+        is_one = same_bytes(lower.offsets, lower.data, upper.offsets, upper.data)
+        for bound in (lower, upper):
+            is_one &= True if bound.valid is None else bound.valid
+        both = BytesColumn(
+            np.concatenate([said.offsets, lower.offsets[1:] + said.offsets[-1]]),
+            np.concatenate([said.data, lower.data]),
+        )
+        rows = np.arange(columns.count)
+        paths = take_bytes(both, np.where(is_said, rows, np.where(is_one, rows + columns.count, -1)))
+    is_given = ~is_equality & (np.ones(columns.count, np.bool_) if paths.valid is None else paths.valid)
+    is_puffin = ~is_equality & _is_puffin(columns.file_format)
+    return Targets(paths, path_hashes(paths.offsets, paths.data), is_given, is_puffin)
+
+
+def _is_puffin(formats: BytesColumn) -> BoolArray:
+    found = np.diff(formats.offsets) == len(_PUFFIN)
+    starts = formats.offsets[:-1][found]
+    letters = formats.data[starts[:, None] + np.arange(len(_PUFFIN))] | _TO_LOWER
+    found[found] = (letters == _PUFFIN).all(axis=1)
+    return found
+
+
+@kernel()
+def same_bytes(
+    offsets: Int64Array, data: NDArray[np.uint8], other_offsets: Int64Array, other_data: NDArray[np.uint8]
+) -> BoolArray:  # pragma: no cover - compiled
+    """Whether each byte string is equal to the other column's of the same row."""
+    rows = offsets.shape[0] - 1
+    found = np.zeros(rows, dtype=np.bool_)
+    for row in range(rows):
+        start, other, size = offsets[row], other_offsets[row], offsets[row + 1] - offsets[row]
+        if other_offsets[row + 1] - other != size:
+            continue
+        place = 0
+        while place < size and data[start + place] == other_data[other + place]:
+            place += 1
+        found[row] = place == size
+    return found
+
+
+_LOCK = Lock()
+_TARGETS: WeakKeyDictionary[ManifestColumns, Targets] = WeakKeyDictionary()
+_PLACES: WeakKeyDictionary[ManifestColumns, Hashes] = WeakKeyDictionary()
+
+
+def _kept(
+    store: WeakKeyDictionary[ManifestColumns, T], columns: ManifestColumns, make: Callable[[ManifestColumns], T]
+) -> T:
+    with _LOCK:
+        known = store.get(columns)
+    if known is None:
+        known = make(columns)
+        with _LOCK:
+            store[columns] = known
+    return known
