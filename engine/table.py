@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from engine.commit.changes.change import Change
     from engine.inspect import inspector
     from engine.inspect.inspector import Inspector
+    from engine.maintenance import maintained_table, maintenance
+    from engine.maintenance.maintenance import Maintenance
     from engine.operations import target, transaction
     from engine.operations.target import Target
     from engine.operations.transaction import TableTransaction
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
     from engine.read.changelog import ChangelogScan
 else:  # planning does not wait for what reads and changes rows
     inspector = LateModule("engine.inspect.inspector")
+    maintained_table = LateModule("engine.maintenance.maintained_table")
+    maintenance = LateModule("engine.maintenance.maintenance")
     target = LateModule("engine.operations.target")
     transaction = LateModule("engine.operations.transaction")
     changelog = LateModule("engine.read.changelog")
@@ -244,6 +248,15 @@ class Table(Evolving, Changing):
     def inspect(self) -> Inspector:
         """The metadata tables of the loaded state."""
         return inspector.Inspector(self.metadata, self.metadata_location, self._store)
+
+    @property
+    def maintenance(self) -> Maintenance:
+        """What keeps the table fast; raises Unsupported for a read-only table."""
+        own = self._target(None)
+        maintained = maintained_table.MaintainedTable(
+            committer=own.committer, identifier=own.identifier, store=own.store, cache=self._cache
+        )
+        return maintenance.Maintenance(maintained, self._advance)
 
     def refresh(self) -> Table:
         """Load the state that the catalog has now; raises NotFound for a table that was dropped. Returns the handle.

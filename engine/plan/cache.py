@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from threading import Lock
+from typing import Protocol
 
 from engine.codec.columns import ManifestColumns
 from engine.errors import Invalid
@@ -33,6 +34,14 @@ Metrics = frozenset[int] | None
 """Ids of the columns whose metrics are decoded; None for all that occur."""
 
 
+class Sized(Protocol):
+    """What the cache keeps."""
+
+    @property
+    def size_bytes(self) -> int:
+        """The memory that it takes."""
+
+
 @dataclass(frozen=True)
 class _List:
     """A decoded manifest list."""
@@ -48,10 +57,10 @@ class _List:
 @dataclass(frozen=True)
 class _Entry:
     metrics: Metrics
-    content: Future[ManifestColumns | _List]
+    content: Future[Sized]
 
 
-_Decode = Callable[[Metrics], ManifestColumns | _List]
+_Decode = Callable[[Metrics], Sized]
 
 
 class ManifestCache:
@@ -129,7 +138,17 @@ class ManifestCache:
         assert isinstance(found, _List)
         return found.manifests
 
-    def _get(self, key: tuple[str, int | str], metrics: Metrics, decode: _Decode) -> ManifestColumns | _List:
+    def other(self, location: str, identity: str, load: Callable[[], Sized]) -> Sized:
+        """Anything else that is made of a part of an immutable file; as `get`.
+
+        Args:
+            location: The file.
+            identity: What tells its version and the part.
+            load: Makes it.
+        """
+        return self._get((location, identity), frozenset(), lambda _: load())
+
+    def _get(self, key: tuple[str, int | str], metrics: Metrics, decode: _Decode) -> Sized:
         with self._lock:
             entry = self._entries.get(key)
             mine = entry is None or not _covers(entry.metrics, metrics)
@@ -141,7 +160,7 @@ class ManifestCache:
         self.counters.add(MEMORY_CACHE_MISSES if mine else MEMORY_CACHE_HITS)
         return self._fill(key, entry, decode) if mine else entry.content.result()
 
-    def _fill(self, key: tuple[str, int | str], entry: _Entry, decode: _Decode) -> ManifestColumns | _List:
+    def _fill(self, key: tuple[str, int | str], entry: _Entry, decode: _Decode) -> Sized:
         try:
             content = decode(entry.metrics)
         except BaseException as error:

@@ -12,10 +12,13 @@ from engine.codec.columns import BoolArray, Int64Array, ManifestColumns
 from engine.expressions.bound import BOUND_TRUE, BoundPredicate
 from engine.expressions.bounds import Evaluator
 from engine.expressions.segments import TRUE, Outcomes
+from engine.plan.cache import ManifestCache
+from engine.plan.file_indexes import FileIndexes
 from engine.plan.manifests import LiveEntries, spec_of
 from engine.plan.pruning import MetricStatistics, PartitionStatistics, SummaryStatistics, told_by_partition
 from engine.plan.written_schemas import WrittenSchemas, has_metrics
 from engine.runtime.counters import (
+    ENTRIES_SKIPPED_BY_INDEX,
     ENTRIES_SKIPPED_BY_METRICS,
     ENTRIES_SKIPPED_BY_PARTITION,
     ENTRIES_SKIPPED_BY_SCHEMA_ID,
@@ -26,6 +29,7 @@ from engine.spec.manifest import ManifestContent, ManifestFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.partitioning import PartitionSpec
 from engine.spec.schema import Schema
+from engine.storage.store import Store
 
 MANIFESTS_SKIPPED_BY_SCHEMA_ID = "manifests_skipped_by_schema_id"
 """Counter: manifests whose files are all older than a column that the filter needs."""
@@ -47,13 +51,23 @@ class EntryFilter:
         bound: The filter.
         schema: What it is bound to.
         metadata: The table.
+        store: Where secondary indexes are.
+        cache: Keeps them.
     """
 
-    def __init__(self, bound: BoundPredicate, schema: Schema, metadata: TableMetadata) -> None:
+    def __init__(
+        self,
+        bound: BoundPredicate,
+        schema: Schema,
+        metadata: TableMetadata,
+        store: Store,
+        cache: ManifestCache | None = None,
+    ) -> None:
         self._schema = schema
         self._metadata = metadata
         self._written = WrittenSchemas(metadata, schema, bound.field_ids)
         self.evaluator = Evaluator(bound)
+        self._indexes = FileIndexes(metadata, schema, self.evaluator.leaves, store, cache)
 
     def metrics(self, spec: PartitionSpec) -> frozenset[int]:
         """The columns whose metrics can tell more than the partition tuples of this spec."""
@@ -95,7 +109,7 @@ class EntryFilter:
         return narrowed
 
     def apply(self, entries: LiveEntries, spec: PartitionSpec, counters: Counters) -> Filtered:
-        """Drop entries by partition, by the age of columns, then by metrics; count what each drops."""
+        """Drop entries by partition, by the age of columns, by metrics, then by indexes; count what each drops."""
         if self.evaluator.bound == BOUND_TRUE:
             return Filtered(entries=entries, residual=np.zeros(len(entries), np.int64), residuals=(BOUND_TRUE,))
         columns, rows, count = entries.columns, entries.rows, entries.columns.count
@@ -113,7 +127,13 @@ class EntryFilter:
         counters.add(ENTRIES_SKIPPED_BY_SCHEMA_ID, int(in_partition.sum() - candidates.sum()))
         counters.add(ENTRIES_SKIPPED_BY_METRICS, int(candidates.sum() - kept.sum()))
         surviving = entries.take(np.flatnonzero(kept))
-        residual, residuals = self.evaluator.residuals([o[surviving.rows] for o in known], len(surviving))
+        known = [o[surviving.rows] for o in known]
+        if self._indexes.tells and len(surviving):
+            known = self._indexes.narrowed(known, surviving, counters)
+            held = np.flatnonzero(self._may_match(known, len(surviving)))
+            counters.add(ENTRIES_SKIPPED_BY_INDEX, len(surviving) - len(held))
+            surviving, known = surviving.take(held), [o[held] for o in known]
+        residual, residuals = self.evaluator.residuals(known, len(surviving))
         return Filtered(entries=surviving, residual=residual, residuals=tuple(residuals))
 
     def _with_metrics(

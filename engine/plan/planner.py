@@ -19,6 +19,7 @@ from engine.plan.targets import concerning
 from engine.runtime.counters import (
     DELETE_FILES_PLANNED,
     ENTRIES_DECODED,
+    ENTRIES_SKIPPED_BY_INDEX,
     ENTRIES_SKIPPED_BY_METRICS,
     ENTRIES_SKIPPED_BY_PARTITION,
     ENTRIES_SKIPPED_BY_SCHEMA_ID,
@@ -48,6 +49,7 @@ _PLANNING = (
     ENTRIES_SKIPPED_BY_PARTITION,
     ENTRIES_SKIPPED_BY_SCHEMA_ID,
     ENTRIES_SKIPPED_BY_METRICS,
+    ENTRIES_SKIPPED_BY_INDEX,
     FILES_PLANNED,
     DELETE_FILES_PLANNED,
     DELETE_FILES_UNUSED,
@@ -92,7 +94,7 @@ class Planner:
     ) -> None:
         self._metadata = metadata
         self._schema = schema
-        self._filter = EntryFilter(bound, schema, metadata)
+        self._filter = EntryFilter(bound, schema, metadata, source.store, source.cache)
         self.source = source
         self._counters = counters
         for name in _PLANNING:

@@ -93,6 +93,7 @@ def test_counters_are_exact(builder: TableBuilder) -> None:
         "delete_files_planned": 0,
         "delete_files_unused": 0,
         "entries_decoded": 4,
+        "entries_skipped_by_index": 0,
         "entries_skipped_by_metrics": 1,
         "entries_skipped_by_partition": 0,
         "entries_skipped_by_schema_id": 0,

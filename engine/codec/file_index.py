@@ -1,0 +1,205 @@
+"""Indexes of data files: which values of one column a file may hold, as a blob of a Puffin file.
+
+This engine's own blob type, ``icebench-file-index-v1``; other engines skip it, as the Puffin specification asks. Values
+are known by 64-bit hashes only. Two kinds:
+
+bloom
+    A split-block Bloom filter a file (the one of Parquet, with these hashes): some 10 bits for each distinct value at
+    1 % false positives.
+values
+    All hashes of all files with the file of each, sorted by hash: 12 bytes for each distinct value of a file,
+    practically no false positives, and a look-up is a binary search.
+
+A blob is ``magic, kind, five counts, arrays, CRC-32``, integers little-endian: offsets (int64) and bytes of the files'
+paths, sizes of the files (int64), then offsets in 256-bit blocks (int64) and words (uint32) of the filters, or hashes
+(uint64) and files (uint32).
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.codec.columns import BoolArray, BytesColumn, Int64Array
+from engine.errors import CorruptTable
+
+FILE_INDEX = "icebench-file-index-v1"
+"""The type of the blob."""
+
+IndexKind: TypeAlias = Literal["bloom", "values"]
+Hashes: TypeAlias = NDArray[np.uint64]
+
+_MAGIC = b"ifx1"
+_KINDS: tuple[IndexKind, ...] = ("bloom", "values")
+_HEADER = struct.Struct("<4sI5q")
+_TYPES = {
+    "bloom": (np.int64, np.uint8, np.int64, np.int64, np.uint32),
+    "values": (np.int64, np.uint8, np.int64, np.uint64, np.uint32),
+}
+_WORDS = 8
+_SALT = np.array(
+    [0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31], np.uint32
+)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FileIndex:
+    """The index of one column over some data files, which are numbered.
+
+    Args:
+        kind: Which of the two.
+        paths: Locations of the files.
+        sizes: Their sizes, so that another file of the same name is told from them.
+        places: Of ``bloom`` where each file's filter begins, in blocks, with the end; of ``values`` the hashes, sorted.
+        content: Of ``bloom`` the words of all filters; of ``values`` the file of each hash.
+    """
+
+    kind: IndexKind
+    paths: BytesColumn
+    sizes: Int64Array
+    places: NDArray[Any]
+    content: NDArray[np.uint32]
+
+    @property
+    def count(self) -> int:
+        """How many files are in it."""
+        return len(self.sizes)
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory held by the arrays."""
+        return self.paths.size_bytes + self.sizes.nbytes + self.places.nbytes + self.content.nbytes
+
+    def may_hold(self, hashes: Hashes) -> BoolArray:
+        """For each file whether it may hold a value with any of these hashes."""
+        found = np.zeros(self.count, np.bool_)
+        for value in hashes:
+            if self.kind == "values":
+                low, high = np.searchsorted(self.places, value, "left"), np.searchsorted(self.places, value, "right")
+                found[self.content[low:high]] = True
+            else:
+                found[self._filters_with(value)] = True
+        return found
+
+    def _filters_with(self, value: np.uint64) -> Int64Array:
+        """The files whose Bloom filters have all bits of a hash; one without values has no filter."""
+        blocks = np.diff(self.places)
+        files = np.flatnonzero(blocks)
+        first = (self.places[files] + _block(value, blocks[files])) * _WORDS
+        held = np.ones(len(files), np.bool_)
+        for word, bit in enumerate(_bits(np.array([value]))[0]):
+            held &= (self.content[first + word] & bit) != 0
+        return files[held]
+
+
+def build_index(kind: IndexKind, paths: list[str], sizes: list[int], hashes: list[Hashes], fpp: float) -> FileIndex:
+    """The index of files by the distinct hashes of each; `fpp` is the share of false positives of a Bloom filter."""
+    raw = [path.encode() for path in paths]
+    own = BytesColumn(_offsets([len(each) for each in raw]), np.frombuffer(b"".join(raw), np.uint8))
+    if kind == "values":
+        flat = np.concatenate([np.zeros(0, np.uint64), *hashes])
+        owners = np.repeat(np.arange(len(hashes), dtype=np.uint32), [len(each) for each in hashes])
+        order = np.argsort(flat, kind="stable")
+        return FileIndex(
+            kind=kind, paths=own, sizes=np.array(sizes, np.int64), places=flat[order], content=owners[order]
+        )
+    counts = [_block_count(len(each), fpp) for each in hashes]
+    words = [_filter(each, blocks) for each, blocks in zip(hashes, counts, strict=True)]
+    return FileIndex(
+        kind=kind,
+        paths=own,
+        sizes=np.array(sizes, np.int64),
+        places=_offsets(counts),
+        content=np.concatenate([np.zeros(0, np.uint32), *words]),
+    )
+
+
+def joined_index(old: FileIndex, kept: BoolArray, new: FileIndex) -> FileIndex:
+    """The files of `old` that are kept, then those of `new`; both of one kind."""
+    files = np.flatnonzero(kept)
+    lengths = np.diff(old.paths.offsets)
+    paths = BytesColumn(
+        _offsets([*lengths[files].tolist(), *np.diff(new.paths.offsets).tolist()]),
+        np.concatenate([old.paths.data[np.repeat(kept, lengths)], new.paths.data]),
+    )
+    sizes = np.concatenate([old.sizes[files], new.sizes])
+    if old.kind == "values":
+        number = np.cumsum(kept, dtype=np.int64) - 1
+        mine = kept[old.content]
+        hashes = np.concatenate([old.places[mine], new.places])
+        owners = np.concatenate([number[old.content[mine]], new.content.astype(np.int64) + len(files)])
+        order = np.argsort(hashes, kind="stable")
+        return FileIndex(
+            kind="values", paths=paths, sizes=sizes, places=hashes[order], content=owners[order].astype(np.uint32)
+        )
+    blocks = np.diff(old.places)
+    words = old.content[np.repeat(kept, blocks * _WORDS)]
+    places = _offsets([*blocks[files].tolist(), *np.diff(new.places).tolist()])
+    content = np.concatenate([words, new.content])
+    return FileIndex(kind="bloom", paths=paths, sizes=sizes, places=places, content=content)
+
+
+def encode_index(index: FileIndex) -> bytes:
+    """The blob of an index."""
+    arrays = (index.paths.offsets, index.paths.data, index.sizes, index.places, index.content)
+    raw = [
+        np.ascontiguousarray(array, type_).tobytes() for array, type_ in zip(arrays, _TYPES[index.kind], strict=True)
+    ]
+    header = _HEADER.pack(_MAGIC, _KINDS.index(index.kind), *(len(array) for array in arrays))
+    body = b"".join([header, *raw])
+    return body + struct.pack("<I", zlib.crc32(body))
+
+
+def decode_index(data: bytes, *, location: str | None = None) -> FileIndex:
+    """The index of a blob; raises CorruptTable for anything else."""
+    if len(data) < _HEADER.size + 4 or zlib.crc32(data[:-4]) != struct.unpack_from("<I", data, len(data) - 4)[0]:
+        raise CorruptTable("a file index with a wrong checksum", location=location)
+    magic, number, *counts = _HEADER.unpack_from(data)
+    if magic != _MAGIC or number >= len(_KINDS):
+        raise CorruptTable("not a file index", location=location)
+    kind = _KINDS[number]
+    arrays: list[NDArray[Any]] = []
+    at = _HEADER.size
+    for count, type_ in zip(counts, _TYPES[kind], strict=True):
+        arrays.append(np.frombuffer(data, type_, count, at))
+        at += arrays[-1].nbytes
+    offsets, paths, sizes, places, content = arrays
+    return FileIndex(kind=kind, paths=BytesColumn(offsets, paths), sizes=sizes, places=places, content=content)
+
+
+def _offsets(lengths: list[int]) -> Int64Array:
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
+
+
+def _block_count(distinct: int, fpp: float) -> int:
+    """Blocks for so many values: a filter of eight bits a value in m bits has (1 - e^(-8 n / m))^8 false positives."""
+    if distinct == 0:
+        return 0
+    bits = -8 * distinct / math.log(1 - fpp ** (1 / 8))
+    return max(1, math.ceil(bits / 256))
+
+
+def _block(hashes: Hashes | np.uint64, blocks: Int64Array | np.int64) -> Int64Array:
+    """The block of a hash in a filter of so many; one of the two is an array."""
+    high = (hashes >> np.uint64(32)).astype(np.int64)
+    return np.asarray((high * blocks) >> 32, np.int64)
+
+
+def _bits(hashes: Hashes) -> NDArray[np.uint32]:
+    """For each hash one bit in each of the eight words of its block."""
+    low = (hashes & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+    return np.uint32(1) << ((low[:, None] * _SALT) >> np.uint32(27))
+
+
+def _filter(hashes: Hashes, blocks: int) -> NDArray[np.uint32]:
+    words = np.zeros(blocks * _WORDS, np.uint32)
+    if blocks:
+        first = _block(hashes, np.int64(blocks)) * _WORDS
+        np.bitwise_or.at(words, first[:, None] + np.arange(_WORDS), _bits(hashes))
+    return words

@@ -1,0 +1,213 @@
+"""Building a secondary index: which values of one column each data file may hold (see `engine.codec.file_index`).
+
+The index goes into the statistics file of the current snapshot, beside what else is there. Files that the newest index
+of the column has already are not read again; files that are no longer in the table are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from engine.codec.columns import BoolArray, BytesColumn
+from engine.codec.file_index import FILE_INDEX, FileIndex, IndexKind, build_index, encode_index, joined_index
+from engine.codec.puffin import EncodedPuffin, NewBlob, PuffinBlob, decode_blob, read_footer, write_puffin
+from engine.columnar.columns import column_by_id
+from engine.columnar.value_hashes import Hashes, value_hashes
+from engine.commit.changes.statistics import UpdateStatistics
+from engine.commit.committer import TableState
+from engine.commit.staging import metadata_file_location
+from engine.errors import CorruptTable, FileNotFound, Invalid, Unsupported
+from engine.maintenance.maintained_table import MaintainedTable
+from engine.plan.file_indexes import LoadedIndex, blob_properties, index_of, load_index
+from engine.plan.scan import table_scan
+from engine.read.plans import planned_files, request_for
+from engine.read.reader import read_files
+from engine.read.request import FileRead, ReadRequest
+from engine.runtime.counters import Counters
+from engine.runtime.local import LocalRunner
+from engine.spec.metadata import TableMetadata
+from engine.spec.schema import Schema
+from engine.spec.snapshots import Snapshot
+from engine.spec.statistics import BlobMetadata, StatisticsFile
+from engine.storage.store import Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuiltIndex:
+    """What building an index did.
+
+    Args:
+        snapshot_id: The snapshot whose statistics file has it.
+        statistics_path: That file.
+        files: Data files in the index.
+        files_read: Those of them that had to be read.
+        size_bytes: The blob.
+    """
+
+    snapshot_id: int
+    statistics_path: str
+    files: int
+    files_read: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What of an earlier index is still true: the index, and which of its files."""
+
+    index: FileIndex
+    files: BoolArray
+
+
+def build_file_index(
+    table: MaintainedTable, column: str, *, kind: IndexKind, fpp: float
+) -> tuple[TableState, BuiltIndex]:
+    """Index a column of the current snapshot's data files; see `Maintenance.build_index`."""
+    if kind not in ("bloom", "values"):
+        raise Invalid(f"an index is of kind 'bloom' or 'values', not {kind!r}")
+    if not 0 < fpp < 1:
+        raise Invalid(f"a share of false positives is between 0 and 1, not {fpp}")
+    state = table.load()
+    metadata = state.metadata
+    snapshot = metadata.current_snapshot
+    if snapshot is None:
+        raise Invalid("a table without a snapshot has no files to index")
+    field_id = _indexable(metadata.schema, column)
+    properties = blob_properties(kind, metadata.schema, field_id, metadata)
+    if properties is None:
+        raise Unsupported(f"an index of column {column!r} of type {metadata.schema.by_id[field_id].type}")
+    plan = table_scan(metadata, table.store, runner=table.runner, cache=table.cache).plan()
+    files = list(planned_files(plan))
+    sizes = dict(zip(*(plan.files.column(n).to_pylist() for n in ("file_path", "file_size_in_bytes")), strict=True))
+    kept, rest = _known(metadata, table.store, field_id=field_id, kind=kind, files=files, sizes=sizes)
+    request = request_for(plan, table.store, projection=metadata.schema.select([field_id]))
+    hashes = list(table.runner.map(lambda file: _hashes_of(file, request, field_id, table.counters), rest))
+    paths = [file.file_path for file in rest]
+    index = build_index(kind, paths, [sizes[path] for path in paths], hashes, fpp)
+    if kept is not None:
+        index = joined_index(kept.index, kept.files, index)
+    blob = NewBlob(
+        type=FILE_INDEX,
+        data=encode_index(index),
+        fields=(field_id,),
+        snapshot_id=snapshot.snapshot_id,
+        sequence_number=snapshot.sequence_number,
+        properties=properties,
+    )
+    state, location = _committed(table, metadata, snapshot, blob)
+    return state, BuiltIndex(
+        snapshot_id=snapshot.snapshot_id,
+        statistics_path=location,
+        files=index.count,
+        files_read=len(rest),
+        size_bytes=len(blob.data),
+    )
+
+
+def _indexable(schema: Schema, column: str) -> int:
+    """The id of a column that filters can name; raises Invalid for one inside a list or map."""
+    field_id = schema.find(column).field_id
+    above = schema.parent_of.get(field_id)
+    while above is not None:
+        if not hasattr(schema.by_id[above].type, "fields"):
+            raise Invalid(f"column {column!r} is inside a list or map")
+        above = schema.parent_of.get(above)
+    return field_id
+
+
+def _known(
+    metadata: TableMetadata,
+    store: Store,
+    *,
+    field_id: int,
+    kind: IndexKind,
+    files: Sequence[FileRead],
+    sizes: dict[str, int],
+) -> tuple[_Kept | None, list[FileRead]]:
+    """What the newest index of this kind says already, and the files that it does not know."""
+    old = index_of(metadata, metadata.schema, field_id, kind)
+    if old is None:
+        return None, list(files)
+    try:
+        index = load_index(old, field_id, store)
+    except (FileNotFound, CorruptTable):
+        return None, list(files)  # it is built anew
+    raw = [file.file_path.encode() for file in files]
+    offsets = np.concatenate([[0], np.cumsum([len(each) for each in raw])]).astype(np.int64)
+    paths = BytesColumn(offsets, np.frombuffer(b"".join(raw), np.uint8))
+    found = LoadedIndex.of(index).files(paths, np.array([sizes[file.file_path] for file in files], np.int64))
+    kept = np.zeros(index.count, np.bool_)
+    kept[found[found >= 0]] = True
+    return _Kept(index, kept), [file for file, place in zip(files, found.tolist(), strict=True) if place < 0]
+
+
+def _hashes_of(file: FileRead, request: ReadRequest, field_id: int, counters: Counters) -> Hashes:
+    """The distinct hashes of all values in a file, those of deleted rows included, for deletes may be lifted."""
+    whole = replace(file, deletes=(), residual=None)
+    found = np.zeros(0, np.uint64)
+    for batch in read_files([whole], request, runner=LocalRunner(1), counters=counters):
+        own = value_hashes(column_by_id(batch, request.schema, field_id))
+        found = np.unique(np.concatenate([found, own]))
+    return found
+
+
+def _committed(
+    table: MaintainedTable, metadata: TableMetadata, snapshot: Snapshot, blob: NewBlob
+) -> tuple[TableState, str]:
+    """Write the statistics file of the snapshot with the blob in it, and name it in the metadata."""
+    staging = table.staging()
+    old = next((s for s in metadata.statistics if s.snapshot_id == snapshot.snapshot_id), None)
+    others = [] if old is None else _other_blobs(old, blob, table.store)
+    encoded = write_puffin([*others, blob], properties={"created-by": "icebench"})
+    location = metadata_file_location(metadata, f"{snapshot.snapshot_id}-{staging.commit_id}.stats")
+    table.store.write(location, encoded.data)
+    change = UpdateStatistics(table=[_statistics_file(snapshot, location, encoded)])
+    return table.commit(staging, [change], [location]), location
+
+
+def _other_blobs(file: StatisticsFile, blob: NewBlob, store: Store) -> list[NewBlob]:
+    """What a statistics file has beside an index of the same column and kind; a file that is gone has nothing."""
+    location = file.statistics_path
+    try:
+        data = store.read(location)
+    except FileNotFound:
+        return []
+
+    def is_replaced(other: PuffinBlob) -> bool:
+        return other.type == FILE_INDEX and other.fields == blob.fields
+
+    return [
+        NewBlob(
+            type=other.type,
+            data=decode_blob(data[other.offset : other.offset + other.length], other, location=location),
+            fields=other.fields,
+            snapshot_id=other.snapshot_id,
+            sequence_number=other.sequence_number,
+            properties=other.properties,
+            compression=None if other.compression_codec is None else "zstd",
+        )
+        for other in read_footer(data, location=location).blobs
+        if not is_replaced(other)
+    ]
+
+
+def _statistics_file(snapshot: Snapshot, location: str, encoded: EncodedPuffin) -> StatisticsFile:
+    return StatisticsFile(
+        snapshot_id=snapshot.snapshot_id,
+        statistics_path=location,
+        file_size_in_bytes=len(encoded.data),
+        file_footer_size_in_bytes=encoded.footer.size_bytes,
+        blob_metadata=tuple(
+            BlobMetadata(
+                type=blob.type,
+                snapshot_id=blob.snapshot_id,
+                sequence_number=blob.sequence_number,
+                fields=blob.fields,
+                properties=blob.properties,
+            )
+            for blob in encoded.footer.blobs
+        ),
+    )

@@ -1,0 +1,217 @@
+"""Secondary indexes in a plan: data files that certainly hold none of the values that a filter looks for.
+
+An index is a blob of a statistics file (`engine.codec.file_index`). It speaks of data files by path and size, and data
+files never change, so it holds for every snapshot in which a file is; files that it does not list are kept. It is used
+for ``=`` and ``in`` on its column, if values are still hashed as they were when it was built.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Lock
+
+import numpy as np
+
+from engine.codec.columns import BytesColumn, Int64Array
+from engine.codec.file_index import FILE_INDEX, FileIndex, decode_index
+from engine.codec.puffin import decode_blob, read_footer
+from engine.columnar.value_hashes import Hashes, bytes_hashes, hash_family, literal_hashes
+from engine.errors import CorruptTable, FileNotFound, Unsupported
+from engine.expressions.bound import BoundCompare, BoundIn, BoundLeaf
+from engine.expressions.bounds import PreparedLeaf
+from engine.expressions.segments import FALSE, NULL, TRUE, Outcomes
+from engine.plan.cache import ManifestCache
+from engine.plan.manifests import LiveEntries
+from engine.runtime.counters import Counters
+from engine.spec.metadata import TableMetadata
+from engine.spec.properties import NAME_MAPPING
+from engine.spec.schema import Schema
+from engine.spec.statistics import StatisticsFile
+from engine.spec.values import Value
+from engine.storage.store import Store
+
+INDEXES_UNUSABLE = "indexes_unusable"
+"""Counter: indexes that the metadata names and that are missing or damaged; a plan does without them."""
+
+HASHED_AS = "hashed-as"
+NAMES = "name-mapping"
+KIND = "kind"
+"""Properties of the blob: the family of types of its values, a digest of the table's name mapping, its kind."""
+
+
+@dataclass(frozen=True)
+class LoadedIndex:
+    """An index, and its files in the order of the hashes of their paths."""
+
+    index: FileIndex
+    hashes: Int64Array
+    order: Int64Array
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory held by the arrays."""
+        return self.index.size_bytes + self.hashes.nbytes + self.order.nbytes
+
+    @classmethod
+    def of(cls, index: FileIndex) -> LoadedIndex:
+        """Prepare an index for look-ups."""
+        hashes = bytes_hashes(index.paths.offsets, index.paths.data)
+        order = np.argsort(hashes, kind="stable")
+        return cls(index, hashes[order], order)
+
+    def files(self, paths: BytesColumn, sizes: Int64Array) -> Int64Array:
+        """The number of each file in the index, -1 for one that is not in it. Paths are compared, not just hashes."""
+        if not self.index.count:
+            return np.full(len(sizes), -1, np.int64)
+        wanted = bytes_hashes(paths.offsets, paths.data)
+        place = np.minimum(np.searchsorted(self.hashes, wanted), self.index.count - 1)
+        found = self.order[place]
+        own = self.index.paths
+        lengths = np.diff(paths.offsets)
+        same = (self.index.sizes[found] == sizes) & (np.diff(own.offsets)[found] == lengths)
+        chosen = np.flatnonzero(same)
+        owner = np.repeat(chosen, lengths[chosen])
+        within = np.arange(len(owner)) - np.repeat(np.cumsum(lengths[chosen]) - lengths[chosen], lengths[chosen])
+        differs = own.data[own.offsets[found[owner]] + within] != paths.data[paths.offsets[owner] + within]
+        same[owner[differs]] = False
+        return np.where(same, found, -1)
+
+
+def blob_properties(kind: str, schema: Schema, field_id: int, metadata: TableMetadata) -> dict[str, str] | None:
+    """What an index of a column says of how its values were read and hashed; None for a column that cannot have one."""
+    family = hash_family(schema.by_id[field_id].type)
+    if family is None:
+        return None
+    names = NAME_MAPPING.of(metadata.properties) or ""
+    return {KIND: kind, HASHED_AS: family, NAMES: str(zlib.crc32(names.encode()))}
+
+
+def index_of(metadata: TableMetadata, schema: Schema, field_id: int, kind: str | None = None) -> StatisticsFile | None:
+    """The newest statistics file with an index of a column that can be used as schema and table now are."""
+    usable = blob_properties("", schema, field_id, metadata)
+    if usable is None:
+        return None
+    found = [
+        (blob.sequence_number, place, file)
+        for place, file in enumerate(metadata.statistics)
+        for blob in file.blob_metadata
+        if blob.type == FILE_INDEX
+        and blob.fields == (field_id,)
+        and all(blob.properties.get(name) == usable[name] for name in (HASHED_AS, NAMES))
+        and kind in (None, blob.properties.get(KIND))
+    ]
+    return max(found, key=lambda each: each[:2])[2] if found else None
+
+
+def load_index(file: StatisticsFile, field_id: int, store: Store) -> FileIndex:
+    """The index of a column in a statistics file.
+
+    Raises:
+        FileNotFound: The statistics file is gone.
+        CorruptTable: It does not hold what the metadata says, or is damaged.
+    """
+    location, size = file.statistics_path, file.file_size_in_bytes
+    footer_bytes = file.file_footer_size_in_bytes
+    tail = store.read(location, size - footer_bytes, footer_bytes)
+    footer = read_footer(tail, location=location, file_size=size)
+    for blob in footer.blobs:
+        if blob.type == FILE_INDEX and blob.fields == (field_id,):
+            data = decode_blob(store.read(location, blob.offset, blob.length), blob, location=location)
+            return decode_index(data, location=location)
+    raise CorruptTable(f"no index of column {field_id}, which the metadata says is there", location=location)
+
+
+class FileIndexes:
+    """The indexes that concern a filter, each loaded when it is first needed. Safe among threads.
+
+    Args:
+        metadata: The table.
+        schema: What the filter is bound to.
+        tests: The leaves of the filter.
+        store: The table's storage.
+        cache: Keeps loaded indexes.
+    """
+
+    def __init__(
+        self,
+        metadata: TableMetadata,
+        schema: Schema,
+        tests: Sequence[PreparedLeaf],
+        store: Store,
+        cache: ManifestCache | None,
+    ) -> None:
+        self._store = store
+        self._cache = cache
+        self._lock = Lock()
+        self._loaded: dict[int, LoadedIndex | None] = {}
+        self._tests: list[tuple[int, int, Hashes]] = []
+        self._files: dict[int, StatisticsFile] = {}
+        for place, test in enumerate(tests if metadata.statistics else ()):
+            field_id, values = test.leaf.column.field_id, _sought(test.leaf)
+            file = index_of(metadata, schema, field_id) if values else None
+            if file is not None:
+                self._tests.append((place, field_id, literal_hashes(test.leaf.column.primitive, values)))
+                self._files[field_id] = file
+
+    @property
+    def tells(self) -> bool:
+        """Whether there is an index for any leaf."""
+        return bool(self._tests)
+
+    def narrowed(self, outcomes: Sequence[Outcomes], entries: LiveEntries, counters: Counters) -> list[Outcomes]:
+        """The outcomes of each leaf for these entries, never true where an index excludes all that the leaf seeks."""
+        found = list(outcomes)
+        paths = taken_bytes(entries.columns.file_path, entries.rows)
+        sizes = entries.columns.file_size_in_bytes.values[entries.rows]
+        for place, field_id, hashes in self._tests:
+            loaded = self._index(field_id, counters)
+            if loaded is not None:
+                files = loaded.files(paths, sizes)
+                held = np.append(loaded.index.may_hold(hashes), True)  # -1: not in the index
+                found[place] = found[place] & np.where(held[files], TRUE | FALSE | NULL, FALSE | NULL).astype(np.uint8)
+        return found
+
+    def _index(self, field_id: int, counters: Counters) -> LoadedIndex | None:
+        with self._lock:
+            if field_id not in self._loaded:
+                self._loaded[field_id] = self._load(field_id, counters)
+            return self._loaded[field_id]
+
+    def _load(self, field_id: int, counters: Counters) -> LoadedIndex | None:
+        file = self._files[field_id]
+
+        def load() -> LoadedIndex:
+            return LoadedIndex.of(load_index(file, field_id, self._store))
+
+        try:
+            if self._cache is None:
+                return load()
+            kept = self._cache.other(file.statistics_path, f"{file.file_size_in_bytes} {field_id}", load)
+            assert isinstance(kept, LoadedIndex)
+            return kept
+        except (FileNotFound, CorruptTable, Unsupported):
+            # Statistics are no part of the table's state: a plan is right without them (spec: "Table Statistics").
+            counters.add(INDEXES_UNUSABLE)
+            return None
+
+
+def _sought(leaf: BoundLeaf) -> tuple[Value, ...]:
+    """The values of which a row must have one for the leaf to be true; empty if that is not what the leaf says."""
+    match leaf:
+        case BoundCompare(_, "=", value):
+            return (value,)
+        case BoundIn(_, values, False):
+            return values
+    return ()
+
+
+def taken_bytes(column: BytesColumn, rows: Int64Array) -> BytesColumn:
+    """The byte strings at these places."""
+    if len(rows) == len(column):
+        return column
+    lengths = np.diff(column.offsets)[rows]
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    places = np.arange(offsets[-1]) + np.repeat(column.offsets[rows] - offsets[:-1], lengths)
+    return BytesColumn(offsets, column.data[places])
