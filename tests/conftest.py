@@ -57,10 +57,12 @@ def postgres_url() -> Iterator[str]:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     """The session that all tests share.
 
-    It has Iceberg's Java runtime, with a catalog `iceberg_java` of type hadoop over a directory of its own.
+    It has Iceberg's Java runtime, with a catalog `iceberg_java` of type hadoop over a directory of its own, and the
+    driver of SQLite, for Iceberg's JDBC catalog.
     """
-    # local import: pyspark takes half a second, and most runs of a few tests need none
+    # local imports: pyspark takes half a second, and most runs of a few tests need none
     from bench.spark_session import SparkSettings, spark_session
+    from tests.services.rest_jars import sqlite_driver
 
     home = tmp_path_factory.mktemp("spark")
     session = spark_session(
@@ -69,7 +71,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
             driver_memory="2g",
             shuffle_partitions=2,
             iceberg_warehouse=str(home / "iceberg"),
-            extra=(("spark.sql.warehouse.dir", f"file:{home / 'warehouse'}"),),
+            extra=(
+                ("spark.sql.warehouse.dir", f"file:{home / 'warehouse'}"),
+                # Drivers of databases are looked for when the virtual machine starts.
+                ("spark.driver.extraClassPath", os.pathsep.join(map(str, sqlite_driver()))),
+            ),
         )
     )
     yield session

@@ -52,6 +52,11 @@ def class_path(ivy_home: Path = IVY_HOME) -> list[Path]:
     return [*sorted(directory.glob("*.jar")), *(jar for pattern in _FROM_SPARK for jar in _spark_jars(pattern))]
 
 
+def sqlite_driver(ivy_home: Path = IVY_HOME) -> list[Path]:
+    """The JDBC driver of SQLite, if the jars are there."""
+    return sorted(_directory(ivy_home).glob("sqlite-jdbc-*.jar"))
+
+
 def fetch(ivy_home: Path = IVY_HOME) -> None:
     """Have Ivy collect the jars in a directory, which comes to be whole or not at all; raises BenchError."""
     target = _directory(ivy_home)

@@ -1,0 +1,23 @@
+"""What snapshot summaries say against what manifests hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import engine
+
+
+def check_summaries(table: engine.Table) -> None:
+    """The totals of main's head are those of its files; a total that is missing says nothing."""
+    head = table.current_snapshot
+    if head is None:
+        return
+    counts: Counter[str] = Counter()
+    for file in table.inspect.files().to_pylist():
+        kind = file["content"]
+        own = file.get("content_size_in_bytes")
+        counts["total-files-size"] += file["file_size_in_bytes"] if own is None else own
+        counts["total-data-files" if kind == 0 else "total-delete-files"] += 1
+        counts[("total-records", "total-position-deletes", "total-equality-deletes")[kind]] += file["record_count"]
+    said = {name: int(text) for name, text in head.summary.items() if name.startswith("total-")}
+    assert said == {name: counts[name] for name in said}
