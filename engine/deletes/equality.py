@@ -20,6 +20,7 @@ from engine.columnar.key_index import KeyIndex
 from engine.columnar.opening import open_source
 from engine.columnar.projection import Projector
 from engine.columnar.schemas import to_arrow_schema
+from engine.deletes.cache import DeleteCache
 from engine.deletes.files import DeleteFile, check_records
 from engine.errors import CorruptTable
 from engine.runtime.counters import DELETE_FILES_LOADED, DELETE_KEYS_APPLIED, Counters
@@ -136,6 +137,7 @@ def load_equality(
     counters: Counters,
     needed_by: str | None = None,
     name_mapping: NameMapping | None = None,
+    cache: DeleteCache | None = None,
 ) -> EqualityDeletes:
     """Decode equality-delete files and index their keys.
 
@@ -147,6 +149,7 @@ def load_equality(
         counters: Count the files.
         needed_by: For errors, e.g. ``"table db.t, snapshot 17"``.
         name_mapping: For files without field ids.
+        cache: Keeps groups that were made, with their indexes.
     """
     members: dict[tuple[Scope, tuple[int, ...]], list[DeleteFile]] = {}
     for file, scope in scope_of.items():
@@ -156,16 +159,29 @@ def load_equality(
     def load(file: DeleteFile) -> pa.Table:
         return _load(file, of_ids[compared(file)], store, needed_by, name_mapping)
 
-    ordered = [file for files in members.values() for file in files]
+    groups: dict[tuple[Scope, tuple[int, ...]], EqualityGroup] = {}
+    if cache is not None:
+        kept = {key: cache.find(_cache_key(key, own, of_ids)) for key, own in members.items()}
+        groups = {key: group for key, group in kept.items() if group is not None}
+    ordered = [file for key, files in members.items() if key not in groups for file in files]
     tables = dict(zip(ordered, runner.map(load, ordered), strict=True))
     counters.add(DELETE_FILES_LOADED, len(ordered))
-
-    groups = {
-        (scope, ids): _group(scope, ids, of_ids[ids], [(tables[file], file.sequence_number) for file in own])
-        for (scope, ids), own in members.items()
-    }
+    for key, own in members.items():
+        if key not in groups:
+            scope, ids = key
+            group = _group(scope, ids, of_ids[ids], [(tables[file], file.sequence_number) for file in own])
+            groups[key] = group
+            if cache is not None:
+                # The index is about as large as the keys.
+                cache.keep(_cache_key(key, own, of_ids), group, 2 * sum(k.nbytes for k in group.keys))
     counters.add(DELETE_KEYS_APPLIED, sum(len(group.sequence_numbers) for group in groups.values()))
     return EqualityDeletes(scope_of, groups)
+
+
+def _cache_key(
+    key: tuple[Scope, tuple[int, ...]], files: Sequence[DeleteFile], of_ids: Mapping[tuple[int, ...], Schema]
+) -> tuple[object, ...]:
+    return ("equality", *key, tuple(files), of_ids[key[1]].fields)
 
 
 def _load(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from engine.deletes.cache import DeleteCache
 from engine.deletes.equality import EqualityDeletes, EqualityGroup, Scope, load_equality, scopes
 from engine.deletes.files import DeleteFile
 from engine.deletes.positions import PositionDeletes, Positions, load_positions
@@ -79,6 +80,7 @@ def load_deletes(
     counters: Counters,
     needed_by: str | None = None,
     name_mapping: NameMapping | None = None,
+    cache: DeleteCache | None = None,
 ) -> PlannedDeletes:
     """Load each delete file of a plan once, however many data files it concerns.
 
@@ -90,6 +92,7 @@ def load_deletes(
         counters: Count files and keys.
         needed_by: For errors, e.g. ``"table db.t, snapshot 17"``.
         name_mapping: For files without field ids.
+        cache: Keeps what was decoded, for plans that share delete files.
     """
     files = [file for file in planned if file.deletes]
     with_vector = {file.file_path for file in files if any(d.is_vector for d in file.deletes)}
@@ -102,6 +105,7 @@ def load_deletes(
             runner=runner,
             counters=counters,
             needed_by=needed_by,
+            cache=cache,
         ),
         vectors=load_vectors(
             dict.fromkeys(d for file in files for d in file.deletes if d.is_vector),
@@ -109,6 +113,7 @@ def load_deletes(
             runner=runner,
             counters=counters,
             needed_by=needed_by,
+            cache=cache,
         ),
         equality=load_equality(
             scopes((file.scope, _equality(file)) for file in files),
@@ -118,5 +123,6 @@ def load_deletes(
             counters=counters,
             needed_by=needed_by,
             name_mapping=name_mapping,
+            cache=cache,
         ),
     )

@@ -8,6 +8,7 @@ import numpy as np
 from pyroaring import BitMap64
 
 from engine.codec.bitmap import decode_vector, encode_vector
+from engine.deletes.cache import DeleteCache
 from engine.deletes.files import DeleteFile
 from engine.deletes.positions import Positions
 from engine.errors import CorruptTable, FileNotFound
@@ -27,6 +28,7 @@ def load_vectors(
     runner: Runner,
     counters: Counters,
     needed_by: str | None = None,
+    cache: DeleteCache | None = None,
 ) -> Mapping[DeleteFile, Positions]:
     """Read deletion vectors, neighbours in one Puffin file by one request.
 
@@ -36,7 +38,10 @@ def load_vectors(
             positions than its manifest entry says.
     """
     found: dict[DeleteFile, Positions] = {}
-    stretches = _stretches(vectors)
+    if cache is not None:
+        found = {v: kept for v in vectors if (kept := cache.find(("vector", v))) is not None}
+    missing = [vector for vector in vectors if vector not in found]
+    stretches = _stretches(missing)
 
     def load(stretch: list[DeleteFile]) -> dict[DeleteFile, Positions]:
         start, end = _start(stretch[0]), max(_end(v) for v in stretch)
@@ -48,7 +53,10 @@ def load_vectors(
 
     for loaded in runner.map(load, stretches):
         found.update(loaded)
-    counters.add(DELETE_FILES_LOADED, len(vectors))
+        if cache is not None:
+            for vector, positions in loaded.items():
+                cache.keep(("vector", vector), positions, positions.nbytes)
+    counters.add(DELETE_FILES_LOADED, len(missing))
     return found
 
 

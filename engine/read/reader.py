@@ -14,6 +14,7 @@ from engine.columnar.opening import check_format
 from engine.columnar.parquet import ParquetSource
 from engine.columnar.row_groups import RowGroupStatistics, matching_row_groups
 from engine.columnar.source import RowGroup, Source
+from engine.deletes.cache import DeleteCache
 from engine.deletes.planned import NO_DELETES, FileDeletes, PlannedDeletes, load_deletes
 from engine.expressions.bound import BoundConstant
 from engine.read.request import FileRead, ReadRequest
@@ -32,7 +33,12 @@ from engine.spec.values import Value
 
 
 def read_files(
-    files: Iterable[FileRead], request: ReadRequest, *, runner: Runner, counters: Counters
+    files: Iterable[FileRead],
+    request: ReadRequest,
+    *,
+    runner: Runner,
+    counters: Counters,
+    delete_cache: DeleteCache | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The live rows of data files that match each file's residual, in file order.
 
@@ -41,6 +47,7 @@ def read_files(
         request: Which columns, and what is known of the table.
         runner: Reads footers and row groups in parallel.
         counters: Count row groups, rows and deletes.
+        delete_cache: Keeps decoded deletes for the next call, of one who reads a plan in parts.
 
     Returns:
         Batches of `request.arrow_schema`, none empty, at most `request.batch_rows` long.
@@ -71,6 +78,7 @@ def read_files(
             counters=counters,
             needed_by=request.needed_by,
             name_mapping=request.name_mapping,
+            cache=delete_cache,
         )
 
     # Built ahead, so that threads do not build the same one at once.

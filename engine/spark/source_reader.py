@@ -15,6 +15,7 @@ import pyarrow.types as pat
 from pyspark.sql import datasource as sd
 from pyspark.sql import types as st
 
+from engine.deletes.cache import DeleteCache
 from engine.errors import Invalid
 from engine.expressions.predicate import TRUE, Predicate
 from engine.plan.scan import ScanPlan, as_predicate
@@ -31,6 +32,8 @@ from engine.spec.schema import Schema
 from engine.spec.types import UUID
 from engine.table import Scan, Table
 
+_DELETES = DeleteCache()
+"""One for a Python worker, which serves one task after another: delete files that two tasks need are loaded once."""
 _THREADS = 1
 """Of a task: Spark runs as many tasks at once as it has cores."""
 
@@ -122,7 +125,8 @@ def task_files(
 
 def read_task(files: Sequence[FileRead], request: ReadRequest) -> Iterator[pa.RecordBatch]:
     """The live rows of a task's files, as Spark takes them from Arrow."""
-    batches = read_files(files, request, runner=LocalRunner(_THREADS), counters=Counters())
+    counters = Counters()
+    batches = read_files(files, request, runner=LocalRunner(_THREADS), counters=counters, delete_cache=_DELETES)
     for batch in batches:
         yield spark_batch(batch, request.projection)
 
