@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import engine
+from engine.codec.file_index import FILE_INDEX, build_index, decode_index, encode_index
+from engine.codec.puffin import NewBlob, read_blob, read_footer, write_puffin
+from engine.commit.changes.statistics import UpdateStatistics
+from engine.commit.committer import TableState
+from engine.errors import CorruptTable, Invalid, Unsupported
+from engine.plan.file_indexes import HASHED_AS, INDEXES_UNUSABLE
+from engine.runtime.counters import ENTRIES_SKIPPED_BY_INDEX, FILES_PLANNED, STORAGE_REQUESTS_RANGE_READ
+from engine.spec.statistics import BlobMetadata, StatisticsFile
+from engine.table import Table
+
+ROWS = pa.schema(
+    [
+        pa.field("id", pa.int64()),
+        pa.field("s", pa.struct([pa.field("x", pa.string())])),
+        pa.field("l", pa.list_(pa.int64())),
+    ]
+)
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[engine.Catalog]:
+    opened = engine.load_catalog(f"{tmp_path}/wh")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def table(catalog: engine.Catalog) -> engine.Table:
+    """Four files whose ranges overlap: ids i, i + 10, i + 20."""
+    made = catalog.create_table("db.t", ROWS)
+    for i in range(4):
+        append(made, i)
+    return made
+
+
+def append(table: engine.Table, start: int) -> None:
+    ids = [start, start + 10, start + 20]
+    rows = [{"id": i, "s": {"x": f"x{i}"}, "l": [i]} for i in ids]
+    table.append(pa.Table.from_pylist(rows, schema=ROWS))
+
+
+def planned(table: engine.Table, filter: str, **options: Any) -> tuple[int, int]:
+    """Files that are planned, and files that an index excluded."""
+    counters = table.scan(filter, **options).plan().counters
+    return counters[FILES_PLANNED], counters[ENTRIES_SKIPPED_BY_INDEX]
+
+
+@pytest.mark.parametrize("kind", ["bloom", "values"])
+def test_files_without_the_value_are_skipped(table: engine.Table, kind: Any) -> None:
+    assert planned(table, "id = 11") == (4, 0)
+    built = table.maintenance.build_index("id", kind=kind, fpp=0.0001)
+    assert (built.files, built.files_read) == (4, 4)
+    assert planned(table, "id = 11") == (1, 3)
+    assert planned(table, "id in (11, 12)") == (2, 2)
+    assert planned(table, "id = 15") == (0, 4)
+    assert planned(table, "id > 11 and id < 20") == (4, 0)  # not what an index is for
+    assert planned(table, "id = 11 or s.x = 'x12'") == (3, 1)
+    assert table.scan("id = 11").to_arrow()["id"].to_pylist() == [11]
+    table.maintenance.build_index("s.x", kind=kind, fpp=0.0001)
+    assert planned(table, "id = 11 or s.x = 'x12'") == (2, 2)
+    assert planned(table, "s.x = 'x12'") == (1, 2)
+
+
+def test_later_files_are_kept_until_the_index_is_built_again(table: engine.Table) -> None:
+    table.maintenance.build_index("id", kind="values")
+    append(table, 4)
+    assert planned(table, "id = 11") == (2, 3)
+    first = table.snapshots[0].snapshot_id
+    assert planned(table, "id = 10", snapshot_id=first) == (1, 0)
+    assert planned(table, "id = 11", snapshot_id=first) == (0, 1)
+    built = table.maintenance.build_index("id", kind="values")
+    assert (built.files, built.files_read) == (5, 1)
+    assert planned(table, "id = 11") == (1, 4)
+    table.delete("id >= 0 and id < 100 and id <> 11", "copy-on-write")
+    built = table.maintenance.build_index("id", kind="values")
+    assert (built.files, built.files_read) == (1, 1)
+    assert table.maintenance.build_index("id", kind="bloom").files_read == 1  # another kind, anew
+
+
+def test_an_index_is_loaded_once(table: engine.Table) -> None:
+    table.maintenance.build_index("id")
+    reads = []
+    for _ in range(2):
+        counters = engine.Counters()
+        assert table.scan("id = 15", counters=counters).count() == 0
+        reads.append(counters[STORAGE_REQUESTS_RANGE_READ])
+    assert reads == [2, 0]
+
+
+def test_other_statistics_stay(table: engine.Table) -> None:
+    snapshot = table.current_snapshot
+    assert snapshot is not None
+    sketch = NewBlob(type="apache-datasketches-theta-v1", data=b"sketch", fields=(1,), properties={"ndv": "12"})
+    encoded = write_puffin([replace(sketch, compression="zstd")])
+    location = f"{table.location}/metadata/theirs.stats"
+    table.store.write(location, encoded.data)
+    blob = BlobMetadata(type=sketch.type, snapshot_id=1, sequence_number=1, fields=(1,))
+    theirs = StatisticsFile(
+        snapshot_id=snapshot.snapshot_id, statistics_path=location, file_size_in_bytes=len(encoded.data),
+        file_footer_size_in_bytes=encoded.footer.size_bytes, blob_metadata=(blob,),
+    )  # fmt: skip
+    table._change(UpdateStatistics(table=[theirs]))
+    for column in ("id", "s.x", "id"):
+        built = table.maintenance.build_index(column)
+    (file,) = table.metadata.statistics
+    assert [(b.type, b.fields) for b in file.blob_metadata] == [
+        (sketch.type, (1,)), (FILE_INDEX, (table.schema().find("s.x").field_id,)), (FILE_INDEX, (1,)),
+    ]  # fmt: skip
+    data = table.store.read(built.statistics_path)
+    footer = read_footer(data)
+    assert (len(data), footer.size_bytes) == (file.file_size_in_bytes, file.file_footer_size_in_bytes)
+    assert read_blob(data, footer.blobs[0]) == b"sketch"
+    assert footer.blobs[0].properties == {"ndv": "12"}
+
+
+def reopened(table: engine.Table, **changes: Any) -> Table:
+    """The table with other metadata, and nothing cached."""
+    metadata = replace(table.metadata, **changes)
+    return Table(("t",), TableState(metadata=metadata, metadata_location="x"), table.store, None)
+
+
+def test_an_index_that_is_gone_or_damaged_is_done_without(table: engine.Table) -> None:
+    built = table.maintenance.build_index("id")
+    data = table.store.read(built.statistics_path)
+    for place in (20, len(data) - 3):
+        damaged = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+        table.store.write(built.statistics_path, damaged, overwrite=True)
+        counters = reopened(table).scan("id = 11").plan().counters
+        assert (counters[FILES_PLANNED], counters[INDEXES_UNUSABLE]) == (4, 1)
+    table.store.delete(built.statistics_path)
+    assert reopened(table).scan("id = 11").plan().counters[INDEXES_UNUSABLE] == 1
+    again = table.maintenance.build_index("id", kind="bloom")
+    assert again.files_read == 4
+    assert planned(table, "id = 11")[0] == 1
+
+
+def test_an_index_of_values_that_are_read_otherwise_now_is_not_used(table: engine.Table) -> None:
+    table.maintenance.build_index("id", kind="values")
+    assert planned(reopened(table), "id = 11") == (1, 3)
+    properties = {"schema.name-mapping.default": '[{"field-id": 1, "names": ["other"]}]'}
+    assert planned(reopened(table, properties=properties), "id = 11") == (4, 0)
+    (file,) = table.metadata.statistics
+    (blob,) = file.blob_metadata
+    retyped = replace(blob, properties={**blob.properties, HASHED_AS: "date"})
+    assert planned(reopened(table, statistics=(replace(file, blob_metadata=(retyped,)),)), "id = 11") == (4, 0)
+    table.update_schema(lambda s: s.drop_column("id"))
+    table.update_schema(lambda s: s.add_column("id", engine.LONG))
+    assert planned(table, "id = 11")[1] == 0
+
+
+def test_another_file_of_the_same_name_is_kept(table: engine.Table) -> None:
+    table.maintenance.build_index("id", kind="values")
+    index = decode_index(_blob(table))
+    other = replace(index, sizes=index.sizes + 1)
+    data = encode_index(other)
+    encoded = write_puffin([NewBlob(type=FILE_INDEX, data=data, fields=(1,))])
+    (file,) = table.metadata.statistics
+    location = f"{table.location}/metadata/other.stats"
+    table.store.write(location, encoded.data)
+    moved = replace(
+        file, statistics_path=location, file_size_in_bytes=len(encoded.data),
+        file_footer_size_in_bytes=encoded.footer.size_bytes,
+    )  # fmt: skip
+    assert planned(reopened(table, statistics=(moved,)), "id = 11") == (4, 0)
+
+
+def _blob(table: engine.Table) -> bytes:
+    data = table.store.read(table.metadata.statistics[0].statistics_path)
+    return read_blob(data, read_footer(data).blobs[0])
+
+
+def test_what_cannot_be_indexed(catalog: engine.Catalog, table: engine.Table) -> None:
+    maintenance = table.maintenance
+    with pytest.raises(Invalid, match="no_such"):
+        maintenance.build_index("no_such")
+    with pytest.raises(Invalid, match="inside a list"):
+        maintenance.build_index("l.element")
+    with pytest.raises(Unsupported, match="'s' of type struct"):
+        maintenance.build_index("s")
+    with pytest.raises(Invalid, match="'bloom' or 'values'"):
+        maintenance.build_index("id", kind="btree")  # type: ignore[arg-type]
+    with pytest.raises(Invalid, match="between 0 and 1"):
+        maintenance.build_index("id", fpp=1)
+    with pytest.raises(Invalid, match="without a snapshot"):
+        catalog.create_table("db.u", ROWS).maintenance.build_index("id")
+    with pytest.raises(Unsupported, match="read-only"):
+        _ = reopened(table).maintenance
+
+
+def test_false_positives_are_as_few_as_asked_for() -> None:
+    rng = np.random.default_rng(7)
+    hashes = [rng.integers(0, 2**63, 1000).astype(np.uint64) for _ in range(200)]
+    for fpp, bits in ((0.1, 7), (0.01, 12), (0.001, 18)):
+        index = build_index("bloom", [str(i) for i in range(200)], [1] * 200, [np.unique(h) for h in hashes], fpp)
+        assert all(index.may_hold(np.array([own[5]]))[i] for i, own in enumerate(hashes))
+        strangers = rng.integers(2**63, 2**64, 200, dtype=np.uint64)
+        share = np.mean([index.may_hold(np.array([value])).mean() for value in strangers])
+        assert share < 1.3 * fpp
+        assert index.content.nbytes * 8 / 200_000 < bits
+
+
+def test_a_damaged_blob_is_told() -> None:
+    data = encode_index(build_index("values", ["/a"], [1], [np.array([5], np.uint64)], 0.01))
+    for place in range(len(data)):
+        with pytest.raises(CorruptTable):
+            decode_index(data[:place] + bytes([data[place] ^ 8]) + data[place + 1 :])
+        with pytest.raises(CorruptTable):
+            decode_index(data[:place])
