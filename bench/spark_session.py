@@ -2,6 +2,10 @@
 
 A Java virtual machine takes most settings only when it starts, so a second session with other settings would silently
 run with the first one's. `spark_session` is cached and refuses that instead.
+
+Quiet means that errors are all that Spark says. Its own level (`spark.log.level`) counts only once the session stands,
+so the machine starts with a configuration of Log4j; and the table of Spark's package resolver, which no setting
+silences, is not printed because Iceberg's runtime is given as the file that `bench.setup_jars` fetched.
 """
 
 from __future__ import annotations
@@ -11,14 +15,18 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from bench.errors import ConfigError
 from bench.java_home import use_java_home
-from bench.setup_jars import ICEBERG_RUNTIME
+from bench.setup_jars import ICEBERG_RUNTIME, cached_jar, is_cached
 
 MASTER_VARIABLE = "ICEBENCH_SPARK_MASTER"
 CONF_VARIABLE = "ICEBENCH_SPARK_CONF"
+LOG_CONFIGURATION = Path(__file__).with_name("spark_log4j2.properties")
+"""Errors only, to standard error."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,13 +60,13 @@ class SparkSettings:
         by semicolons. `SPARK_CONF_DIR` and the other variables of Spark itself work as always.
 
         Raises:
-            ValueError: A setting has no ``=``.
+            ConfigError: A setting has no ``=``.
         """
         pairs = []
         for setting in filter(None, (part.strip() for part in environment.get(CONF_VARIABLE, "").split(";"))):
             name, equals, value = setting.partition("=")
             if not equals:
-                raise ValueError(f"{CONF_VARIABLE}: {setting!r} is not name=value")
+                raise ConfigError(f"{setting!r} is not name=value", path=CONF_VARIABLE)
             pairs.append((name.strip(), value.strip()))
         master = environment.get(MASTER_VARIABLE, cls.master)
         return cls(master=master, iceberg_warehouse=iceberg_warehouse, extra=tuple(pairs))
@@ -74,26 +82,40 @@ class SparkSettings:
             "spark.master": self.master,
             "spark.app.name": "icebench",
             "spark.driver.memory": self.driver_memory,
-            "spark.log.level": "ERROR",
             "spark.sql.execution.arrow.pyspark.enabled": "true",
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.shuffle.partitions": str(self.shuffle_partitions),
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
         }
+        if not _has_log_configuration():
+            properties["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={LOG_CONFIGURATION.as_uri()}"
         if self.is_local:
             # One address that always exists: no name look-up, nothing open to the network.
             properties |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
         if self.iceberg_warehouse is not None:
             catalog = f"spark.sql.catalog.{self.iceberg_catalog}"
             properties |= {
-                "spark.jars.packages": ICEBERG_RUNTIME,
+                **_iceberg_runtime(),
                 "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
                 catalog: "org.apache.iceberg.spark.SparkCatalog",
                 f"{catalog}.type": "hadoop",
                 f"{catalog}.warehouse": self.iceberg_warehouse,
             }
         return properties | dict(self.extra)
+
+
+def _has_log_configuration(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether the user has one of their own where Spark looks for it."""
+    directory = environment.get("SPARK_CONF_DIR")
+    return directory is not None and any(Path(directory).glob("log4j2.*"))
+
+
+def _iceberg_runtime() -> dict[str, str]:
+    """Iceberg's runtime: the file if it is here, else for Spark to fetch, which then says what it does."""
+    if is_cached():
+        return {"spark.jars": cached_jar().as_uri()}
+    return {"spark.jars.packages": ICEBERG_RUNTIME}
 
 
 @functools.cache
@@ -108,6 +130,8 @@ def spark_session(settings: SparkSettings = SparkSettings()) -> SparkSession:
     running = SparkSession.getActiveSession()
     if running is None:
         use_java_home()
+        # Another Spark installation, which this process's PySpark may not fit.
+        os.environ.pop("SPARK_HOME", None)
         if settings.is_local or "PYSPARK_PYTHON" not in os.environ:
             # Python workers must see the same packages as this process. On a cluster the path may be another.
             os.environ["PYSPARK_PYTHON"] = sys.executable

@@ -1,5 +1,9 @@
+from pathlib import Path
+
 import pytest
 
+from bench import spark_session
+from bench.errors import ConfigError
 from bench.setup_jars import ICEBERG_RUNTIME
 from bench.spark_session import SparkSettings
 
@@ -14,9 +18,15 @@ def test_local_settings() -> None:
     assert "spark.jars.packages" not in conf
 
 
-def test_a_warehouse_adds_icebergs_java_runtime_and_a_catalog() -> None:
+@pytest.mark.parametrize("here", [True, False])
+def test_a_warehouse_adds_icebergs_java_runtime_and_a_catalog(monkeypatch: pytest.MonkeyPatch, here: bool) -> None:
+    monkeypatch.setattr(spark_session, "is_cached", lambda: here)
     conf = SparkSettings(iceberg_warehouse="/wh", iceberg_catalog="java").conf()
-    assert conf["spark.jars.packages"] == ICEBERG_RUNTIME
+    if here:  # no resolver runs, and none prints its table
+        assert conf["spark.jars"].startswith("file:///")
+        assert "spark.jars.packages" not in conf
+    else:
+        assert conf["spark.jars.packages"] == ICEBERG_RUNTIME
     assert conf["spark.sql.catalog.java.type"] == "hadoop"
     assert conf["spark.sql.catalog.java.warehouse"] == "/wh"
 
@@ -39,5 +49,14 @@ def test_settings_from_the_environment() -> None:
 
 
 def test_a_setting_without_a_value_is_refused() -> None:
-    with pytest.raises(ValueError, match="ICEBENCH_SPARK_CONF: 'oops' is not name=value"):
+    with pytest.raises(ConfigError, match=r"^ICEBENCH_SPARK_CONF: 'oops' is not name=value$"):
         SparkSettings.from_environment({"ICEBENCH_SPARK_CONF": "oops"})
+
+
+def test_spark_logs_errors_only_unless_the_user_says_how(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    options = SparkSettings().conf()["spark.driver.extraJavaOptions"]
+    assert options == f"-Dlog4j2.configurationFile={spark_session.LOG_CONFIGURATION.as_uri()}"
+    assert "rootLogger.level = error" in spark_session.LOG_CONFIGURATION.read_text()
+    (tmp_path / "log4j2.xml").touch()
+    assert "spark.driver.extraJavaOptions" not in SparkSettings().conf()
