@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from engine.columnar.avro import AvroSource
+from engine.columnar.orc import OrcSource
 from engine.columnar.parquet import ParquetSource
 from engine.columnar.source import Source
 from engine.errors import Unsupported
 from engine.spec.name_mapping import NameMapping
 from engine.storage.store import Store
 
-FORMATS = ("parquet",)
+FORMATS = ("parquet", "orc", "avro")
 """The formats of data files that are read."""
 
 
@@ -47,6 +49,10 @@ def open_source(
         Unsupported: Another format, or a file without field ids where there is no name mapping.
     """
     check_format(file_format, location)
+    if file_format == "orc":
+        return OrcSource(store, location, name_mapping=name_mapping, needed_by=needed_by)
+    if file_format == "avro":
+        return AvroSource(store, location, name_mapping=name_mapping, needed_by=needed_by)
     return ParquetSource(
         store,
         location,

@@ -119,16 +119,15 @@ class ParquetSource:
         """How many rows the file has."""
         return int(self.footer.num_rows)
 
-    def read(self, row_group: int, wanted: Schema) -> pa.Table:
-        """See `engine.columnar.source.Source.read`; exactly the wanted leaves are decoded, decimals narrow if they can
-        be: that is faster, also when they are widened afterwards."""
+    def read(self, row_group: int, wanted: Schema, *, narrow: bool = False) -> pa.Table:
+        """See `engine.columnar.source.Source.read`; exactly the wanted leaves are decoded."""
         leaf_indices = self.columns.leaf_indices(wanted)
         if not leaf_indices:
             rows = self.footer.row_group(row_group).num_rows
             return pa.table({"": pa.nulls(rows)}).select([])
-        narrow = self._narrow_footer if any(_holds_narrow_decimal(f.type) for f in wanted.fields) else None
+        holds = narrow and any(_holds_narrow_decimal(f.type) for f in wanted.fields)
         try:
-            with self._reader(narrow) as file:
+            with self._reader(self._narrow_footer if holds else None) as file:
                 table = file.reader.read_row_group(row_group, column_indices=list(leaf_indices), use_threads=False)
         except _BROKEN as error:
             raise CorruptTable(str(error), location=self.location, path=f"row group {row_group}") from error

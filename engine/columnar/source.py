@@ -53,14 +53,13 @@ class Source(Protocol):
         """All parts, in file order."""
         ...
 
-    def read(self, row_group: int, wanted: Schema) -> pa.Table:
+    def read(self, row_group: int, wanted: Schema, *, narrow: bool = False) -> pa.Table:
         """Decode a row group's columns as far as `wanted` has them, in the file's own types and with field ids.
-
-        Decimals may come in any of Arrow's widths.
 
         Args:
             row_group: Its index.
             wanted: Columns, of which the file may lack some, at every depth; more may come than are wanted.
+            narrow: Decimals are welcome as decimal32 and decimal64, where that is less work.
 
         Raises:
             CorruptTable: The bytes are not what the file's own metadata says.

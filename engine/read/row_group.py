@@ -180,7 +180,8 @@ class _RowGroupReader:
                 keep = ~deleted if keep is None else keep & ~deleted
                 if not keep.any():
                     return
-        body = self._output()
+        # Rows are left out of narrow decimals, and widened after that, for less than it takes to copy wide ones.
+        body = self._output(narrow=keep is not None)
         for start in range(0, rows, self._request.batch_rows):
             yield from self._cut(body, start, min(start + self._request.batch_rows, rows), keep, deleted)
 
@@ -191,7 +192,7 @@ class _RowGroupReader:
             return None
         if isinstance(residual, BoundConstant):
             return None if residual.value else np.zeros(self._work.group.num_rows, np.bool_)
-        table = self._columns(self._request.schema.select(residual.field_ids))
+        table = self._columns(self._request.schema.select(residual.field_ids), narrow=True)
         return row_mask(table, residual, self._request.schema).to_numpy(zero_copy_only=False)
 
     def _deleted(self, positions: npt.NDArray[np.int64], matching: Mask | None) -> Mask | None:
@@ -204,7 +205,7 @@ class _RowGroupReader:
         if matching is not None:
             deleted &= matching
         for group in groups:
-            keys = self._columns(group.schema)
+            keys = self._columns(group.schema, narrow=True)
             alive = ~deleted if matching is None else matching & ~deleted
             if alive.all():
                 deleted = group.deleted(keys, self._work.file.data_sequence_number)
@@ -213,22 +214,23 @@ class _RowGroupReader:
                 deleted[np.flatnonzero(alive)[found]] = True
         return deleted
 
-    def _output(self) -> pa.Table:
+    def _output(self, *, narrow: bool) -> pa.Table:
         """The stored columns of the projection, and those that row lineage may have stored."""
         wanted = self._request.projection.by_id
         lineage = tuple(f for f in (ROW_ID, LAST_UPDATED) if f.field_id in wanted and self._stores(f))
-        return self._columns(Schema(self._request.stored.fields + lineage))
+        return self._columns(Schema(self._request.stored.fields + lineage), narrow=narrow)
 
     def _stores(self, field: NestedField) -> bool:
         return self._source.columns.place_of(field.field_id, field.name) is not None
 
-    def _columns(self, wanted: Schema) -> pa.Table:
+    def _columns(self, wanted: Schema, *, narrow: bool) -> pa.Table:
         """Columns of the row group in the table's types, top-level decimals as wide as they were decoded; top-level
         leaves that were decoded are not decoded again."""
         known = self._decoded
         done = {field_id_of(f) for f in known.schema if not child_fields(f.type)}
         missing = Schema(tuple(f for f in wanted.fields if f.field_id not in done))
-        table = self._source.read(self._work.group.index, missing)
+        narrow = narrow or self._request.narrow_decimals
+        table = self._source.read(self._work.group.index, missing, narrow=narrow)
         names = set(table.schema.names)
         for place, field in enumerate(known.schema):
             if field.name not in names:
@@ -236,8 +238,8 @@ class _RowGroupReader:
         self._decoded = table
         if self._request.narrow_decimals:
             return self._projector.table(table, wanted, narrow=wanted.by_id)
-        narrow = {field_id_of(f) for f in table.schema if is_narrow(f.type)}
-        return self._projector.table(table, wanted, narrow={field_id for field_id in narrow if field_id is not None})
+        as_read = {field_id for f in table.schema if is_narrow(f.type) and (field_id := field_id_of(f)) is not None}
+        return self._projector.table(table, wanted, narrow=as_read)
 
     def _cut(
         self, body: pa.Table, start: int, end: int, keep: Mask | None, deleted: Mask | None

@@ -1,0 +1,113 @@
+"""What the tail of an ORC file says of stripes, as far as readers need it (ORC specification: "File Tail").
+
+The tail is a protocol-buffers message; its few fields are found by their numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from engine.errors import CorruptTable
+
+_TAIL_FOOTER = 2
+_FOOTER_STRIPES, _FOOTER_TYPES, _FOOTER_STATISTICS = 3, 4, 7
+_STRIPE_OFFSET, _STRIPE_PARTS, _STRIPE_ROWS = 1, (2, 3, 4), 5
+_TYPE_KIND = 1
+_TIMESTAMPS = frozenset({9, 18})
+_STATISTICS_TIMESTAMP = 9
+_TIMESTAMP_BOUNDS = frozenset({1, 2, 3, 4})
+
+
+@dataclass(frozen=True, slots=True)
+class Stripe:
+    """Where a stripe is in the file, in bytes, and how many rows it has."""
+
+    offset: int
+    size_bytes: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class OrcTail:
+    """The stripes of a file, and the bounds of all its timestamp columns in milliseconds, where statistics tell."""
+
+    stripes: tuple[Stripe, ...]
+    timestamp_bounds_ms: tuple[int, ...]
+
+
+def decode_orc_tail(data: bytes, *, location: str | None = None) -> OrcTail:
+    """The stripes and timestamp bounds in a serialized file tail.
+
+    Raises:
+        CorruptTable: It is cut off, or has no footer.
+    """
+    try:
+        footer = next((value for number, value in _fields(data) if number == _TAIL_FOOTER), None)
+        if not isinstance(footer, bytes):
+            raise CorruptTable("an ORC file without a footer", location=location)
+        stripes, kinds = [], []
+        bounds: list[int] = []
+        statistics = 0
+        for number, value in _fields(footer):
+            if not isinstance(value, bytes):
+                continue
+            if number == _FOOTER_STRIPES:
+                stripes.append(_stripe(value))
+            elif number == _FOOTER_TYPES:
+                kinds.append(next((v for n, v in _fields(value) if n == _TYPE_KIND), 0))
+            elif number == _FOOTER_STATISTICS:
+                if statistics < len(kinds) and kinds[statistics] in _TIMESTAMPS:
+                    bounds += _timestamp_bounds(value)
+                statistics += 1
+    except IndexError as error:
+        raise CorruptTable("the tail of an ORC file is cut off", location=location) from error
+    return OrcTail(tuple(stripes), tuple(bounds))
+
+
+def _stripe(data: bytes) -> Stripe:
+    found = {number: value for number, value in _fields(data) if isinstance(value, int)}
+    size = sum(found.get(number, 0) for number in _STRIPE_PARTS)
+    return Stripe(found.get(_STRIPE_OFFSET, 0), size, found.get(_STRIPE_ROWS, 0))
+
+
+def _timestamp_bounds(statistics: bytes) -> Iterator[int]:
+    for number, value in _fields(statistics):
+        if number == _STATISTICS_TIMESTAMP and isinstance(value, bytes):
+            for bound, zigzag in _fields(value):
+                if bound in _TIMESTAMP_BOUNDS and isinstance(zigzag, int):
+                    yield (zigzag >> 1) ^ -(zigzag & 1)
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Field numbers with their values; IndexError where the message is cut off."""
+    position = 0
+    while position < len(data):
+        key, position = _varint(data, position)
+        match key & 7:
+            case 0:
+                value, position = _varint(data, position)
+                yield key >> 3, value
+            case 2:
+                length, position = _varint(data, position)
+                if position + length > len(data):
+                    raise IndexError(position)
+                yield key >> 3, data[position : position + length]
+                position += length
+            case 1:
+                position += 8
+            case 5:
+                position += 4
+            case _:
+                raise IndexError(position)
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+        shift += 7

@@ -1,0 +1,213 @@
+"""Avro data and delete files: blocks by field id (spec: appendix A, "Avro").
+
+Top-level columns of primitive types are decoded by the columnar decoder of `engine.codec`. What it can not tell apart
+(a null struct from a struct of nulls) or has no columns for (nested types, decimals of varying length, fields without
+ids) goes through fastavro, value by value.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Self
+
+import fastavro
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pat
+
+from engine.codec.avro_columns import decode_objects
+from engine.codec.avro_file import AvroBlock, AvroHeader, read_blocks, read_header
+from engine.codec.avro_program import Selection
+from engine.codec.block_codecs import BadBlockError, Inflater
+from engine.codec.columns import BytesColumn, FixedColumn
+from engine.columnar.avro_types import arrow_schema, converter, is_plain, plain_schema
+from engine.columnar.file_columns import FileColumns
+from engine.columnar.name_mapping import identified
+from engine.columnar.schemas import field_id_of
+from engine.columnar.source import RowGroup
+from engine.errors import CorruptTable, FileNotFound
+from engine.spec.name_mapping import NameMapping
+from engine.spec.schema import Schema
+from engine.storage.store import Store
+
+_SYNC_SIZE = 16
+_DECIMAL_BYTES = 16
+_GROUP_BYTES = 8 << 20
+"""Compressed bytes that are decoded at once, about."""
+
+
+class AvroSource:
+    """An Avro file, in memory whole: blocks can not be found without reading what is before them.
+
+    Args:
+        store: Where the file is.
+        location: The file.
+        name_mapping: Gives field ids to a file that has none.
+        needed_by: What refers to the file, for errors.
+
+    Raises:
+        FileNotFound: Naming the file and `needed_by`.
+        CorruptTable: The file is not Avro, or its schema is not one of a table.
+        Unsupported: The file has no field ids and there is no name mapping, or a type that Iceberg does not have.
+    """
+
+    def __init__(
+        self, store: Store, location: str, *, name_mapping: NameMapping | None = None, needed_by: str | None = None
+    ) -> None:
+        self.location = location
+        try:
+            self._data = store.read(location)
+        except FileNotFound as error:
+            raise FileNotFound(location, needed_by) from error
+        self._header: AvroHeader = read_header(self._data, location=location)
+        self._stored = arrow_schema(self._header.schema, location)
+        self.columns = FileColumns(identified(self._stored, name_mapping, location))
+        self._groups = _groups(read_blocks(self._data, self._header))
+        found, first_row = [], 0
+        for index, blocks in enumerate(self._groups):
+            rows = sum(block.count for block in blocks)
+            offset = self._start_of(blocks)
+            found.append(RowGroup(index, first_row, rows, offset, blocks[-1].end - offset))
+            first_row += rows
+        self.row_groups = tuple(found)
+        self.num_rows = first_row
+
+    def read(self, row_group: int, wanted: Schema, *, narrow: bool = False) -> pa.Table:
+        """See `engine.columnar.source.Source.read`."""
+        places = [place for f in wanted.fields if (place := self.columns.place_of(f.field_id, f.name)) is not None]
+        if not places:
+            return pa.table({"": pa.nulls(self.row_groups[row_group].num_rows)}).select([])
+        blocks = self._groups[row_group]
+        plain = [place for place in places if is_plain(self._stored.field(place), self._header.schema["fields"][place])]
+        columns = {**self._decoded(blocks, plain), **self._by_value(blocks, [p for p in places if p not in plain])}
+        fields = [self.columns.schema.field(place) for place in places]
+        arrays = [columns[place].cast(f.type) for place, f in zip(places, fields, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+    def _start_of(self, blocks: Sequence[AvroBlock]) -> int:
+        """Where the first block begins with its count: after the sync marker of the one before."""
+        first = blocks[0].index
+        return self._header.size if first == 0 else self._before[first] + _SYNC_SIZE
+
+    @cached_property
+    def _before(self) -> list[int]:
+        """For each block, where the bytes of the block before it end."""
+        return [0, *(block.end for blocks in self._groups for block in blocks)]
+
+    def _decoded(self, blocks: Sequence[AvroBlock], places: Sequence[int]) -> dict[int, pa.Array]:
+        if not places:
+            return {}
+        part = self._data[self._start_of(blocks) : blocks[-1].end + _SYNC_SIZE]
+        ids = {place: field_id_of(self._stored.field(place)) for place in places}
+        selection = Selection(frozenset((i,) for i in ids.values() if i is not None))
+        found = decode_objects(self._data[: self._header.size] + part, self._header, selection)
+        made = {}
+        for place, field_id in ids.items():
+            assert field_id is not None
+            column = found.columns[field_id,]
+            assert isinstance(column, FixedColumn | BytesColumn)
+            made[place] = _arrow_array(column, self._stored.field(place).type, self.location)
+        return made
+
+    def _by_value(self, blocks: Sequence[AvroBlock], places: Sequence[int]) -> dict[int, pa.Array]:
+        if not places:
+            return {}
+        inflate = Inflater(self._header.codec)
+        schema = fastavro.parse_schema(plain_schema(self._header.schema))
+        view = memoryview(self._data)
+        rows: list[dict[str, Any]] = []
+        try:
+            for block in blocks:
+                body = io.BytesIO(bytes(inflate(view[block.start : block.end])))
+                rows += [fastavro.schemaless_reader(body, schema, None) for _ in range(block.count)]  # type: ignore[misc]
+        except (BadBlockError, EOFError, ValueError, IndexError, UnicodeDecodeError) as error:
+            raise CorruptTable(f"block {blocks[0].index} or after: {error}", location=self.location) from error
+        made = {}
+        for place in places:
+            field = self._stored.field(place)
+            convert = converter(field.type)
+            values = [row[field.name] for row in rows]
+            made[place] = pa.array([None if v is None else convert(v) for v in values], field.type)
+        return made
+
+    def close(self) -> None:
+        """Let go of the bytes."""
+        self._data = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def _groups(blocks: Sequence[AvroBlock]) -> list[list[AvroBlock]]:
+    """Neighbouring blocks that are decoded together."""
+    groups: list[list[AvroBlock]] = []
+    size = 0
+    for block in blocks:
+        if not groups or size >= _GROUP_BYTES:
+            groups.append([])
+            size = 0
+        groups[-1].append(block)
+        size += block.end - block.start
+    return groups
+
+
+def _arrow_array(column: FixedColumn | BytesColumn, type_: pa.DataType, location: str) -> pa.Array:
+    """A decoded column as an Arrow array of one of the types of `avro_types.arrow_schema`."""
+    missing = None if column.valid is None else ~column.valid
+    if isinstance(column, FixedColumn):
+        if pat.is_boolean(type_):
+            return pa.array(column.values.astype(np.bool_), type_, mask=missing)
+        if pat.is_floating(type_):
+            return pa.array(column.values, type_, mask=missing)
+        width = np.int32 if type_.bit_width == 32 else np.int64
+        integers = pa.array(column.values.astype(width), mask=missing)
+        return integers if pat.is_integer(type_) else integers.view(type_)
+    if pat.is_decimal(type_) or pat.is_fixed_size_binary(type_):
+        rows = _fixed_bytes(column, location)
+        if pat.is_decimal(type_):
+            return _decimals(rows, column.valid, type_)
+        return pa.Array.from_buffers(
+            type_, len(column), [_validity(column.valid), pa.py_buffer(np.ascontiguousarray(rows))]
+        )
+    buffers = [_validity(column.valid), pa.py_buffer(column.offsets), pa.py_buffer(column.data)]
+    made = pa.Array.from_buffers(pa.large_string() if pat.is_string(type_) else pa.large_binary(), len(column), buffers)
+    if pat.is_string(type_):
+        try:
+            made.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise CorruptTable(f"text that is not UTF-8: {error}", location=location) from error
+    return made
+
+
+def _validity(valid: npt.NDArray[np.bool_] | None) -> pa.Buffer | None:
+    return None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+
+
+def _fixed_bytes(column: BytesColumn, location: str) -> npt.NDArray[np.uint8]:
+    """Byte strings of one length as the rows of a matrix, zeros where there is none."""
+    lengths = np.diff(column.offsets)
+    present = np.ones(len(column), np.bool_) if column.valid is None else column.valid
+    own = lengths[present]
+    if len(own) and (own != own[0]).any():
+        raise CorruptTable("fixed values of several lengths", location=location)
+    rows = np.zeros((len(column), int(own[0]) if len(own) else 0), np.uint8)
+    if len(own):
+        start = int(column.offsets[0])
+        rows[present] = column.data[start : start + int(own.sum())].reshape(len(own), -1)
+    return rows
+
+
+def _decimals(rows: npt.NDArray[np.uint8], valid: npt.NDArray[np.bool_] | None, type_: pa.DataType) -> pa.Array:
+    """Big-endian two's complement of one length as decimal128."""
+    count, width = rows.shape
+    wide = np.zeros((count, _DECIMAL_BYTES), np.uint8)
+    if width:
+        wide[:] = np.where(rows[:, :1] & 0x80, 0xFF, 0)
+        wide[:, :width] = rows[:, ::-1]
+    return pa.Array.from_buffers(type_, count, [_validity(valid), pa.py_buffer(wide)])

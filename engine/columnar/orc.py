@@ -1,0 +1,134 @@
+"""ORC files: stripes by field id (spec: appendix A, "ORC").
+
+Field ids are type attributes (``iceberg.id``), which pyarrow gives as the metadata of Arrow fields. Attributes also say
+which longs are times and which binaries are of a fixed length. pyarrow knows no statistics of stripes, so filters skip
+none of them.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+import pyarrow as pa
+import pyarrow.types as pat
+from pyarrow import orc
+
+from engine.codec.orc_tail import decode_orc_tail
+from engine.columnar.file_columns import FileColumns
+from engine.columnar.name_mapping import has_field_ids, identified
+from engine.columnar.schemas import FIELD_ID_KEY, child_fields, is_list
+from engine.columnar.source import RowGroup
+from engine.errors import CorruptTable, FileNotFound, Unsupported
+from engine.spec.name_mapping import NameMapping
+from engine.spec.schema import Schema
+from engine.storage.store import InputFile, Store
+
+_ID, _LONG_TYPE, _BINARY_TYPE, _LENGTH = b"iceberg.id", b"iceberg.long-type", b"iceberg.binary-type", b"iceberg.length"
+_UUID_BYTES = 16
+_MOST_MILLISECONDS = (2**63 - 1) // 1_000_000
+"""pyarrow reads timestamps of ORC as 64-bit nanoseconds, whatever they are in the table; see `_check_timestamps`."""
+
+
+class OrcSource:
+    """An open ORC file, to be shared by threads: each `read` has a reader of its own.
+
+    Args:
+        store: Where the file is.
+        location: The file.
+        name_mapping: Gives field ids to a file that has none.
+        needed_by: What refers to the file, for errors.
+
+    Raises:
+        FileNotFound: Naming the file and `needed_by`.
+        CorruptTable: The file is not ORC.
+        Unsupported: The file has no field ids and there is no name mapping, or holds timestamps before 1678 or after
+            2261, which pyarrow can not read.
+    """
+
+    def __init__(
+        self, store: Store, location: str, *, name_mapping: NameMapping | None = None, needed_by: str | None = None
+    ) -> None:
+        self.location = location
+        try:
+            self._input: InputFile = store.open_input(location)
+        except FileNotFound as error:
+            raise FileNotFound(location, needed_by) from error
+        try:
+            file = orc.ORCFile(self._input)
+            tail = decode_orc_tail(file.reader.serialized_file_tail(), location=location)
+            self.num_rows = int(file.nrows)
+            self._stored: pa.Schema = file.schema
+            schema = pa.schema([_identified_field(f) for f in file.schema])
+            self._schema = identified(schema, name_mapping, location) if not has_field_ids(schema) else schema
+            _check_timestamps(tail.timestamp_bounds_ms, location)
+        except (pa.ArrowException, OSError) as error:
+            self._input.close()
+            raise CorruptTable(f"not a readable ORC file: {error}", location=location) from error
+        except BaseException:
+            self._input.close()
+            raise
+        self.columns = FileColumns(self._schema)
+        found, first_row = [], 0
+        for index, stripe in enumerate(tail.stripes):
+            found.append(RowGroup(index, first_row, stripe.rows, stripe.offset, stripe.size_bytes))
+            first_row += stripe.rows
+        self.row_groups = tuple(found)
+
+    def read(self, row_group: int, wanted: Schema, *, narrow: bool = False) -> pa.Table:
+        """See `engine.columnar.source.Source.read`; the wanted top-level columns are decoded whole."""
+        places = sorted(
+            place for f in wanted.fields if (place := self.columns.place_of(f.field_id, f.name)) is not None
+        )
+        rows = self.row_groups[row_group].num_rows
+        if not places:
+            return pa.table({"": pa.nulls(rows)}).select([])
+        names = [self._stored.field(place).name for place in places]
+        # pyarrow takes a dot for a step into a struct.
+        chosen = None if any("." in name for name in names) else names
+        try:
+            batch = orc.ORCFile(self._input).read_stripe(row_group, columns=chosen)
+            table = pa.Table.from_batches([batch]).select(names)
+            return table.cast(pa.schema([self._schema.field(place) for place in places]))
+        except (pa.ArrowException, OSError) as error:
+            raise CorruptTable(f"stripe {row_group}: {error}", location=self.location) from error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._input.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def _check_timestamps(bounds_ms: tuple[int, ...], location: str) -> None:
+    if any(abs(bound) > _MOST_MILLISECONDS for bound in bounds_ms):
+        raise Unsupported(f"{location}: an ORC file with timestamps before 1678 or after 2261")
+
+
+def _identified_field(field: pa.Field) -> pa.Field:
+    """A field with its id in Parquet's place, and the type that its attributes say."""
+    attributes = field.metadata or {}
+    metadata = {FIELD_ID_KEY: attributes[_ID]} if _ID in attributes else None
+    return pa.field(field.name, _type_of(field.type, attributes), nullable=True, metadata=metadata)
+
+
+def _type_of(type_: pa.DataType, attributes: dict[bytes, bytes]) -> pa.DataType:
+    if pat.is_struct(type_):
+        return pa.struct([_identified_field(f) for f in child_fields(type_)])
+    if pat.is_map(type_):
+        key, value = (_identified_field(f) for f in child_fields(type_))
+        return pa.map_(key.with_nullable(False), value)
+    if is_list(type_):
+        return pa.list_(_identified_field(type_.value_field))
+    if pat.is_int64(type_) and attributes.get(_LONG_TYPE) == b"TIME":
+        return pa.time64("us")
+    if pat.is_binary(type_):
+        match attributes.get(_BINARY_TYPE):
+            case b"UUID":
+                return pa.binary(_UUID_BYTES)
+            case b"FIXED":
+                return pa.binary(int(attributes[_LENGTH]))
+    return type_
