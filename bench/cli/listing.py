@@ -15,6 +15,7 @@ from bench.experiment import MEASUREMENTS, known_experiments, load_experiment
 from bench.layouts.registry import LAYOUTS
 from bench.measure.run_file import read_run
 from bench.metadata_experiment import load_metadata_experiment
+from bench.reading_experiment import load_reading_experiment
 
 SHOWN_RUNS = 20
 
@@ -53,7 +54,7 @@ def _grid(rows: Iterable[tuple[str, str]]) -> Table:
 
 def _description(path: Path) -> str:
     try:
-        return (load_metadata_experiment(path) or load_experiment(path)).description
+        return (load_metadata_experiment(path) or load_reading_experiment(path) or load_experiment(path)).description
     except BenchError as error:
         return f"cannot be used: {error}"
 

@@ -17,10 +17,12 @@ from bench.experiment import MEASUREMENTS, Experiment, Repetitions, load_experim
 from bench.layouts.registry import LAYOUTS
 from bench.measure.experiments import run_experiment
 from bench.measure.metadata_experiments import run_metadata_experiment
+from bench.measure.reading_experiments import run_reading_experiment
 from bench.measure.run import RunResult, Surroundings
 from bench.measure.run_file import read_run
 from bench.measure.tables import TableRequest, run_table
 from bench.metadata_experiment import load_metadata_experiment
+from bench.reading_experiment import load_reading_experiment
 from bench.report.build import build_report
 
 CACHE = Path("datasets/cache")
@@ -60,6 +62,14 @@ def run(
             limited = planning.restricted(only, repetitions)
             with RunProgress(context.terminal.err) as progress:
                 result = run_metadata_experiment(limited, where=_surroundings(context, progress, asked))
+            return _conclude(context, result, output)
+        reading = load_reading_experiment(experiment or "default")
+        if reading is not None:
+            if scale is not None:
+                raise click.UsageError(f"{reading.name} has tables of fixed sizes: no --scale")
+            with RunProgress(context.terminal.err) as progress:
+                surroundings = _surroundings(context, progress, asked)
+                result = run_reading_experiment(reading.restricted(only, repetitions), where=surroundings)
             return _conclude(context, result, output)
         chosen = load_experiment(experiment or "default")
         definition = adjusted(chosen, scale=scale, repetitions=repetitions, only=only)

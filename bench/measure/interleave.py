@@ -132,3 +132,34 @@ def interleave(
         if after_round is not None:
             after_round(ordinal + 1, warmups + repetitions)
     return Timings(seconds, errors)
+
+
+def interleave_unevenly(
+    cases: Mapping[str, Case], *, rounds: Mapping[str, int], warmups: int, random: Random, executor: Executor
+) -> Timings:
+    """As `interleave`, but slow cases stop earlier than others; the rounds that cases share come first.
+
+    Args:
+        cases: What to run, by its name.
+        rounds: How many recorded rounds each case has, at least 1.
+        warmups: Unrecorded rounds of all, before them.
+        random: Draws the order of each round.
+        executor: Runs and times.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in cases}
+    errors: dict[str, Exception] = {}
+    done = 0
+    for until in sorted(set(rounds.values())):
+        taking_part = [case for name, case in cases.items() if rounds[name] >= until and name not in errors]
+        timings = interleave(
+            taking_part,
+            repetitions=until - done,
+            warmups=warmups if done == 0 else 0,
+            random=random,
+            executor=executor,
+        )
+        for name, values in timings.seconds.items():
+            seconds[name] += values
+        errors |= timings.errors
+        done = until
+    return Timings({name: values for name, values in seconds.items() if name not in errors}, errors)

@@ -24,7 +24,7 @@ from bench.errors import Disagreement, EngineFailed
 from bench.experiment import Repetitions
 from bench.measure.cpu_time import CpuMeter
 from bench.measure.fresh_plan import PLANNERS
-from bench.measure.interleave import Case, Timings, interleave
+from bench.measure.interleave import Case, interleave_unevenly
 from bench.measure.opened import Opened, try_each
 from bench.measure.recorder import CaseId, Evidence
 from bench.measure.subject import Bench
@@ -37,7 +37,7 @@ EVERYTHING = "all"
 # An engine that tells only the number of files (Polars) answers a question that it was asked before from the answer, so
 # that its second plan is none.
 COLD, WARM, FRESH, MEMORY = "latency_cold", "latency_warm", "latency_fresh", "memory_peak"
-CPU_COLD, CPU_WARM = "cpu_cold", "cpu_warm"
+CPU_COLD, CPU_WARM, CPU_FRESH = "cpu_cold", "cpu_warm", "cpu_fresh"
 
 FRESH_CASES = ("all", "metric")
 _FRESH_TIMEOUT_SECONDS = 600
@@ -95,7 +95,7 @@ class _Ready:
 
 def measure_metadata(bench: Bench, subject: MetadataSubject, patience: Patience) -> None:
     """Record `latency_cold` and `latency_warm` of every filter and of none, with the processor time that they took,
-    `cpu_cold` and `cpu_warm`; `latency_fresh` and `memory_peak` where the subject asks for them."""
+    `cpu_cold` and `cpu_warm`; `latency_fresh`, `cpu_fresh` and `memory_peak` where the subject asks for them."""
     engines = {name: bench.engines[name] for name in subject.engines if name in bench.engines}
     filters: dict[str, str | None] = {EVERYTHING: None, **subject.files.filters()}
     total = len(filters) * (2 if subject.fresh else 1)
@@ -168,7 +168,9 @@ def _timed(bench: Bench, case: CaseId, ready: Mapping[str, _Ready], patience: Pa
         meters = {name: CpuMeter(in_java=_in_java(name)) for name in chosen}
         cases = {name: Case(name, meters[name].metered(partial(prepare, each.opened))) for name, each in chosen.items()}
         rounds = {name: patience.rounds(each.seconds) for name, each in chosen.items()}
-        timings = _in_rounds(bench, cases, rounds, warmups)
+        timings = interleave_unevenly(
+            cases, rounds=rounds, warmups=warmups, random=bench.random, executor=bench.executor
+        )
         bench.recorder.fail_each(case, timings.errors)
         for name, seconds in timings.seconds.items():
             evidence = Evidence(counters=ready[name].counters, detail={"filter": text or ""})
@@ -178,27 +180,6 @@ def _timed(bench: Bench, case: CaseId, ready: Mapping[str, _Ready], patience: Pa
 
 def _in_java(engine: str) -> bool:
     return engine in ENGINES and ENGINES[engine].needs_spark
-
-
-def _in_rounds(bench: Bench, cases: Mapping[str, Case], rounds: Mapping[str, int], warmups: int) -> Timings:
-    """Interleaved rounds in which slow engines stop earlier than others; the rounds that engines share come first."""
-    seconds: dict[str, list[float]] = {name: [] for name in cases}
-    errors: dict[str, Exception] = {}
-    done = 0
-    for until in sorted(set(rounds.values())):
-        taking_part = [case for name, case in cases.items() if rounds[name] >= until and name not in errors]
-        timings = interleave(
-            taking_part,
-            repetitions=until - done,
-            warmups=warmups if done == 0 else 0,
-            random=bench.random,
-            executor=bench.executor,
-        )
-        for name, values in timings.seconds.items():
-            seconds[name] += values
-        errors |= timings.errors
-        done = until
-    return Timings({name: values for name, values in seconds.items() if name not in errors}, errors)
 
 
 def _cold(opened: Opened) -> Callable[[], object]:
@@ -212,7 +193,7 @@ def _warm(opened: Opened) -> Callable[[], object]:
 
 def _fresh(bench: Bench, case: CaseId, subject: MetadataSubject, text: str | None, patience: Patience) -> None:
     """Time from starting a process to its finished plan, and the memory that the plan took, engines in turn."""
-    samples: dict[str, list[tuple[float, int | None]]] = {
+    samples: dict[str, list[tuple[float, dict[str, Any]]]] = {
         name: [] for name in subject.engines if name in PLANNERS and name in bench.engines
     }
     kept = int(subject.files.kept(None if case.case == EVERYTHING else case.case).sum())
@@ -228,11 +209,12 @@ def _fresh(bench: Bench, case: CaseId, subject: MetadataSubject, text: str | Non
                 bench.recorder.fail(case.of(name), error)
                 del samples[name]
                 continue
-            samples[name].append((seconds, answer["peak_bytes"]))
+            samples[name].append((seconds, answer))
     for name, taken in samples.items():
         evidence = Evidence(detail={"filter": text or ""})
         bench.recorder.record(case.of(name), FRESH, "s", [seconds for seconds, _ in taken], evidence)
-        if peaks := [float(peak) for _, peak in taken if peak is not None]:
+        bench.recorder.record(case.of(name), CPU_FRESH, "s", [answer["cpu_seconds"] for _, answer in taken], evidence)
+        if peaks := [float(answer["peak_bytes"]) for _, answer in taken if answer["peak_bytes"] is not None]:
             bench.recorder.record(case.of(name), MEMORY, "bytes", peaks, evidence)
 
 

@@ -10,6 +10,9 @@ from typing import Any, Self
 from bench.experiment import MEASUREMENTS
 from bench.statistics.summary import summarize
 
+_KNOWN = (*MEASUREMENTS, "reading", "commits")
+"""What experiments of any kind measure."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
@@ -45,8 +48,8 @@ class Record:
     detail: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.measurement not in MEASUREMENTS:
-            raise ValueError(f"unknown measurement {self.measurement!r}; known: {', '.join(MEASUREMENTS)}")
+        if self.measurement not in _KNOWN:
+            raise ValueError(f"unknown measurement {self.measurement!r}; known: {', '.join(_KNOWN)}")
         if not self.summary:
             object.__setattr__(self, "summary", summarize(self.samples).as_dict())
 

@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from bench.measure.record import Record
 from bench.report import tables
 from bench.report.charts import DotChart, DotPanel, DotRow, Point
+from bench.report.commits import commits_section
 from bench.report.compare import Records, bounds, median
 from bench.report.model import Section
 from bench.report.planning import planning_section
 from bench.report.pruning import pruning_section
+from bench.report.reading import reading_section
 
 _LOG_FROM = 4.0
 """An axis is logarithmic when its largest value is this many times its smallest."""
@@ -23,6 +25,8 @@ def sections_of(records: Records) -> tuple[Section, ...]:
         "pruning": pruning_section,
         "decimals": _decimals,
         "deletes": _deletes,
+        "commits": _commits,
+        "reading": reading_section,
     }
     layouts, engines = records.names("layout"), records.names("engine")
     made = []
@@ -36,6 +40,10 @@ def sections_of(records: Records) -> tuple[Section, ...]:
 
 def _planning(records: Records) -> Section:
     return planning_section(records, lambda found, caption: _dots(found, caption=caption, unit="s"))
+
+
+def _commits(records: Records) -> Section:
+    return commits_section(records, lambda found, caption: _dots(found, caption=caption, unit="s"))
 
 
 def _decimals(records: Records) -> Section:
@@ -57,7 +65,7 @@ def _decimals(records: Records) -> Section:
 def _deletes(records: Records) -> Section:
     costs, scans = records.where(metric="delete_cost_ratio"), records.where(metric="scan_time")
     caption = "Time that deletes add to a scan, as a share of the same scan without deletes: median and interval."
-    shown = [tables.delete_costs(costs, scans)] if costs else []
+    shown = [tables.added_costs(costs, scans)] if costs else []
     if scans:
         shown.append(tables.comparison(scans, title="Time of the scan", case_name="Deleted", folded=bool(costs)))
     return Section(

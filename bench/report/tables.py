@@ -58,12 +58,22 @@ def _tone(best_of_row: bool, timed: Record | None) -> Tone:  # noqa: FBT001 - pr
     return Tone.DOUBTFUL if timed is not None and is_noisy(timed) else Tone.PLAIN
 
 
-def delete_costs(costs: Records, scans: Records) -> Table:
-    """What deletes add to a scan: a row for each variant and layout, a column for each engine.
+def added_costs(
+    costs: Records,
+    scans: Records,
+    *,
+    title: str = "What deletes add to a scan",
+    case_name: str = "Deleted",
+    base: str = "the same scan without deletes",
+) -> Table:
+    """What cases add to a scan: a row for each case and layout, a column for each engine.
 
     Args:
-        costs: Of the metric ``delete_cost_ratio``.
-        scans: Of the metric ``scan_time``, for the small print.
+        costs: Of a metric such as ``delete_cost_ratio``: shares of the base that are added.
+        scans: Of the metric that they are about, for the small print.
+        title: Of the table.
+        case_name: What a case is here.
+        base: What the cases are held against, in words.
     """
     engines = costs.engines
     rows = []
@@ -73,11 +83,10 @@ def delete_costs(costs: Records, scans: Records) -> Table:
         cells = (_cost(found.one(engine=e), with_deletes.one(engine=e), winner) for e in engines)
         rows.append((plain(case), plain(layout), *cells))
     return Table(
-        title="What deletes add to a scan",
-        columns=("Deleted", "Layout", *engines),
+        title=title,
+        columns=(case_name, "Layout", *engines),
         rows=tuple(rows),
-        note="Added time as a share of the same scan without deletes in the same round: median, interval, and the "
-        "whole scan's time with deletes.",
+        note=f"Added time as a share of {base} in the same round: median, interval, and the whole scan's time.",
     )
 
 
