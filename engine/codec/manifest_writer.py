@@ -110,6 +110,8 @@ class ManifestLayout:
         content: Data files or delete files; v1 has no delete manifests.
         snapshot_id: The snapshot that adds the manifest.
         compression: Of the Avro blocks.
+        former_schemas: All schemas of the table, oldest first, for the types of partition fields whose source column
+            was dropped.
 
     Raises:
         Invalid: The format version has no such manifests, or the spec cannot be written.
@@ -121,6 +123,7 @@ class ManifestLayout:
     content: ManifestContent
     snapshot_id: int
     compression: Compression = "gzip"
+    former_schemas: Sequence[Schema] = ()
 
     def __post_init__(self) -> None:
         if self.format_version not in (1, 2, 3):
@@ -134,7 +137,7 @@ class ManifestLayout:
     @cached_property
     def partition_type(self) -> StructType:
         """The struct of the spec's values."""
-        return self.spec.partition_type(self.schema)
+        return self.spec.partition_type(self.schema, self.former_schemas)
 
     @cached_property
     def entry_type(self) -> StructType:

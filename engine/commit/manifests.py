@@ -146,6 +146,7 @@ class _Layouts:
                 content=self._content,
                 snapshot_id=self._snapshot_id,
                 compression=cast("Compression", MANIFEST_COMPRESSION.of(base.properties)),
+                former_schemas=base.schemas,
             )
         return found
 

@@ -136,7 +136,7 @@ class Removal:
         summaries = manifest.partitions
         if summaries is None or spec is None or len(partitions) > _MOST_PARTITIONS:
             return True
-        types = [field.type for field in spec.partition_type(base.schema).fields]
+        types = [field.type for field in spec.partition_type(base.schema, base.schemas).fields]
         return any(partition is None or all(map(_may_be, summaries, types, partition)) for partition in partitions)
 
 

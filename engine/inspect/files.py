@@ -69,13 +69,13 @@ def file_columns(metadata: TableMetadata, rows: list[DataFile]) -> dict[str, pa.
 
 def partitions_of(metadata: TableMetadata, rows: list[DataFile]) -> pa.Array:
     """Partition tuples of any spec as one struct (`common_partition_type`); fields of other specs are null."""
-    fields = common_partition_type(metadata.partition_specs, metadata.schema).fields
+    fields = common_partition_type(metadata.partition_specs, metadata.schema, metadata.schemas).fields
     places = {spec.spec_id: {f.field_id: i for i, f in enumerate(spec.fields)} for spec in metadata.partition_specs}
     arrays = []
     for field in fields:
         assert isinstance(field.type, PrimitiveType)
         at = [(f, places[f.spec_id].get(field.field_id)) for f in rows]
-        # A field whose source column was dropped has no type any more, and so no values to show.
+        # A field whose source column no schema has any more has no type, and so no values to show.
         values = [None if i is None or field.type == UNKNOWN else f.partition[i] for f, i in at]
         arrays.append(to_arrow_array(field.type, values))
     if not fields:

@@ -160,7 +160,7 @@ class TableScan:
 
     def assembled(self, planned: PlannedEntries, counters: Counters) -> ScanPlan:
         """The plan of these entries."""
-        partition = common_partition_type(self.metadata.partition_specs, self.schema)
+        partition = common_partition_type(self.metadata.partition_specs, self.schema, self.metadata.schemas)
         residuals, codes = _numbered_residuals(planned)
         files = with_residuals(files_table([each.entries for each in planned.data], partition), residuals, codes)
         deletes = delete_file_structs(planned.deletes)

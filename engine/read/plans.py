@@ -146,7 +146,7 @@ def _partitions(plan: ScanPlan, files: pa.Table) -> list[Partition | None]:
     """The partition tuple of each file, with the fields of its own spec; None where a value can not be told, since the
     column that it came from was dropped."""
     specs = plan.metadata.spec_by_id
-    common = common_partition_type(plan.metadata.partition_specs, plan.schema).fields
+    common = common_partition_type(plan.metadata.partition_specs, plan.schema, plan.metadata.schemas).fields
     place_of = {f.field_id: place for place, f in enumerate(common)}
     spec_ids = files.column("spec_id").to_numpy()
     structs = files.column("partition").combine_chunks()

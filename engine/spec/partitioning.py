@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from engine.errors import Invalid
@@ -42,11 +42,17 @@ class PartitionSpec:
         """No field, or void fields only."""
         return all(isinstance(f.transform, Void) for f in self.fields)
 
-    def partition_type(self, schema: Schema) -> StructType:
-        """The struct of partition tuples; a field whose source column was dropped has type unknown."""
+    def partition_type(self, schema: Schema, former: Sequence[Schema] = ()) -> StructType:
+        """The struct of partition tuples.
+
+        Args:
+            schema: Has the source columns.
+            former: All schemas of the table, oldest first: a source column that was dropped has the type that it had
+                last. Where they do not have it either, the field's type is unknown.
+        """
         return StructType(
             tuple(
-                NestedField(field_id=f.field_id, name=f.name, type=_result_type(f, schema), required=False)
+                NestedField(field_id=f.field_id, name=f.name, type=_result_type(f, schema, former), required=False)
                 for f in self.fields
             )
         )
@@ -64,22 +70,25 @@ class PartitionSpec:
                     raise Invalid(f"cannot partition {schema.name_of[source_id]!r} of type {source} by {f.transform}")
 
 
-def common_partition_type(specs: Iterable[PartitionSpec], schema: Schema) -> StructType:
+def common_partition_type(specs: Iterable[PartitionSpec], schema: Schema, former: Sequence[Schema] = ()) -> StructType:
     """One struct that holds the partition tuples of all these specs: a field an id, in the order of first use.
 
-    The newest spec (highest id) names a field; a field that became void keeps the type it had before.
+    The newest spec (highest id) names a field; a field that became void keeps the type it had before. `schema` and
+    `former` are those of `PartitionSpec.partition_type`.
     """
     fields: dict[int, NestedField] = {}
     for spec in sorted(specs, key=lambda s: s.spec_id):
-        for made, f in zip(spec.partition_type(schema).fields, spec.fields, strict=True):
+        for made, f in zip(spec.partition_type(schema, former).fields, spec.fields, strict=True):
             known = fields.get(f.field_id)
             keeps_type = known is not None and isinstance(f.transform, Void)
             fields[f.field_id] = replace(made, type=known.type) if known and keeps_type else made
     return StructType(tuple(fields.values()))
 
 
-def _result_type(partition_field: PartitionField, schema: Schema) -> PrimitiveType:
-    source = schema.by_id.get(partition_field.source_id)
+def _result_type(partition_field: PartitionField, schema: Schema, former: Sequence[Schema]) -> PrimitiveType:
+    having = (each for each in (schema, *reversed(former)) if partition_field.source_id in each.by_id)
+    found = next(having, None)
+    source = None if found is None else found.by_id[partition_field.source_id]
     if source is None or not isinstance(source.type, PrimitiveType):
         return UNKNOWN
     return partition_field.transform.result_type(source.type)
