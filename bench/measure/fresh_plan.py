@@ -1,14 +1,15 @@
 """One plan in a process of its own: ``python -m bench.measure.fresh_plan ENGINE METADATA_LOCATION [FILTER]``.
 
-Prints one line of JSON when the plan is there: how many files it has, and how far the process's resident memory rose
-above what it was before planning (Linux only; null elsewhere). Who started the process has the clock. Only what a user
-of the engine would import is imported.
+Prints one line of JSON when the plan is there: how many files it has, the processor time of the process so far, and how
+far its resident memory rose above what it was before planning (Linux only; null elsewhere). Who started the process has
+the clock. Only what a user of the engine would import is imported.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,14 +20,15 @@ _STATUS = Path("/proc/self/status")
 _CLEAR = Path("/proc/self/clear_refs")
 
 
-def main(arguments: list[str]) -> None:
-    """Plan and print."""
+def main(arguments: list[str], cpu: Callable[[], float] = time.process_time) -> None:
+    """Plan and print; `cpu` gives the processor seconds of the process."""
     name, location, *rest = arguments
     plan = PLANNERS[name](location, rest[0] if rest else None)
     before = _reset_peak()
     files = plan()
+    cpu_seconds = cpu()
     peak = None if before is None else _status_bytes("VmHWM") - before
-    sys.stdout.write(json.dumps({"files": files, "peak_bytes": peak}) + "\n")
+    sys.stdout.write(json.dumps({"files": files, "cpu_seconds": cpu_seconds, "peak_bytes": peak}) + "\n")
     sys.stdout.flush()
 
 

@@ -20,6 +20,7 @@ _METRICS = (
     ("cpu_cold", "Processor time of a cold plan"),
     ("cpu_warm", "Processor time of a warm plan"),
     ("latency_fresh", "From starting a process to its first plan"),
+    ("cpu_fresh", "Processor time of a process until its first plan"),
     ("memory_peak", "Memory that the first plan of a process takes"),
 )
 _EXPLANATION = (

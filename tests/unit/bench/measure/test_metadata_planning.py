@@ -138,6 +138,7 @@ def test_fresh_processes_are_timed_and_their_memory_is_taken(location: str, writ
     assert not made.failures
     for case in ("all", "metric"):
         assert made.samples("icebench", case, "latency_fresh")[0] > 0
+        assert made.samples("icebench", case, "cpu_fresh")[0] > 0
         assert 1 << 16 < made.samples("icebench", case, "memory_peak")[0] < 1 << 30
 
 
