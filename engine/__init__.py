@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from engine import errors
+    from engine.expressions.parse_scalar import sql
+    from engine.expressions.scalar import SqlExpression
     from engine.opening import Catalog, load_catalog, load_table
     from engine.plan.cache import ManifestCache
     from engine.runtime.counters import Counters
@@ -89,6 +91,7 @@ __all__ = [
     "Schema",
     "SortField",
     "SortOrder",
+    "SqlExpression",
     "StructType",
     "Table",
     "Transform",
@@ -99,6 +102,7 @@ __all__ = [
     "map_type",
     "parse_transform",
     "partition_spec",
+    "sql",
 ]
 
 _ELSEWHERE = {
@@ -107,6 +111,8 @@ _ELSEWHERE = {
     "load_table": "engine.opening",
     "Counters": "engine.runtime.counters",
     "ManifestCache": "engine.plan.cache",
+    "SqlExpression": "engine.expressions.scalar",
+    "sql": "engine.expressions.parse_scalar",
     "DataFile": "engine.spec.data_file",
     "FileContent": "engine.spec.data_file",
     "Scan": "engine.table",

@@ -58,8 +58,12 @@ _INTEGERS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _TIMESTAMPS = ("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ", "TIMESTAMP_NS", "DATETIME")
 
 
-class _FilterDialect(Dialect):
+class FilterDialect(Dialect):
+    """How filters, and expressions, are written: both kinds of quotes for names, one for text."""
+
     class Tokenizer(tokens.Tokenizer):
+        """Quotes."""
+
         IDENTIFIERS: ClassVar = ['"', "`"]
         QUOTES: ClassVar = ["'"]
         STRING_ESCAPES: ClassVar = ["'"]
@@ -76,7 +80,7 @@ def parse(text: str) -> Predicate:
     if not text.strip():
         raise Invalid("the filter is empty; write `true` to keep every row")
     try:
-        tree = sqlglot.parse_one(text, dialect=_FilterDialect, into=exp.Condition)
+        tree = sqlglot.parse_one(text, dialect=FilterDialect, into=exp.Condition)
         return _predicate(tree)
     except ParseError as error:
         where = error.errors[0] if error.errors else {}
@@ -96,14 +100,14 @@ def _predicate(node: exp.Expr) -> Predicate:
 
 
 def _unsupported(node: exp.Expr) -> Unsupported:
-    return Unsupported(f"`{node.sql(dialect=_FilterDialect)}` in a filter")
+    return Unsupported(f"`{node.sql(dialect=FilterDialect)}` in a filter")
 
 
 def _comparison(node: exp.Expr) -> Predicate:
     symbol = _COMPARISONS[type(node)]
     left, right = _unwrapped(node.this), _unwrapped(node.expression)
     if _is_column(left) and _is_column(right):
-        raise Unsupported(f"comparison of two columns in `{node.sql(dialect=_FilterDialect)}`")
+        raise Unsupported(f"comparison of two columns in `{node.sql(dialect=FilterDialect)}`")
     if _is_column(left):
         return compare(_column(left), symbol, _literal(right))
     if _is_column(right):
@@ -145,7 +149,7 @@ def _in(node: exp.Expr) -> Predicate:
         raise _unsupported(node)
     values = [_literal(each) for each in node.expressions]
     if not values:
-        raise Invalid(f"`{node.sql(dialect=_FilterDialect)}` has no values")
+        raise Invalid(f"`{node.sql(dialect=FilterDialect)}` has no values")
     return is_in(_column(node.this), values)
 
 
@@ -211,14 +215,14 @@ def _column(node: exp.Expr) -> str:
         case exp.Dot() if isinstance(node.expression, exp.Identifier):
             return f"{_column(node.this)}.{node.expression.name}"
         case exp.Literal() | exp.Boolean() | exp.Null():
-            raise Invalid(f"`{node.sql(dialect=_FilterDialect)}` stands where a column is expected")
+            raise Invalid(f"`{node.sql(dialect=FilterDialect)}` stands where a column is expected")
     raise _unsupported(node)
 
 
 def _text(node: exp.Expr) -> str:
     if isinstance(node, exp.Literal) and node.is_string:
         return str(node.this)
-    raise Invalid(f"`{node.sql(dialect=_FilterDialect)}` stands where a text in single quotes is expected")
+    raise Invalid(f"`{node.sql(dialect=FilterDialect)}` stands where a text in single quotes is expected")
 
 
 def _literal(node: exp.Expr) -> LiteralValue:
@@ -239,7 +243,7 @@ def _literal(node: exp.Expr) -> LiteralValue:
         case exp.Cast() if type(node) is exp.Cast:
             return _cast(_literal(node.this), node)
         case exp.Column() | exp.Dot():
-            raise Unsupported(f"the column `{node.sql(dialect=_FilterDialect)}` where a literal is expected")
+            raise Unsupported(f"the column `{node.sql(dialect=FilterDialect)}` where a literal is expected")
     raise _unsupported(node)
 
 

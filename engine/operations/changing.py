@@ -251,8 +251,9 @@ class Changing(ABC):
 
         Args:
             filter: Which rows; a row for which it is null stays as it is.
-            assignments: Column -> literal (a text is a literal), or a function from the rows as a RecordBatch to the
-                column's values as an Array; or one function from the rows to the changed rows.
+            assignments: Column -> literal (a text is a literal), `engine.sql("price * 1.1")`, or a function from the
+                rows as a RecordBatch to the column's values as an Array; or one function from the rows to the changed
+                rows. All of them see the rows as they were.
             mode: ``"merge-on-read"`` or ``"copy-on-write"``; None means the property ``write.update.mode``.
             branch: See the class.
             snapshot_properties: See the class.

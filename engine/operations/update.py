@@ -7,11 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from engine.columnar.computed import check_computed, computed
 from engine.columnar.reserved import LAST_UPDATED
 from engine.columnar.rows import exact_cast
-from engine.columnar.schemas import storage_of
+from engine.columnar.schemas import storage_of, to_arrow_schema
 from engine.commit.committer import TableState
 from engine.errors import Invalid
+from engine.expressions.scalar import SqlExpression
 from engine.operations.delete import ScanOf
 from engine.operations.row_changes import Matches, Mode, RowChange, chosen_mode, written_schema
 from engine.operations.target import Target
@@ -24,8 +26,8 @@ from engine.spec.schema import Schema
 from engine.spec.snapshots import MAIN, Snapshot
 
 Assignments = Mapping[str, Any] | Callable[[pa.RecordBatch], pa.RecordBatch]
-"""Top-level column -> literal, or a function from the rows (all columns, by name) to the column's new values; or one
-function from the rows to as many rows. A text is a literal, not an expression."""
+"""Top-level column -> literal, expression, or a function from the rows (all columns, by name) to the column's new
+values; or one function from the rows to as many rows. A text is a literal; `engine.sql` makes an expression."""
 
 
 def update(
@@ -54,8 +56,9 @@ def update(
         The table, and the snapshot; None where no row matched and none was made.
 
     Raises:
-        Invalid: No mode, no such column, or values that do not fit it.
-        Unsupported: The mode is not possible in the table's format version.
+        Invalid: No mode, no such column, values that do not fit it, or an expression that fails for a row.
+        Unsupported: An expression on types that it does not take, or a mode that is not possible in the table's format
+            version.
         ValidationFailed: Another commit changed what this one was meant for.
         CommitFailed: See `Target.commit`.
     """
@@ -112,6 +115,10 @@ def _assigning(assignments: Assignments, schema: Schema) -> Callable[[pa.RecordB
             schema.find(name)
             if name not in top_level:
                 raise Invalid(f"cannot assign {name!r}: only whole top-level columns can be assigned")
+        arrow_schema = to_arrow_schema(schema)
+        for name, value in assignments.items():
+            if isinstance(value, SqlExpression):
+                check_computed(value, arrow_schema, name)
 
     def assign(batch: pa.RecordBatch) -> dict[str, pa.Array]:
         if callable(assignments):
@@ -120,13 +127,16 @@ def _assigning(assignments: Assignments, schema: Schema) -> Callable[[pa.RecordB
                 raise Invalid("the update's function must return a RecordBatch with the columns that it was given")
             new = {name: made.column(name) for name in made.schema.names}
         else:
-            new = {
-                name: value(batch) if callable(value) else _literal(value, batch.schema.field(name), batch.num_rows)
-                for name, value in assignments.items()
-            }
+            new = {name: _assigned(value, batch, batch.schema.field(name)) for name, value in assignments.items()}
         return {name: _fitting(column, batch, name) for name, column in new.items()}
 
     return assign
+
+
+def _assigned(value: Any, batch: pa.RecordBatch, field: pa.Field) -> pa.Array:  # noqa: ANN401 - any literal
+    if isinstance(value, SqlExpression):
+        return computed(value, batch, field)
+    return value(batch) if callable(value) else _literal(value, field, batch.num_rows)
 
 
 def _fitting(column: object, batch: pa.RecordBatch, name: str) -> pa.Array:

@@ -288,3 +288,47 @@ class TestNewColumns:
             made.append(self.wider(), merge_schema=True)
         with pytest.raises(Invalid, match="'extra' is not in the table"):
             made.append(self.wider())
+
+
+class TestUpdateByExpression:
+    @pytest.mark.parametrize(("version", "mode"), MODES)
+    def test_rows_are_computed_as_they_were(self, catalog: engine.Catalog, version: int, mode: Mode) -> None:
+        made = table(catalog, version)
+        assignments = {"n": engine.sql("id * 100 + n"), "day": engine.sql("upper(day) || cast(n as string)")}
+        made.update("id in (1, 3)", assignments, mode)
+        assert contents(made) == {(1, "A10", 110), (2, "a", 20), (3, "B30", 330), (4, "b", 40), (5, None, None)}
+
+    def test_a_text_stays_a_value(self, catalog: engine.Catalog) -> None:
+        made = table(catalog)
+        made.update("id = 1", {"day": "n + 1"}, "copy-on-write")
+        assert (1, "n + 1", 10) in contents(made)
+
+    @pytest.mark.parametrize(
+        ("text", "error", "message"),
+        [
+            ("nope + 1", engine.errors.Invalid, "no column 'nope'"),
+            ("n + day", engine.errors.Invalid, "cast one of them"),
+            ("day", engine.errors.Invalid, "column 'n' is string"),
+            ("n * 9223372036854775807", engine.errors.Invalid, "overflow"),
+            ("n % 0", engine.errors.Invalid, "divide by zero"),
+            ("upper(n)", engine.errors.Unsupported, "upper of"),
+            ("cast(day as int)", engine.errors.Invalid, "Failed to parse"),
+        ],
+    )
+    def test_what_fails_changes_nothing(
+        self, catalog: engine.Catalog, text: str, error: type[Exception], message: str
+    ) -> None:
+        made = table(catalog)
+        before = made.current_snapshot, contents(made)
+        with pytest.raises(error, match=message):
+            made.update("id = 2", {"n": engine.sql(text)}, "copy-on-write")
+        assert (made.refresh().current_snapshot, contents(made)) == before
+
+    @pytest.mark.parametrize("text", ["n like 'a%'", "sum(n)", "(select 1)", "try_cast(n as int)", "foo(n)", "*"])
+    def test_sql_that_is_not_supported_is_named(self, text: str) -> None:
+        with pytest.raises(engine.errors.Unsupported, match="in an expression"):
+            engine.sql(text)
+
+    def test_what_is_no_expression(self) -> None:
+        with pytest.raises(engine.errors.Invalid, match="cannot parse"):
+            engine.sql("n +")

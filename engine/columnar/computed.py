@@ -1,0 +1,371 @@
+"""Values of `engine.expressions.scalar` for the rows of a batch, with the null semantics of SQL.
+
+Whole numbers are computed as int64, decimals as decimal256: what a step cannot hold is an error, never a wrap-around.
+Branches are evaluated for the rows that take them, so that a condition can keep a division away from zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from engine.columnar.rows import exact_cast
+from engine.columnar.schemas import to_arrow_type
+from engine.errors import Invalid, Unsupported
+from engine.expressions.scalar import Call, CaseNode, CastNode, ColumnValue, LiteralNode, Node, SqlExpression
+from engine.spec.types import PrimitiveType
+
+_MOST_DIGITS = 76
+_LONG_DIGITS = 19
+_HALF_UP = "half_towards_infinity"
+_COMPARED = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
+
+
+def computed(expression: SqlExpression, rows: pa.RecordBatch, target: pa.Field) -> pa.Array:
+    """The values of an expression for a column.
+
+    Args:
+        expression: What to compute.
+        rows: The columns, by name.
+        target: The column that takes them: a decimal is rounded half up to its scale, nothing else is changed.
+
+    Raises:
+        Invalid: No such column, types that do not go together, an overflow, a division by zero, a cast of a value that
+            is none of the type, or values that do not fit the column.
+        Unsupported: Types that a function does not take.
+    """
+    try:
+        found = _evaluate(expression.tree, rows)
+        if pat.is_decimal(target.type) and pat.is_decimal(found.type) and found.type.scale > target.type.scale:
+            found = pc.round(found, target.type.scale, _HALF_UP)
+        return exact_cast(found, target.type, target.name)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise Invalid(f"`{expression.text}`: {error}") from error
+
+
+def check_computed(expression: SqlExpression, schema: pa.Schema, name: str) -> None:
+    """Raise what `computed` raises for rows of this schema whatever they hold: unknown columns, types that do not go
+    together or do not fit the column of that name."""
+    computed(expression, pa.RecordBatch.from_pylist([], schema), schema.field(name))
+
+
+def _evaluate(node: Node, rows: pa.RecordBatch) -> pa.Array:
+    match node:
+        case ColumnValue(path):
+            return _column(path, rows)
+        case LiteralNode(value):
+            return pa.repeat(_scalar(value), rows.num_rows)
+        case CastNode(value, type_):
+            return _cast(_evaluate(value, rows), type_)
+        case CaseNode(branches, default):
+            return _case(branches, default, rows)
+        case Call("coalesce", arguments):
+            return _coalesce(arguments, rows)
+        case Call("and" | "or" as name, (left, right)):
+            return _logical(name, left, right, rows)
+        case Call("round", (value, LiteralNode(int() as digits))):
+            return _round(_evaluate(value, rows), digits)
+        case Call(name, arguments):
+            values = [_evaluate(each, rows) for each in arguments]
+            if name in _COMPARED:
+                return _compared(name, *values)
+            return _FUNCTIONS[name](*values)
+
+
+def _column(path: tuple[str, ...], rows: pa.RecordBatch) -> pa.Array:
+    if path[0] not in rows.schema.names:
+        raise Invalid(f"no column {path[0]!r} in an expression")
+    found = rows.column(path[0])
+    for place, name in enumerate(path[1:], 1):
+        if not pat.is_struct(found.type) or found.type.get_field_index(name) < 0:
+            raise Invalid(f"no column {'.'.join(path[: place + 1])!r} in an expression")
+        found = pc.struct_field(found, name)
+    if pat.is_large_string(found.type):
+        return found.cast(pa.string())
+    return found
+
+
+def _scalar(value: Any) -> pa.Scalar:  # noqa: ANN401 - the value of a literal
+    if isinstance(value, Decimal):
+        number = value
+    elif isinstance(value, bool) or not isinstance(value, int):
+        return pa.scalar(value)
+    elif -(1 << 63) <= value < 1 << 63:
+        return pa.scalar(value, pa.int64())
+    else:
+        number = Decimal(value)
+    _, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int)
+    scale = max(0, -exponent)
+    precision = max(len(digits), scale, 1)
+    if precision > _MOST_DIGITS:
+        raise Unsupported(f"{number}: a number of more than {_MOST_DIGITS} digits")
+    return pa.scalar(number, pa.decimal256(precision, scale))
+
+
+def _common(types: list[pa.DataType], what: str) -> pa.DataType:
+    """The type that values of these types are computed as."""
+    known = {type_ for type_ in types if not pat.is_null(type_)}
+    if not known:
+        return pa.null()
+    if all(map(_is_number, known)):
+        if any(map(pat.is_floating, known)):
+            return pa.float64() if known != {pa.float32()} else pa.float32()
+        decimals = [_decimal_type(t) for t in known]
+        if all(map(pat.is_integer, known)):
+            return pa.int64()
+        scale = max(t.scale for t in decimals)
+        return _decimal256(max(t.precision - t.scale for t in decimals) + scale, scale, what)
+    if len(known) > 1:
+        raise Invalid(f"{what} of {' and '.join(sorted(map(str, known)))}; cast one of them")
+    return known.pop()
+
+
+def _alike(values: list[pa.Array], what: str) -> list[pa.Array]:
+    common = _common([value.type for value in values], what)
+    return [_as(value, common) for value in values]
+
+
+def _as(value: pa.Array, type_: pa.DataType) -> pa.Array:
+    if pat.is_decimal(type_) and pat.is_integer(value.type):
+        value = value.cast(_decimal_type(value.type))
+    if pat.is_floating(type_) and pat.is_decimal(value.type):
+        return value.cast(type_, safe=False)
+    if pat.is_floating(type_) and pat.is_integer(value.type):
+        return value.cast(type_, safe=False)
+    return value.cast(type_)
+
+
+def _is_number(type_: pa.DataType) -> bool:
+    return bool(pat.is_integer(type_) or pat.is_floating(type_) or pat.is_decimal(type_))
+
+
+def _decimal_type(type_: pa.DataType) -> pa.DataType:
+    if pat.is_decimal(type_):
+        return pa.decimal256(type_.precision, type_.scale)
+    return pa.decimal256(_LONG_DIGITS, 0)
+
+
+def _decimal256(precision: int, scale: int, what: str) -> pa.DataType:
+    if precision > _MOST_DIGITS:
+        raise Unsupported(f"{what} of decimals that needs {precision} digits; there are {_MOST_DIGITS}")
+    return pa.decimal256(precision, scale)
+
+
+def _arithmetic(name: str) -> Callable[[pa.Array, pa.Array], pa.Array]:
+    kernel = getattr(pc, f"{name}_checked")
+
+    def compute(left: pa.Array, right: pa.Array) -> pa.Array:
+        common = _common([left.type, right.type], name)
+        if not pat.is_null(common) and not _is_number(common):
+            raise Unsupported(f"{name} of {common}")
+        if pat.is_null(common):
+            return left
+        if not pat.is_decimal(common):
+            return kernel(_as(left, common), _as(right, common))
+        one, other = (value.cast(_decimal_type(value.type)) if not pat.is_null(value.type) else value.cast(common)
+                      for value in (left, right))  # fmt: skip
+        if name == "divide":
+            return _quotient(one, other)
+        a, b = one.type, other.type
+        if name == "multiply":
+            _decimal256(a.precision + b.precision + 1, a.scale + b.scale, name)
+        else:
+            _decimal256(common.precision + 1, common.scale, name)
+        return kernel(one, other)
+
+    return compute
+
+
+def _quotient(left: pa.Array, right: pa.Array) -> pa.Array:
+    """With the scale that Spark gives it, rounded half up; Arrow's own cuts digits off."""
+    a, b = left.type, right.type
+    scale = max(6, a.scale + b.precision + 1)
+    # Arrow gives a quotient max(4, scale + divisor's precision - divisor's scale + 1) digits: one more than wanted.
+    widened = max(a.scale, scale + b.scale - b.precision)
+    digits = max(4, widened + b.precision - b.scale + 1)
+    _decimal256(a.precision - a.scale + b.scale + digits + widened - a.scale, digits, "divide")
+    exact = left.cast(_decimal256(a.precision + widened - a.scale, widened, "divide"))
+    return pc.round(pc.divide_checked(exact, right), scale, _HALF_UP)
+
+
+def _divide(left: pa.Array, right: pa.Array) -> pa.Array:
+    if all(pat.is_integer(value.type) or pat.is_null(value.type) for value in (left, right)):
+        left, right = _as(left, pa.float64()), _as(right, pa.float64())
+    return _arithmetic("divide")(left, right)
+
+
+def _remainder(left: pa.Array, right: pa.Array) -> pa.Array:
+    """With the sign of the dividend."""
+    left, right = _alike([left, right], "%")
+    if not pat.is_integer(left.type) and not pat.is_null(left.type):
+        raise Unsupported(f"% of {left.type}")
+    if pat.is_null(left.type):
+        return left
+    # The least number by -1 overflows as a quotient, and has no remainder.
+    divisor = pc.if_else(pc.equal(right, -1), 1, right)
+    return pc.subtract_checked(left, pc.multiply_checked(pc.divide_checked(left, divisor), divisor))
+
+
+def _case(branches: tuple[tuple[Node, Node], ...], default: Node, rows: pa.RecordBatch) -> pa.Array:
+    left = np.arange(rows.num_rows)
+    places, parts = [], []
+    for condition, value in branches:
+        some = rows.take(pa.array(left))
+        is_true = _mask(_boolean(_evaluate(condition, some), "case"))
+        places.append(left[is_true])
+        parts.append(_evaluate(value, rows.take(pa.array(places[-1]))))
+        left = left[~is_true]
+    places.append(left)
+    parts.append(_evaluate(default, rows.take(pa.array(left))))
+    return _put_together(places, parts, "case")
+
+
+def _coalesce(arguments: tuple[Node, ...], rows: pa.RecordBatch) -> pa.Array:
+    left = np.arange(rows.num_rows)
+    places, parts = [], []
+    for ordinal, argument in enumerate(arguments):
+        found = _evaluate(argument, rows.take(pa.array(left)))
+        is_last = ordinal == len(arguments) - 1
+        chosen = np.full(len(left), True) if is_last else _mask(found.is_valid())
+        places.append(left[chosen])
+        parts.append(found.filter(pa.array(chosen)))
+        left = left[~chosen]
+    return _put_together(places, parts, "coalesce")
+
+
+def _put_together(places: list[Any], parts: list[pa.Array], what: str) -> pa.Array:
+    """Parts as one array, each value at its place."""
+    order = np.argsort(np.concatenate(places), kind="stable")
+    return pa.concat_arrays(_alike(parts, what)).take(pa.array(order))
+
+
+def _logical(name: str, left: Node, right: Node, rows: pa.RecordBatch) -> pa.Array:
+    """Three-valued; the right side is evaluated where the left one does not decide."""
+    first = _boolean(_evaluate(left, rows), name)
+    decides = _mask(pc.equal(first, name == "or"))
+    open_rows = np.flatnonzero(~decides)
+    second = _boolean(_evaluate(right, rows.take(pa.array(open_rows))), name)
+    kernel = pc.and_kleene if name == "and" else pc.or_kleene
+    settled = kernel(first.take(pa.array(open_rows)), second)
+    return _put_together([np.flatnonzero(decides), open_rows], [first.filter(pa.array(decides)), settled], name)
+
+
+def _boolean(value: pa.Array, what: str) -> pa.Array:
+    if pat.is_null(value.type):
+        return value.cast(pa.bool_())
+    if not pat.is_boolean(value.type):
+        raise Invalid(f"{what} of {value.type}, which is not boolean")
+    return value
+
+
+def _mask(value: pa.Array) -> Any:  # noqa: ANN401 - an array of bool
+    """Where a condition is true."""
+    return pc.fill_null(value, False).to_numpy(zero_copy_only=False)
+
+
+def _round(value: pa.Array, digits: int) -> pa.Array:
+    if pat.is_integer(value.type) or pat.is_null(value.type):
+        return value
+    if not _is_number(value.type):
+        raise Unsupported(f"round of {value.type}")
+    return pc.round(value, digits, _HALF_UP)
+
+
+def _text(name: str, kernel: Callable[[pa.Array], pa.Array]) -> Callable[[pa.Array], pa.Array]:
+    def compute(value: pa.Array) -> pa.Array:
+        if not pat.is_string(value.type) and not pat.is_null(value.type):
+            raise Unsupported(f"{name} of {value.type}; cast it to string")
+        return kernel(value.cast(pa.string()))
+
+    return compute
+
+
+def _concat(*values: pa.Array) -> pa.Array:
+    texts = [_text("||", lambda text: text)(value) for value in values]
+    return pc.binary_join_element_wise(*texts, "", null_handling="emit_null")
+
+
+def _compared(name: str, left: pa.Array, right: pa.Array) -> pa.Array:
+    one, other = _alike([left, right], name)
+    return pa.nulls(len(one), pa.bool_()) if pat.is_null(one.type) else getattr(pc, name)(one, other)
+
+
+def _nullif(left: pa.Array, right: pa.Array) -> pa.Array:
+    if pat.is_null(left.type):
+        return left
+    same = _compared("equal", left, right)
+    return pc.if_else(pc.fill_null(same, False), pa.scalar(None, left.type), left)
+
+
+def _of_number(name: str) -> Callable[[pa.Array], pa.Array]:
+    kernel = getattr(pc, f"{name}_checked")
+
+    def compute(value: pa.Array) -> pa.Array:
+        if pat.is_null(value.type):
+            return value
+        if not _is_number(value.type):
+            raise Unsupported(f"{name} of {value.type}")
+        return kernel(value.cast(pa.int64()) if pat.is_integer(value.type) else value)
+
+    return compute
+
+
+_FUNCTIONS: dict[str, Callable[..., pa.Array]] = {
+    "add": _arithmetic("add"),
+    "subtract": _arithmetic("subtract"),
+    "multiply": _arithmetic("multiply"),
+    "divide": _divide,
+    "remainder": _remainder,
+    "negate": _of_number("negate"),
+    "abs": _of_number("abs"),
+    "not": lambda value: pc.invert(_boolean(value, "not")),
+    "is_null": lambda value: value.is_null(),
+    "is_true": lambda value: pc.fill_null(_boolean(value, "is true"), False),
+    "is_false": lambda value: pc.invert(pc.fill_null(_boolean(value, "is false"), True)),
+    "nullif": _nullif,
+    "concat": _concat,
+    "upper": _text("upper", pc.utf8_upper),
+    "lower": _text("lower", pc.utf8_lower),
+    "trim": _text("trim", lambda text: pc.utf8_trim(text, characters=" ")),
+    "length": _text("length", lambda text: pc.utf8_length(text).cast(pa.int64())),
+}
+
+
+def _cast(value: pa.Array, type_: PrimitiveType) -> pa.Array:
+    """As SQL casts: numbers lose what is behind the point when they become whole, decimals are rounded half up."""
+    target = to_arrow_type(type_)
+    source = value.type
+    if pat.is_null(source) or source == target:
+        return value.cast(target)
+    if not _is_castable(source, target):
+        raise Unsupported(f"cast of {source} to {type_}")
+    if pat.is_integer(target) and (pat.is_decimal(source) or pat.is_floating(source)):
+        return pc.trunc(value).cast(target)
+    if pat.is_decimal(target):
+        if pat.is_integer(source):
+            value = value.cast(pa.decimal256(_LONG_DIGITS + target.scale, target.scale))
+        elif pat.is_decimal(source) and source.scale > target.scale:
+            value = pc.round(value, target.scale, _HALF_UP)
+        return value.cast(target)
+    return value.cast(target, safe=not pat.is_floating(target) or pat.is_string(source))
+
+
+def _is_castable(source: pa.DataType, target: pa.DataType) -> bool:
+    if _is_number(source):
+        if pat.is_string(target):
+            return bool(not pat.is_floating(source))
+        return _is_number(target) and not (pat.is_floating(source) and pat.is_decimal(target))
+    if pat.is_string(source):
+        return not pat.is_timestamp(target) or target.tz is None
+    if pat.is_boolean(source):
+        return bool(pat.is_string(target) or pat.is_integer(target))
+    if pat.is_date(source):
+        return bool(pat.is_string(target) or (pat.is_timestamp(target) and target.tz is None))
+    return False

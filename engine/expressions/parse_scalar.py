@@ -1,0 +1,214 @@
+"""SQL text that computes values from the columns of a row, as a tree that `engine.columnar.computed` evaluates.
+
+::
+
+    sql("price * 1.1")
+    sql("case when quantity > 100 then upper(name) || '!' else coalesce(name, 'none') end")
+
+Columns (nested ones with dots), numbers, ``'text'``, ``true``, ``false``, ``null``, ``DATE '...'``; ``+ - * / %``,
+``||``, ``= <> < <= > >=``, ``and``, ``or``, ``not``, ``is [not] null``, ``is [not] true``, ``[not] in (...)``,
+``[not] between``, ``case``, ``if``, ``coalesce``, ``nullif``, ``cast``, ``concat``, ``upper``, ``lower``, ``trim``,
+``length``, ``abs``, ``round``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from engine.errors import Invalid, Unsupported
+from engine.expressions.parse import FilterDialect
+from engine.expressions.scalar import Call, CaseNode, CastNode, ColumnValue, LiteralNode, Node, SqlExpression
+from engine.spec.types import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    DecimalType,
+    PrimitiveType,
+)
+
+
+def sql(text: str) -> SqlExpression:
+    """An expression that computes a value for each row, for `Table.update`: a plain string there is a value.
+
+    Null in arithmetic and comparisons gives null, ``and`` and ``or`` have three values. Whole numbers are computed with
+    64 bits, decimals exactly; quotients of decimals have six digits after the point or more and are rounded half up,
+    those of whole numbers are doubles. What overflows, divides by zero or cannot be cast raises Invalid when it is
+    evaluated, but not for rows that ``case``, ``coalesce``, ``and`` and ``or`` leave out.
+
+    Args:
+        text: See the module.
+
+    Raises:
+        Invalid: Not an expression; the message says where.
+        Unsupported: SQL that is not listed there.
+    """
+    try:
+        tree = sqlglot.parse_one(text, dialect=FilterDialect, into=exp.Condition)
+        return SqlExpression(text, _node(tree))
+    except SqlglotError as error:
+        raise Invalid(f"cannot parse the expression {text!r}: {error}") from error
+    except RecursionError as error:
+        raise Invalid("the expression is nested too deeply") from error
+
+
+_CALLS: dict[type[exp.Expr], str] = {
+    exp.Add: "add", exp.Sub: "subtract", exp.Mul: "multiply", exp.Div: "divide", exp.Mod: "remainder",
+    exp.EQ: "equal", exp.NEQ: "not_equal", exp.LT: "less", exp.LTE: "less_equal", exp.GT: "greater",
+    exp.GTE: "greater_equal", exp.And: "and", exp.Or: "or", exp.DPipe: "concat", exp.Nullif: "nullif",
+}  # fmt: skip
+"""Of two arguments, `this` and `expression`."""
+
+_ONE: dict[type[exp.Expr], str] = {
+    exp.Neg: "negate", exp.Not: "not", exp.Upper: "upper", exp.Lower: "lower", exp.Length: "length", exp.Abs: "abs",
+}  # fmt: skip
+"""Of one argument, `this`."""
+
+_TYPES: dict[str, PrimitiveType] = {
+    "BOOLEAN": BOOLEAN, "INT": INT, "BIGINT": LONG, "FLOAT": FLOAT, "DOUBLE": DOUBLE, "TEXT": STRING,
+    "VARCHAR": STRING, "DATE": DATE, "TIMESTAMP": TIMESTAMP, "TIMESTAMPNTZ": TIMESTAMP, "TIMESTAMPTZ": TIMESTAMPTZ,
+}  # fmt: skip
+
+
+def _node(node: exp.Expr) -> Node:
+    kind = type(node)
+    if kind is exp.Neg and isinstance(node.this, exp.Literal) and not node.this.is_string:
+        number = _literal(node.this).value
+        assert isinstance(number, int | float | Decimal)
+        return LiteralNode(-number)
+    if kind in _CALLS:
+        return Call(_CALLS[kind], (_node(node.this), _node(node.expression)))
+    if kind in _ONE and not any(value for name, value in node.args.items() if name != "this"):
+        return Call(_ONE[kind], (_node(node.this),))
+    translate = _OTHERS.get(kind)
+    if translate is None:
+        raise _unsupported(node)
+    return translate(node)
+
+
+def _unsupported(node: exp.Expr) -> Unsupported:
+    return Unsupported(f"`{node.sql(dialect=FilterDialect)}` in an expression")
+
+
+def _column(node: exp.Expr) -> Node:
+    assert isinstance(node, exp.Column | exp.Dot)
+    if isinstance(node.this, exp.Star):
+        raise _unsupported(node)
+    return ColumnValue(tuple(part.name for part in node.parts))
+
+
+def _literal(node: exp.Expr) -> LiteralNode:
+    text = str(node.this)
+    if node.is_string:
+        return LiteralNode(text)
+    if text.isdecimal():
+        return LiteralNode(int(text))
+    return LiteralNode(float(text) if "e" in text.lower() else Decimal(text))
+
+
+def _is(node: exp.Expr) -> Node:
+    if isinstance(node.expression, exp.Null):
+        return Call("is_null", (_node(node.this),))
+    if isinstance(node.expression, exp.Boolean):
+        wanted = "is_true" if node.expression.this else "is_false"
+        return Call(wanted, (_node(node.this),))
+    raise _unsupported(node)
+
+
+def _in(node: exp.Expr) -> Node:
+    if node.args.get("query") or node.args.get("unnest") or not node.expressions:
+        raise _unsupported(node)
+    value = _node(node.this)
+    tests = [Call("equal", (value, _node(each))) for each in node.expressions]
+    found: Node = tests[0]
+    for test in tests[1:]:
+        found = Call("or", (found, test))
+    return found
+
+
+def _between(node: exp.Expr) -> Node:
+    value = _node(node.this)
+    low, high = Call("greater_equal", (value, _node(node.args["low"]))), _node(node.args["high"])
+    return Call("and", (low, Call("less_equal", (value, high))))
+
+
+def _case(node: exp.Expr) -> Node:
+    subject = node.args.get("this")
+    default = node.args.get("default")
+    branches = []
+    for branch in node.args["ifs"]:
+        condition = _node(branch.this)
+        if subject is not None:
+            condition = Call("equal", (_node(subject), condition))
+        branches.append((condition, _node(branch.args["true"])))
+    return CaseNode(tuple(branches), LiteralNode(None) if default is None else _node(default))
+
+
+def _if(node: exp.Expr) -> Node:
+    otherwise = node.args.get("false")
+    branch = _node(node.this), _node(node.args["true"])
+    return CaseNode((branch,), LiteralNode(None) if otherwise is None else _node(otherwise))
+
+
+def _cast(node: exp.Expr) -> Node:
+    to = node.args["to"]
+    name = to.this.name if isinstance(to.this, exp.DataType.Type) else str(to.this)
+    if name == "DECIMAL":
+        numbers = [int(str(each.this.this)) for each in to.expressions]
+        if len(numbers) != 2 or not 1 <= numbers[0] <= 38 or not 0 <= numbers[1] <= numbers[0]:
+            raise Unsupported(f"`{node.sql(dialect=FilterDialect)}`: a decimal needs a precision and a scale")
+        return CastNode(_node(node.this), DecimalType(*numbers))
+    if name not in _TYPES or to.expressions or node.args.get("format"):
+        raise _unsupported(node)
+    return CastNode(_node(node.this), _TYPES[name])
+
+
+def _several(name: str) -> Callable[[exp.Expr], Node]:
+    def translate(node: exp.Expr) -> Node:
+        first = [node.this] if isinstance(node.this, exp.Expr) else []
+        return Call(name, tuple(_node(each) for each in [*first, *node.expressions]))
+
+    return translate
+
+
+def _trim(node: exp.Expr) -> Node:
+    if node.args.get("expression") or node.args.get("position") or node.args.get("collation"):
+        raise _unsupported(node)
+    return Call("trim", (_node(node.this),))
+
+
+def _round(node: exp.Expr) -> Node:
+    digits = node.args.get("decimals")
+    if node.args.get("truncate") or not (digits is None or (isinstance(digits, exp.Literal) and digits.is_int)):
+        raise _unsupported(node)
+    return Call("round", (_node(node.this), LiteralNode(0 if digits is None else int(str(digits.this)))))
+
+
+_OTHERS: dict[type[exp.Expr], Callable[[exp.Expr], Node]] = {
+    exp.Paren: lambda node: _node(node.this),
+    exp.Column: _column,
+    exp.Dot: _column,
+    exp.Literal: _literal,
+    exp.Boolean: lambda node: LiteralNode(bool(node.this)),
+    exp.Null: lambda _: LiteralNode(None),
+    exp.Is: _is,
+    exp.In: _in,
+    exp.Between: _between,
+    exp.Case: _case,
+    exp.If: _if,
+    exp.Cast: _cast,
+    exp.Coalesce: _several("coalesce"),
+    exp.Concat: _several("concat"),
+    exp.Trim: _trim,
+    exp.Round: _round,
+}
