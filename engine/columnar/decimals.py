@@ -11,14 +11,15 @@ narrow decimal is nothing but another name.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
-import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from engine.columnar.schemas import child_fields, is_list, narrow_decimal
+from engine.compiling import kernel
 
 _FEWEST_ROWS_A_COLUMN = 100
 """Making the other footer takes 10 microseconds for each of the file's columns, whichever are read: too much for a file
@@ -50,8 +51,8 @@ def widened(array: pa.Array, target: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(target, len(array), [validity, buffer], array.null_count)
 
 
-@numba.njit(cache=True, nogil=True)
-def _extend_sign(integers, words):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - compiled for what it gets
+@kernel(work=None)
+def _extend_sign(integers: Any, words: Any) -> None:  # noqa: ANN401 - compiled for what it gets
     for i in range(len(integers)):
         value = np.int64(integers[i])
         words[i, 0] = value
