@@ -4,7 +4,7 @@ This engine's own blob type, ``icebench-file-index-v1``; other engines skip it, 
 are known by 64-bit hashes only. Two kinds:
 
 bloom
-    A split-block Bloom filter a file (the one of Parquet, with these hashes): some 10 bits for each distinct value at
+    A split-block Bloom filter a file (the one of Parquet, with these hashes): some 10.5 bits for each distinct value at
     1 % false positives.
 values
     All hashes of all files with the file of each, sorted by hash: 12 bytes for each distinct value of a file,
@@ -21,6 +21,7 @@ import math
 import struct
 import zlib
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -178,11 +179,26 @@ def _offsets(lengths: list[int]) -> Int64Array:
 
 
 def _block_count(distinct: int, fpp: float) -> int:
-    """Blocks for so many values: a filter of eight bits a value in m bits has (1 - e^(-8 n / m))^8 false positives."""
-    if distinct == 0:
-        return 0
-    bits = -8 * distinct / math.log(1 - fpp ** (1 / 8))
-    return max(1, math.ceil(bits / 256))
+    """Blocks for so many values."""
+    return math.ceil(distinct / _values_in_block(fpp))
+
+
+@lru_cache(maxsize=64)
+def _values_in_block(fpp: float) -> float:
+    """How many values a block may hold on average, if so many look-ups of other values may be wrong.
+
+    Values fall on blocks by chance, so some blocks hold more: a block of i values sets a bit of a word with probability
+    1 - (31/32)^i, and all eight that a look-up tests with its eighth power.
+    """
+    low, high = 0.0, 200.0
+    for _ in range(40):
+        mean = (low + high) / 2
+        wrong, share = 0.0, math.exp(-mean)
+        for values in range(1, 600):
+            share *= mean / values
+            wrong += share * (1 - (31 / 32) ** values) ** 8
+        low, high = (mean, high) if wrong <= fpp else (low, mean)
+    return max(low, 0.01)
 
 
 def _block(hashes: Hashes | np.uint64, blocks: Int64Array | np.int64) -> Int64Array:

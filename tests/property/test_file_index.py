@@ -18,7 +18,7 @@ import engine
 from engine.codec.columns import BytesColumn
 from engine.codec.file_index import Hashes, build_index, decode_index, encode_index, joined_index
 from engine.columnar.scalars import to_arrow_array
-from engine.columnar.value_hashes import hash_family, literal_hashes, value_hashes
+from engine.columnar.value_hashes import bytes_hashes, hash_family, literal_hashes, value_hashes
 from engine.operations.row_changes import Mode
 from engine.plan.file_indexes import LoadedIndex
 from engine.spec.schema_evolution import SchemaUpdate
@@ -107,6 +107,16 @@ def _equal(left: Any, right: Any) -> bool:
     if isinstance(left, float) and isinstance(right, float) and math.isnan(left):
         return math.isnan(right)
     return bool(left is not None and left == right)
+
+
+@given(values=st.lists(st.binary(max_size=40), max_size=20), before=st.binary(max_size=3))
+def test_byte_strings_have_one_hash_each(values: list[bytes], before: bytes) -> None:
+    """Wherever they lie, whatever is beside them."""
+    ends = np.cumsum([len(before), *map(len, values)])
+    found = bytes_hashes(ends, np.frombuffer(before + b"".join(values) + before, np.uint8)).tolist()
+    alone = [bytes_hashes(np.array([0, len(v)]), np.frombuffer(v, np.uint8)).tolist() for v in values]
+    assert [[each] for each in found] == alone
+    assert len(set(found)) == len(set(values))
 
 
 ROWS = st.lists(
