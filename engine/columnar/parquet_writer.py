@@ -5,6 +5,7 @@ Decimals up to 18 digits are stored as integers, as the specification asks (appe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -29,7 +30,11 @@ _CODECS = {
 _BLOOM = "write.parquet.bloom-filter-enabled.column."
 _BLOOM_FPP = "write.parquet.bloom-filter-fpp.column."
 _BLOOM_NDV = "write.parquet.bloom-filter-ndv.column."
+_BLOOM_MAX_BYTES = "write.parquet.bloom-filter-max-bytes"
 _DEFAULT_BLOOM_FPP = 0.01
+_DEFAULT_BLOOM_MAX_BYTES = 1024 * 1024
+_BLOOM_BITS_SET = 8
+"""So many bits of a block are set for each value (Parquet: "Bloom Filter")."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,14 +92,34 @@ def positive(properties: Mapping[str, str], name: str, default: int) -> int:
 
 
 def _bloom_filters(properties: Mapping[str, str]) -> dict[str, dict[str, float]]:
+    """Column -> what a Bloom filter in each row group is made for; none is larger than the property for that says."""
+    max_bytes = positive(properties, _BLOOM_MAX_BYTES, _DEFAULT_BLOOM_MAX_BYTES)
     found: dict[str, dict[str, float]] = {}
     for name, text in properties.items():
         if name.startswith(_BLOOM) and text.lower() == "true":
             column = name.removeprefix(_BLOOM)
-            found[column] = {"fpp": float(properties.get(_BLOOM_FPP + column, _DEFAULT_BLOOM_FPP))}
-            if _BLOOM_NDV + column in properties:
-                found[column]["ndv"] = integer(_BLOOM_NDV + column, properties[_BLOOM_NDV + column])
+            fpp = _probability(properties, _BLOOM_FPP + column)
+            most = _most_distinct(fpp, max_bytes)
+            found[column] = {"fpp": fpp, "ndv": min(most, positive(properties, _BLOOM_NDV + column, most))}
     return found
+
+
+def _probability(properties: Mapping[str, str], name: str) -> float:
+    text = properties.get(name, str(_DEFAULT_BLOOM_FPP))
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < 1:
+        raise Invalid(f"{name}={text!r} is not between 0 and 1")
+    return value
+
+
+def _most_distinct(fpp: float, max_bytes: int) -> int:
+    """For how many distinct values a filter of at most so many bytes, a power of two, has that share of false hits."""
+    bits = 8 * (1 << (max_bytes.bit_length() - 1))
+    # A little less, so that rounding does not double the filter.
+    return max(1, int(0.999 * bits * -math.log1p(-(fpp ** (1 / _BLOOM_BITS_SET))) / _BLOOM_BITS_SET))
 
 
 def encoded_width(type_: pa.DataType) -> float | None:
@@ -151,9 +176,25 @@ class ParquetFileWriter:
         self.waiting_bytes = 0
         self._encoded_bytes = 0
         self.rows = 0
+        self._options = options
+        self._sorting = _sorting_columns(sort_order, self._arrow_schema)
+        self._key_values = dict(key_values or {})
+        self._writer: pq.ParquetWriter | None = None
+
+    def _opened(self, rows: int) -> pq.ParquetWriter:
+        """The writer, made when the first row group, of so many rows, is there to be written: no column has more
+        distinct values than rows, and a Bloom filter need not be larger."""
+        if self._writer is not None:
+            return self._writer
+        options = self._options
         known = {leaf.path for leaf in leaves(self._arrow_schema)}
+        blooms = {
+            column: {"fpp": wanted["fpp"], "ndv": int(min(wanted["ndv"], max(rows, 1)))}
+            for column, wanted in options.bloom_filters.items()
+            if column in known
+        }
         self._writer = pq.ParquetWriter(
-            output,
+            self._output,
             self._arrow_schema.with_metadata(None),
             compression=options.compression,
             compression_level=options.compression_level,
@@ -164,11 +205,12 @@ class ParquetFileWriter:
             store_decimal_as_integer=True,
             write_page_index=True,
             write_page_checksum=True,
-            sorting_columns=_sorting_columns(sort_order, self._arrow_schema),
-            bloom_filter_options={c: dict(o) for c, o in options.bloom_filters.items() if c in known} or None,
+            sorting_columns=self._sorting,
+            bloom_filter_options=blooms or None,
         )
-        if key_values:
-            self._writer.add_key_value_metadata(dict(key_values))
+        if self._key_values:
+            self._writer.add_key_value_metadata(self._key_values)
+        return self._writer
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Keep a batch, of the columns of the schema in its order, for the next row group."""
@@ -187,7 +229,7 @@ class ParquetFileWriter:
         rows = max(table.num_rows, 1)
         self._encoded_bytes += self.waiting_bytes
         self._waiting, self.waiting_bytes = [], 0
-        self._writer.write_table(table, row_group_size=rows)
+        self._opened(rows).write_table(table, row_group_size=rows)
 
     @property
     def written_bytes(self) -> int:
@@ -202,8 +244,9 @@ class ParquetFileWriter:
     def close(self) -> tuple[FileMetrics, int]:
         """Write the rest, make the file visible and tell its metrics and its size in bytes."""
         self.flush()
-        self._writer.close()
-        footer = self._writer.writer.metadata
+        writer = self._opened(0)
+        writer.close()
+        footer = writer.writer.metadata
         size = self._output.tell()
         self._output.close()
         types = {
@@ -216,8 +259,9 @@ class ParquetFileWriter:
     def abort(self) -> None:
         """Leave no file."""
         self._waiting = []
-        # Else pyarrow writes a footer into the closed output when the writer is collected.
-        self._writer.is_open = False
+        if self._writer is not None:
+            # Else pyarrow writes a footer into the closed output when the writer is collected.
+            self._writer.is_open = False
         self._output.abort()
 
 

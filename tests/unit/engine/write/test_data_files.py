@@ -2,7 +2,9 @@ import io
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -171,6 +173,41 @@ def test_parquet_has_ids_integers_for_decimals_zstd_and_a_page_index() -> None:
     assert set(file.value_counts) == {1, 2, 3}
 
 
+@pytest.mark.parametrize("rows", [1, 3_000])
+def test_another_engine_finds_what_bloom_filters_say(tmp_path: Path, rows: int) -> None:
+    """No value that is there is ruled out, and of those that are not about as many as the property says remain."""
+    schema = pa.schema([("id", pa.int64()), ("s", pa.struct([("t", pa.string())])), ("other", pa.int64())])
+    data = pa.table([range(rows), [{"t": f"v{i}"} for i in range(rows)], range(rows)], schema=schema)
+    properties = {
+        "write.parquet.bloom-filter-enabled.column.id": "true",
+        "write.parquet.bloom-filter-enabled.column.s.t": "true",
+        "write.parquet.bloom-filter-enabled.column.gone": "true",
+        "write.parquet.bloom-filter-fpp.column.id": "0.02",
+        "write.parquet.bloom-filter-max-bytes": "8192",
+    }
+    store = MemoryStore()
+    (file,) = write_data_files(data, metadata=metadata_of(schema), store=store, names=NAMES, properties=properties)
+    path = tmp_path / "data.parquet"
+    path.write_bytes(store.read(file.file_path))
+    group = pq.read_metadata(path).row_group(0)
+    lengths = [group.column(i).bloom_filter_length for i in range(3)]
+    assert lengths[2] is None
+    # A filter has room for its rows, up to the property: 3,000 values at 2 % take more than 2 KiB.
+    assert all(length < (200 if rows == 1 else 8_300) for length in lengths[:2])
+    with duckdb.connect() as connection:
+
+        def excluded(column: str, value: object) -> bool:
+            query = "select bool_and(bloom_filter_excludes) from parquet_bloom_probe(?, ?, ?)"
+            found = connection.execute(query, [str(path), column, value]).fetchone()
+            assert found is not None
+            return bool(found[0])
+
+        assert not any(excluded("id", n) for n in range(0, rows, 100))
+        remaining = sum(not excluded("id", n) for n in range(10**9, 10**9 + 200))
+        assert remaining < 20
+        assert excluded("other", 10**9) is False
+
+
 def test_clustered_rows_keep_one_file_open() -> None:
     rows = pa.table({"id": range(6), "p": ["a", "a", "b", "b", "c", "c"]})
     store = MemoryStore()
@@ -251,6 +288,7 @@ def test_other_formats_are_refused_by_name() -> None:
         ("write.parquet.page-row-limit", "many"),
         ("write.target-file-size-bytes", "-5"),
         ("write.metadata.metrics.default", "most"),
+        ("write.parquet.bloom-filter-max-bytes", "0"),
     ],
 )
 def test_a_wrong_property_is_named(name: str, text: str) -> None:
