@@ -11,17 +11,18 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Lock
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from engine.codec.columns import BytesColumn, Int64Array
 from engine.codec.file_index import FILE_INDEX, FileIndex, decode_index
 from engine.codec.puffin import decode_blob, read_footer
-from engine.columnar.value_hashes import Hashes, bytes_hashes, hash_family, literal_hashes
 from engine.errors import CorruptTable, FileNotFound, Unsupported
 from engine.expressions.bound import BoundCompare, BoundIn, BoundLeaf
 from engine.expressions.bounds import PreparedLeaf
 from engine.expressions.segments import FALSE, NULL, TRUE, Outcomes
+from engine.late import LateModule
 from engine.plan.cache import ManifestCache
 from engine.plan.manifests import LiveEntries
 from engine.runtime.counters import Counters
@@ -31,6 +32,12 @@ from engine.spec.schema import Schema
 from engine.spec.statistics import StatisticsFile
 from engine.spec.values import Value
 from engine.storage.store import Store
+
+if TYPE_CHECKING:
+    from engine.columnar import value_hashes
+    from engine.columnar.value_hashes import Hashes
+else:  # most tables have no index, and it brings Arrow's Parquet and compute libraries
+    value_hashes = LateModule("engine.columnar.value_hashes")
 
 INDEXES_UNUSABLE = "indexes_unusable"
 """Counter: indexes that the metadata names and that are missing or damaged; a plan does without them."""
@@ -57,7 +64,7 @@ class LoadedIndex:
     @classmethod
     def of(cls, index: FileIndex) -> LoadedIndex:
         """Prepare an index for look-ups."""
-        hashes = bytes_hashes(index.paths.offsets, index.paths.data)
+        hashes = value_hashes.bytes_hashes(index.paths.offsets, index.paths.data)
         order = np.argsort(hashes, kind="stable")
         return cls(index, hashes[order], order)
 
@@ -65,7 +72,7 @@ class LoadedIndex:
         """The number of each file in the index, -1 for one that is not in it. Paths are compared, not just hashes."""
         if not self.index.count:
             return np.full(len(sizes), -1, np.int64)
-        wanted = bytes_hashes(paths.offsets, paths.data)
+        wanted = value_hashes.bytes_hashes(paths.offsets, paths.data)
         place = np.minimum(np.searchsorted(self.hashes, wanted), self.index.count - 1)
         found = self.order[place]
         own = self.index.paths
@@ -81,7 +88,7 @@ class LoadedIndex:
 
 def blob_properties(kind: str, schema: Schema, field_id: int, metadata: TableMetadata) -> dict[str, str] | None:
     """What an index of a column says of how its values were read and hashed; None for a column that cannot have one."""
-    family = hash_family(schema.by_id[field_id].type)
+    family = value_hashes.hash_family(schema.by_id[field_id].type)
     if family is None:
         return None
     names = NAME_MAPPING.of(metadata.properties) or ""
@@ -152,7 +159,7 @@ class FileIndexes:
             field_id, values = test.leaf.column.field_id, _sought(test.leaf)
             file = index_of(metadata, schema, field_id) if values else None
             if file is not None:
-                self._tests.append((place, field_id, literal_hashes(test.leaf.column.primitive, values)))
+                self._tests.append((place, field_id, value_hashes.literal_hashes(test.leaf.column.primitive, values)))
                 self._files[field_id] = file
 
     @property
