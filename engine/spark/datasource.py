@@ -7,7 +7,8 @@ from pyspark.sql import datasource as sd
 from pyspark.sql import types as st
 
 from engine.spark.source_options import is_stream, read_options, stream_options, write_options
-from engine.spark.source_reader import BatchReader, PushingReader, options_scan, source_schema
+from engine.spark.source_reader import BatchReader, ChangelogReader, PushingReader, changelog_span, options_scan
+from engine.spark.source_schema import source_schema
 from engine.spark.source_writer import BatchWriter, SourceWrite
 from engine.spark.stream_reader import StreamReader, stream_schema
 from engine.spark.stream_writer import StreamWriter
@@ -28,11 +29,16 @@ class TableSource(sd.DataSource):
         if is_stream(self.options):
             return stream_schema(stream_options(self.options))
         options = read_options(self.options)
-        return source_schema(options_scan(options.place.load(), options).schema)
+        table = options.place.load()
+        if options.changelog is not None:
+            return source_schema(changelog_span(options).schema(table))
+        return source_schema(options_scan(table, options).schema)
 
     def reader(self, schema: st.StructType) -> sd.DataSourceReader:
         """The reader of a batch query."""
         options = read_options(self.options)
+        if options.changelog is not None:
+            return ChangelogReader(changelog_span(options), schema)
         return (PushingReader if options.pushes else BatchReader)(options, schema)
 
     def streamReader(self, schema: st.StructType) -> sd.DataSourceStreamReader:  # noqa: N802 - Spark's name

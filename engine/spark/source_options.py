@@ -23,10 +23,13 @@ from engine.table import Table
 
 _PLACE = ("path", "catalog", "table", "warehouse", "catalog-name", "token", "credential")
 _READ = ("columns", "filter", "snapshot-id", "branch", "tag", "as-of-timestamp", "start-snapshot-id", "end-snapshot-id",
-         "split-size", "pushdown")  # fmt: skip
+         "split-size", "pushdown", "changelog", "net-changes", "compute-updates", "identifier-columns")  # fmt: skip
 _STREAM = ("branch", "columns", "split-size", "starting-position", "stream-from-timestamp", "stream-from-snapshot-id",
            "streaming-skip-delete-snapshots", "streaming-skip-overwrite-snapshots",
-           "streaming-max-files-per-micro-batch", "streaming-max-rows-per-micro-batch")  # fmt: skip
+           "streaming-max-files-per-micro-batch", "streaming-max-rows-per-micro-batch",
+           "streaming-changelog", "compute-updates", "identifier-columns")  # fmt: skip
+_APPENDS_ONLY = ("streaming-skip-delete-snapshots", "streaming-skip-overwrite-snapshots", "split-size",
+                 "streaming-max-files-per-micro-batch", "streaming-max-rows-per-micro-batch")  # fmt: skip
 _WRITE = ("branch", "merge-schema", "overwrite-mode", "overwrite-filter", "distribution-mode",
           "target-file-size-bytes")  # fmt: skip
 _OF_SPARK = ("checkpointlocation", "queryname")
@@ -85,6 +88,21 @@ class TablePlace:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ChangelogOptions:
+    """What is made of changes; see `Table.changelog_scan`.
+
+    Args:
+        net_changes: Leave out what later snapshots undo.
+        compute_updates: Make updates of deletes and inserts of one row; None where identifier columns are given.
+        identifier_columns: What says which row a row is.
+    """
+
+    net_changes: bool = False
+    compute_updates: bool | None = None
+    identifier_columns: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class ReadOptions:
     """What a batch query reads; None is for what was not given.
 
@@ -101,6 +119,7 @@ class ReadOptions:
         split_bytes: What a task should weigh.
         pushes: Let Spark push filters. On Spark 4.1 only for a DataFrame that one query uses once: what came of pushing
             is kept with the DataFrame, and a second query over it would read the rows of the first one's filter.
+        changelog: Read what happened to rows, rather than rows.
     """
 
     place: TablePlace
@@ -114,6 +133,7 @@ class ReadOptions:
     until: int | None = None
     split_bytes: int = DEFAULT_SPLIT_BYTES
     pushes: bool = False
+    changelog: ChangelogOptions | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +152,7 @@ class StreamOptions:
         most_files: Files of a micro-batch at most; one at least.
         most_rows: Rows of a micro-batch at most, as far as whole files allow; one file at least.
         split_bytes: What a task should weigh.
+        changelog: Read what happened to rows, rather than what was appended.
     """
 
     place: TablePlace
@@ -145,6 +166,7 @@ class StreamOptions:
     most_files: int | None = None
     most_rows: int | None = None
     split_bytes: int = DEFAULT_SPLIT_BYTES
+    changelog: ChangelogOptions | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,7 +203,10 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
     increment = {name for name in ("start-snapshot-id", "end-snapshot-id") if given.text(name) is not None}
     if increment and states:
         raise Invalid(f"options {', '.join(sorted(increment | states))}: an increment has no state of its own")
-    if increment == {"end-snapshot-id"}:
+    changelog = given.changelog("changelog")
+    if changelog is not None and (states or given.flag("pushdown")):
+        raise Invalid(f"options changelog, {', '.join(sorted(states)) or 'pushdown'}: a changelog has neither")
+    if increment == {"end-snapshot-id"} and changelog is None:
         raise Invalid("option end-snapshot-id ends an increment; give start-snapshot-id, or snapshot-id for a state")
     as_of = given.text("as-of-timestamp")
     return ReadOptions(
@@ -196,6 +221,7 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
         until=given.number("end-snapshot-id"),
         split_bytes=given.positive("split-size") or DEFAULT_SPLIT_BYTES,
         pushes=given.flag("pushdown"),
+        changelog=changelog,
     )
 
 
@@ -205,6 +231,11 @@ def stream_options(options: Mapping[str, str]) -> StreamOptions:
     starts = [n for n in ("starting-position", "stream-from-timestamp", "stream-from-snapshot-id") if given.text(n)]
     if len(starts) > 1:
         raise Invalid(f"options {', '.join(starts)} each say where the stream begins; give one")
+    changelog = given.changelog("streaming-changelog")
+    if changelog is not None:
+        for name in _APPENDS_ONLY:
+            if given.text(name) is not None:
+                raise Invalid(f"option {name} is for a stream of what is appended; a changelog has whole snapshots")
     return StreamOptions(
         place=given.place(),
         columns=given.names("columns"),
@@ -217,6 +248,7 @@ def stream_options(options: Mapping[str, str]) -> StreamOptions:
         most_files=given.positive("streaming-max-files-per-micro-batch"),
         most_rows=given.positive("streaming-max-rows-per-micro-batch"),
         split_bytes=given.positive("split-size") or DEFAULT_SPLIT_BYTES,
+        changelog=changelog,
     )
 
 
@@ -302,6 +334,20 @@ class _Given:
         if text is not None and text.lower() not in values:
             raise Invalid(f"option {name}={text!r} is none of {', '.join(values)}")
         return None if text is None else text.lower()
+
+    def changelog(self, name: str) -> ChangelogOptions | None:
+        """What is made of changes, if the option `name` asks for them."""
+        own = ("net-changes", "compute-updates", "identifier-columns")
+        if not self.flag(name):
+            for other in own:
+                if self.text(other) is not None:
+                    raise Invalid(f"option {other} is for a changelog; give option {name}=true")
+            return None
+        return ChangelogOptions(
+            net_changes=self.flag("net-changes"),
+            compute_updates=None if self.text("compute-updates") is None else self.flag("compute-updates"),
+            identifier_columns=self.names("identifier-columns"),
+        )
 
     def names(self, name: str) -> tuple[str, ...] | None:
         """Names separated by commas, or a JSON list for names that have some."""

@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import cached_property
 
 import pyarrow as pa
-import pyarrow.types as pat
 from pyspark.sql import datasource as sd
 from pyspark.sql import types as st
 
@@ -25,11 +24,10 @@ from engine.read.reader import read_files
 from engine.read.request import FileRead, ReadRequest
 from engine.runtime.counters import Counters
 from engine.runtime.local import LocalRunner
+from engine.spark.source_changelog import ChangelogPartition, ChangelogSpan
 from engine.spark.source_filters import pushed
 from engine.spark.source_options import ReadOptions
-from engine.spark.types import shown_type
-from engine.spec.schema import Schema
-from engine.spec.types import UUID
+from engine.spark.source_schema import check_schema, spark_batch
 from engine.table import Scan, Table
 
 _DELETES = DeleteCache()
@@ -131,49 +129,40 @@ def read_task(files: Sequence[FileRead], request: ReadRequest) -> Iterator[pa.Re
         yield spark_batch(batch, request.projection)
 
 
-def source_schema(schema: Schema) -> st.StructType:
-    """The columns as Spark has them: uuid as text, no column required; Unsupported for types that Spark lacks."""
-    return st.StructType([st.StructField(f.name, shown_type(f.type, column=f.name)) for f in schema.fields])
+class ChangelogReader(sd.DataSourceReader):
+    """Reads what happened to rows between two snapshots.
+
+    Args:
+        span: Which snapshots.
+        schema: The columns as Spark will have them.
+    """
+
+    def __init__(self, span: ChangelogSpan, schema: st.StructType) -> None:
+        table = span.place.load()
+        check_schema(schema, span.schema(table))
+        # A later commit is none of this query's.
+        current = table.current_snapshot
+        until = span.until if span.until is not None or current is None else current.snapshot_id
+        self._span = replace(span, until=until)
+
+    def partitions(self) -> list[sd.InputPartition]:
+        """One task for all."""
+        return [ChangelogPartition(self._span)]
+
+    def read(self, partition: sd.InputPartition) -> Iterator[pa.RecordBatch]:
+        """The changes, on an executor."""
+        assert isinstance(partition, ChangelogPartition)
+        return partition.read()
 
 
-def check_schema(given: st.StructType, own: Schema) -> None:
-    """Raise Invalid where a user asks for other columns than the table's: Spark would take rows by position."""
-    if [(f.name, f.dataType.simpleString()) for f in given.fields] != [
-        (f.name, f.dataType.simpleString()) for f in source_schema(own).fields
-    ]:
-        raise Invalid(
-            f"schema({given.simpleString()}) is not what is read, {source_schema(own).simpleString()}; choose columns "
-            "with the option columns, and cast afterwards"
-        )
-
-
-def spark_batch(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
-    """A batch of the reader without the types that Spark does not take: uuid becomes text, fixed becomes binary."""
-    columns = [
-        _uuid_texts(column) if f.type == UUID else _without_fixed(column)
-        for f, column in zip(schema.fields, batch.columns, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, names=[f.name for f in schema.fields])
-
-
-def _uuid_texts(column: pa.Array) -> pa.Array:
-    return pa.array([None if value is None else str(value) for value in column.to_pylist()], pa.string())
-
-
-def _without_fixed(column: pa.Array) -> pa.Array:
-    wanted = _plain_type(column.type)
-    return column if wanted == column.type else column.cast(wanted)
-
-
-def _plain_type(type_: pa.DataType) -> pa.DataType:
-    """The type with binary for fixed-size binary, at every depth."""
-    if pat.is_fixed_size_binary(type_):
-        return pa.binary()
-    if pat.is_struct(type_):
-        return pa.struct([f.with_type(_plain_type(f.type)) for f in type_])
-    if pat.is_list(type_):
-        return pa.list_(type_.value_field.with_type(_plain_type(type_.value_type)))
-    if pat.is_map(type_):
-        key, item = type_.key_field, type_.item_field
-        return pa.map_(key.with_type(_plain_type(key.type)), item.with_type(_plain_type(item.type)))
-    return type_
+def changelog_span(options: ReadOptions) -> ChangelogSpan:
+    """The history that the options ask for."""
+    assert options.changelog is not None
+    return ChangelogSpan(
+        place=options.place,
+        columns=options.columns,
+        filter=options.filter,
+        options=options.changelog,
+        after=options.after,
+        until=options.until,
+    )

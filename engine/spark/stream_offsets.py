@@ -140,7 +140,7 @@ class StreamPlanner:
                 if place or snapshot.parent_snapshot_id is None:
                     return Position(line[place - 1].snapshot_id if place else None)
                 # What it added to its parent can be told, but not what was there before.
-                if timestamp_ms is not None:
+                if timestamp_ms is not None or self._options.changelog is not None:
                     return Position(snapshot.parent_snapshot_id)
                 return Position(snapshot.snapshot_id, 0, is_state=True)
         return None
@@ -163,6 +163,9 @@ class StreamPlanner:
             NotFound: The position's snapshot, or one after it, was expired.
             Invalid: The branch no longer has the position in its history.
         """
+        if self._options.changelog is not None:
+            snapshots_between(self._metadata, position.snapshot_id, self._head)
+            return position if self._head is None else Position(self._head.snapshot_id)
         reached, files, rows = position, 0, 0
         for snapshot, taken in self._unread(position):
             refused = self._refusal(snapshot)

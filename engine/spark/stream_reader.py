@@ -1,4 +1,4 @@
-"""The streaming reader of ``format("icebench")``: rows that appends add to a branch, snapshot after snapshot.
+"""The streaming reader of ``format("icebench")``: what happens to a branch, snapshot after snapshot.
 
 Spark 4.1 asks a Python source for the latest offset without saying where the query is or how much it wants. It does
 tell the batches that it runs, in order, so the reader remembers where the last one ended and limits the next by that.
@@ -13,8 +13,10 @@ from pyspark.sql import datasource as sd
 from pyspark.sql import types as st
 
 from engine.read.plans import request_for
+from engine.spark.source_changelog import ChangelogPartition, ChangelogSpan
 from engine.spark.source_options import StreamOptions
-from engine.spark.source_reader import FilesPartition, check_schema, read_task, source_schema, task_files
+from engine.spark.source_reader import FilesPartition, read_task, task_files
+from engine.spark.source_schema import check_schema, source_schema
 from engine.spark.stream_offsets import Offset, Position, StreamPlanner
 from engine.spec.schema import Schema
 from engine.table import Table
@@ -46,7 +48,7 @@ class StreamReader(sd.DataSourceStreamReader):
         reached = origin if self._reached is None else self._reached
         return Offset(planner.following(reached), origin).encoded()
 
-    def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[FilesPartition]:
+    def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[sd.InputPartition]:
         """The tasks of a micro-batch, none for an empty one. With equal offsets, Spark tells where a query goes on."""
         first, last = Offset.decoded(start), Offset.decoded(end)
         begin = last.origin if first.is_initial else first.position
@@ -54,7 +56,11 @@ class StreamReader(sd.DataSourceStreamReader):
         if begin == last.position:
             return []
         table = self._options.place.load()
-        made: list[FilesPartition] = []
+        span = changes_between(self._options, begin.snapshot_id, last.position.snapshot_id)
+        if span is not None:
+            check_schema(self._schema, span.schema(table))
+            return [ChangelogPartition(span)]
+        made: list[sd.InputPartition] = []
         for part in self._planner(table).between(begin, last.position):
             check_schema(self._schema, part.plan.projection)
             request = request_for(part.plan, table.store, table_name=table.name)
@@ -64,6 +70,8 @@ class StreamReader(sd.DataSourceStreamReader):
 
     def read(self, partition: sd.InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task, on an executor."""
+        if isinstance(partition, ChangelogPartition):
+            return partition.read()
         assert isinstance(partition, FilesPartition)
         assert partition.request is not None
         return read_task(partition.files, partition.request)
@@ -78,11 +86,24 @@ class StreamReader(sd.DataSourceStreamReader):
         return self._origin
 
     def _planner(self, table: Table | None = None) -> StreamPlanner:
-        columns = self._options.columns or tuple(self._schema.names)
+        columns = self._options.columns
+        if columns is None and self._options.changelog is None:
+            columns = tuple(self._schema.names)
         return StreamPlanner(table or self._options.place.load(), self._options, columns)
 
 
 def stream_schema(options: StreamOptions) -> st.StructType:
     """The columns of a stream: the table's as they are now."""
-    schema: Schema = options.place.load().scan(columns=options.columns).schema
+    table = options.place.load()
+    span = changes_between(options, None, None)
+    schema: Schema = table.scan(columns=options.columns).schema if span is None else span.schema(table)
     return source_schema(schema)
+
+
+def changes_between(options: StreamOptions, after: int | None, until: int | None) -> ChangelogSpan | None:
+    """The changes of a micro-batch; None for a stream of what is appended."""
+    if options.changelog is None:
+        return None
+    return ChangelogSpan(
+        place=options.place, columns=options.columns, options=options.changelog, after=after, until=until
+    )

@@ -234,3 +234,32 @@ def test_names_with_commas_and_properties() -> None:
     options = read_options({"path": "/t", "Columns": '["a,b", "c"]', "catalog.s3.region": "x"})
     assert options.columns == ("a,b", "c")
     assert options.place.properties == {"s3.region": "x"}
+
+
+def test_a_changelog_tells_what_happened(table: Table, place: dict[str, str]) -> None:
+    first = table.snapshots[0].snapshot_id
+    table.delete("id in (3, 13)", "merge-on-read")
+    expected = table.changelog_scan(first, columns=["id"]).to_arrow().to_pylist()
+    source = TableSource({**place, "changelog": "true", "start-snapshot-id": str(first), "columns": "id"})
+    reader = source.reader(source.schema())
+    table.append(rows(90))  # after the query was planned
+    found = [
+        row for p in reader.partitions() for b in pickle.loads(pickle.dumps(reader)).read(p) for row in b.to_pylist()
+    ]
+    assert found == expected
+    assert {row["_change_type"] for row in found} == {"INSERT", "DELETE"}
+
+
+def test_a_stream_of_changes_goes_on_where_it_stopped(table: Table, place: dict[str, str]) -> None:
+    source = TableSource({**place, "streaming-changelog": "true", "columns": "id"})
+    schema = source.schema()
+    assert schema.names == ["id", "_change_type", "_change_ordinal", "_commit_snapshot_id"]
+    reader = source.streamReader(schema)
+    start, middle = reader.initialOffset(), reader.latestOffset()
+    assert read(reader, list(reader.partitions(start, middle))) == list(range(30))
+    table.delete("id = 3", "copy-on-write")
+    other = source.streamReader(schema)
+    assert read(other, list(other.partitions(middle, middle))) == []
+    assert read(other, list(other.partitions(middle, other.latestOffset()))) == [3]
+    with pytest.raises(Invalid, match="a changelog has whole snapshots"):
+        stream_options({**place, "streaming-changelog": "true", "split-size": "1"})
