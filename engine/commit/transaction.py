@@ -78,6 +78,9 @@ class Transaction:
                     reason = outcome.reason
                     if outcome.is_certain:
                         continue
+                    if not self._attempts[-1].snapshot_ids:
+                        # No snapshot shows whether an earlier copy of the request did it.
+                        self._lost.append(Unknown(cause=CommitConflict(reason)))
                 found = self._settle(state, reason)
                 if found is not None:
                     return self._done(found)

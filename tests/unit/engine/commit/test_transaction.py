@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from engine.commit.changes.append import Append
+from engine.commit.changes.references import CreateRef
 from engine.commit.committer import Conflicted, Outcome, TableState, Unknown
 from engine.commit.snapshots import Staged
 from engine.commit.staging import Staging
@@ -97,6 +98,15 @@ class TestConflicts:
         with pytest.raises(CommitStateUnknown, match="409"):
             append(w, "ours")
         assert w.files() == {"ours": 1}
+
+    def test_a_change_without_a_snapshot_may_have_been_made_by_the_first_request(self) -> None:
+        w = world()
+        append(w, "a")
+        w.committer.answers = [lambda _: Conflicted("409", is_certain=False)]
+        create = CreateRef(name="b", type="branch")
+        with pytest.raises(CommitStateUnknown, match=r"409.*exists already"):
+            w.transaction().commit([create])
+        assert set(w.metadata.refs) == {"main", "b"}
 
     def test_an_upgrade_in_between_writes_the_manifests_again(self) -> None:
         w = world(metadata(1))
