@@ -77,11 +77,17 @@ def load_positions(
 
     def everything(file: DeleteFile) -> dict[str, Positions]:
         counters.add(DELETE_FILES_LOADED)
-        return _load(file, lambda path, _: path, store, needed_by)
+        return positions_by_path(file, store, needed_by)
 
     counters.add(DELETE_FILES_LOADED, 0)
     ordered = list(files)
     return PositionDeletes(dict(zip(ordered, runner.map(load, ordered), strict=True)))
+
+
+def positions_by_path(file: DeleteFile, store: Store, needed_by: str | None = None) -> dict[str, Positions]:
+    """All that a position-delete file says: positions by the data file's path as it is spelled there; errors as
+    `load_positions`."""
+    return _load(file, lambda path, _: path, store, needed_by)
 
 
 def _placed(found: Mapping[str, Positions], file: DeleteFile, places: DataFilePlaces) -> dict[str, Positions]:

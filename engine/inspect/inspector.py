@@ -10,6 +10,7 @@ from engine.inspect import entries, files, manifests, partitions
 from engine.inspect.contents import Contents
 from engine.inspect.history import history
 from engine.inspect.metadata_log_entries import metadata_log_entries
+from engine.inspect.position_deletes import position_deletes
 from engine.inspect.refs import refs
 from engine.inspect.snapshots import snapshots
 from engine.spec.metadata import TableMetadata
@@ -18,9 +19,10 @@ from engine.storage.store import Store
 
 TABLES = (
     "snapshots", "history", "refs", "metadata_log_entries", "manifests", "entries", "files", "data_files",
-    "delete_files", "partitions", "all_manifests", "all_entries", "all_files", "all_data_files", "all_delete_files",
+    "delete_files", "partitions", "position_deletes", "all_manifests", "all_entries", "all_files", "all_data_files",
+    "all_delete_files",
 )  # fmt: skip
-"""The names of the metadata tables, each a method of `Inspector`."""
+"""The names of the metadata tables, all that Iceberg Java has, each a method of `Inspector`."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,10 @@ class Inspector:
     def partitions(self, snapshot_id: int | None = None) -> pa.Table:
         """See `engine.inspect.partitions`."""
         return partitions.partitions(self._contents, self._snapshot(snapshot_id))
+
+    def position_deletes(self, snapshot_id: int | None = None) -> pa.Table:
+        """See `engine.inspect.position_deletes`."""
+        return position_deletes(self._contents, self._snapshot(snapshot_id))
 
     @property
     def _contents(self) -> Contents:
