@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from heapq import heappop, heappush
+from random import Random
 
 import pytest
 
@@ -94,3 +96,44 @@ def test_table_properties() -> None:
     assert (checks.retries, checks.min_wait_ms) == (7, 1_000)
     with pytest.raises(Invalid, match=r"commit\.retry\.num-retries"):
         waiting.for_commits({"commit.retry.num-retries": "often"})
+
+
+def seconds_until_all_have_committed(writers: int, commits: int, attempt_seconds: float, *, is_capped: bool) -> float:
+    """Writers that commit without a break on one table: of attempts that overlap, the first to end succeeds. Each has
+    a clock of its own, which is right because it is always the earliest one's turn."""
+    clocks = [Clock() for _ in range(writers)]
+    chance = Random(7)
+
+    def attempts(writer: int) -> Iterator[int]:
+        policy = backoff(clocks[writer], retries=1000)
+        waiting = replace(policy.waiting, random=chance.random)
+        return replace(policy, waiting=waiting, attempts_long=16 if is_capped else None).attempts()
+
+    running = [attempts(writer) for writer in range(writers)]
+    left = [commits] * writers
+    version = 0
+    moments: list[tuple[float, int, int | None]] = []  # when, whose, and the version that an ending attempt began with
+    for writer in range(writers):
+        next(running[writer])
+        heappush(moments, (0.0, writer, None))
+    while moments:
+        clocks[writer := moments[0][1]].now, _, base = heappop(moments)
+        if base is None:
+            ends = clocks[writer].now + attempt_seconds * (0.8 + 0.4 * chance.random())
+            heappush(moments, (ends, writer, version))
+            continue
+        if base == version:
+            version += 1
+            left[writer] -= 1
+            running[writer] = attempts(writer)
+        if left[writer]:
+            next(running[writer])
+            heappush(moments, (clocks[writer].now, writer, None))
+    return max(clock.now for clock in clocks)
+
+
+def test_colliding_writers_do_not_leave_the_table_idle() -> None:
+    one_after_the_other = 16 * 50 * 0.05
+    assert seconds_until_all_have_committed(16, 50, 0.05, is_capped=True) < 1.25 * one_after_the_other
+    # What it is for: doubling waits alone leave the last writers asleep for minutes.
+    assert seconds_until_all_have_committed(16, 50, 0.05, is_capped=False) > 2 * one_after_the_other
