@@ -98,6 +98,9 @@ def test_table_properties() -> None:
         waiting.for_commits({"commit.retry.num-retries": "often"})
 
 
+_BEGINS = -1
+
+
 def seconds_until_all_have_committed(writers: int, commits: int, attempt_seconds: float, *, is_capped: bool) -> float:
     """Writers that commit without a break on one table: of attempts that overlap, the first to end succeeds. Each has
     a clock of its own, which is right because it is always the earliest one's turn."""
@@ -112,15 +115,15 @@ def seconds_until_all_have_committed(writers: int, commits: int, attempt_seconds
     running = [attempts(writer) for writer in range(writers)]
     left = [commits] * writers
     version = 0
-    moments: list[tuple[float, int, int | None]] = []  # when, whose, and the version that an ending attempt began with
+    moments: list[tuple[float, int, int]] = []  # when, whose, and the version that an ending attempt began with
     for writer in range(writers):
         next(running[writer])
-        heappush(moments, (0.0, writer, None))
+        heappush(moments, (0.0, writer, _BEGINS))
     while moments:
-        clocks[writer := moments[0][1]].now, _, base = heappop(moments)
-        if base is None:
-            ends = clocks[writer].now + attempt_seconds * (0.8 + 0.4 * chance.random())
-            heappush(moments, (ends, writer, version))
+        now, writer, base = heappop(moments)
+        clocks[writer].now = now
+        if base == _BEGINS:
+            heappush(moments, (now + attempt_seconds * (0.8 + 0.4 * chance.random()), writer, version))
             continue
         if base == version:
             version += 1
@@ -128,7 +131,7 @@ def seconds_until_all_have_committed(writers: int, commits: int, attempt_seconds
             running[writer] = attempts(writer)
         if left[writer]:
             next(running[writer])
-            heappush(moments, (clocks[writer].now, writer, None))
+            heappush(moments, (clocks[writer].now, writer, _BEGINS))
     return max(clock.now for clock in clocks)
 
 
