@@ -20,7 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as st
 
 from engine.deletes.equality import joined_fields
-from engine.deletes.planned import FileDeletes, load_deletes
+from engine.deletes.planned import NO_DELETES, FileDeletes, load_deletes
 from engine.errors import Unsupported
 from engine.expressions.bound import BoundPredicate
 from engine.plan.scan import ScanPlan
@@ -29,7 +29,8 @@ from engine.read.request import FileRead, ReadRequest
 from engine.runtime.counters import Counters
 from engine.runtime.local import LocalRunner
 from engine.runtime.runner import Runner
-from engine.spark.deletes import DeletedFile, with_places, without_deleted
+from engine.spark.arrow_scan import DRIVER_BYTES, delete_bytes, plan_to_arrow_frame
+from engine.spark.deletes import DeletedFile, DeletedGroup
 from engine.spark.predicates import ColumnOf, spark_filter
 from engine.spark.read_schema import ReadColumn, read_columns
 from engine.spark.session import handed_over, scan_session
@@ -54,10 +55,15 @@ _READ_OPTIONS = {
 
 @dataclass(frozen=True, kw_only=True)
 class _Scan:
-    """What all groups of one scan share. `deletes` are by data file; a file without any is not there."""
+    """What all groups of one scan share. `deletes` are by data file; a file without any is not there.
+
+    Files are read in the session `spark`; small tables are made in the user's, since PySpark takes the session that
+    made a table last for the active one, and `SparkSession.getActiveSession` is the user's business.
+    """
 
     plan: ScanPlan
     request: ReadRequest
+    user: SparkSession
     spark: SparkSession
     deletes: Mapping[str, FileDeletes]
     columns: Sequence[ReadColumn]
@@ -73,6 +79,7 @@ def plan_to_dataframe(
     runner: Runner | None = None,
     table_name: str | None = None,
     new_id: Callable[[], uuid.UUID] = uuid.uuid4,
+    driver_bytes: int = DRIVER_BYTES,
 ) -> DataFrame:
     """The rows of a plan as a DataFrame of the session `spark`, whose settings stay as they are.
 
@@ -85,6 +92,8 @@ def plan_to_dataframe(
         runner: Loads delete files in parallel, on this machine.
         table_name: For errors.
         new_id: Makes a name that exists while this function runs.
+        driver_bytes: With delete files of more bytes than this in all, executors decode deletes and read the rows in
+            Arrow; see `engine.spark.arrow_scan`.
 
     Raises:
         Unsupported: A data file that is not Parquet, or a column type that Spark does not have; naming it.
@@ -93,12 +102,15 @@ def plan_to_dataframe(
     """
     request = request_for(plan, store, projection=projection, table_name=table_name)
     files = list(planned_files(plan))
+    if delete_bytes(files) > driver_bytes:
+        return plan_to_arrow_frame(spark, plan, store, projection=request.projection, table_name=table_name)
     _refuse(files, request.projection)
     run = runner or LocalRunner()
     deletes, key_schemas = _loaded(files, request, run, counters or Counters())
     scan = _Scan(
         plan=plan,
         request=request,
+        user=spark,
         spark=scan_session(spark),
         deletes=deletes,
         columns=read_columns(_needed_fields(request, plan.predicate, key_schemas), plan.metadata),
@@ -119,7 +131,7 @@ def _refuse(files: Sequence[FileRead], projection: Schema) -> None:
         name = file.file_path.rpartition("/")[2]
         if file.file_format != "parquet":
             raise Unsupported(f"{file.file_path}: reading {file.file_format} files is not supported, only parquet")
-        if name.startswith(("_", ".")):
+        if name.startswith(("_", ".")) or name.endswith("._COPYING_"):
             raise Unsupported(f"{file.file_path}: Spark takes a file of such a name for hidden; use to_arrow")
     for f in projection.fields:
         if f.field_id >= FIRST_METADATA_COLUMN_ID:
@@ -169,10 +181,12 @@ class _Group:
 def _grouped(files: Sequence[FileRead], scan: _Scan) -> list[_Group]:
     found: dict[tuple[bool, bool, bool], list[FileRead]] = {}
     for file in files:
-        deletes = scan.deletes.get(file.file_path)
-        by_key = deletes is not None and bool(deletes.equality)
-        found.setdefault((file.residual is not None, deletes is not None, by_key), []).append(file)
-    return [_Group(own, is_filtered, is_deleted) for (is_filtered, is_deleted, _), own in found.items()]
+        deletes = scan.deletes.get(file.file_path, NO_DELETES)
+        by_position, by_key = deletes.positions is not None, bool(deletes.equality)
+        found.setdefault((file.residual is not None, by_position, by_key), []).append(file)
+    return [
+        _Group(own, is_filtered, by_position or by_key) for (is_filtered, by_position, by_key), own in found.items()
+    ]
 
 
 def _group_frame(group: _Group, shape: Shape, scan: _Scan) -> DataFrame:
@@ -180,16 +194,18 @@ def _group_frame(group: _Group, shape: Shape, scan: _Scan) -> DataFrame:
     locations = [spark_location(scan.request.store.physical(file.file_path)) for file in group.files]
     fields = st.StructType(shape.read_fields(scan.columns))
     source = scan.spark.read.schema(fields).options(**_READ_OPTIONS).parquet(*locations)
-    frame = shape.completed(with_places(source) if group.is_deleted else source, scan.columns)
+    deleted = DeletedGroup(
+        [
+            DeletedFile(file, location, scan.deletes[file.file_path])
+            for file, location in zip(group.files, locations, strict=True)
+            if group.is_deleted
+        ]
+    )
+    frame = shape.completed(deleted.placed(source), scan.columns)
     column_of = _column_finder(scan.columns)
     if group.is_filtered:
         frame = frame.where(spark_filter(scan.plan.predicate, column_of))
-    if group.is_deleted:
-        files = [
-            DeletedFile(file, location, scan.deletes[file.file_path])
-            for file, location in zip(group.files, locations, strict=True)
-        ]
-        frame = without_deleted(frame, files, source.inputFiles(), scan.spark, column_of)
+    frame = deleted.live(frame, source.inputFiles, scan.user, column_of)
     return frame.select(*[_output(f, scan.columns) for f in scan.request.projection.fields])
 
 

@@ -9,7 +9,8 @@ queries. Instead the relation is made in a session derived from the user's, and 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -27,12 +28,25 @@ SCAN_SETTINGS: Mapping[str, str] = {
 }
 
 
+_LATEST: MutableMapping[SparkSession, tuple[Mapping[str, str], SparkSession]] = WeakKeyDictionary()
+"""The user's session -> its settings when a session was last derived from it, and that session."""
+
+
 def scan_session(spark: SparkSession) -> SparkSession:
-    """A session with the user's settings and those that a scan needs."""
+    """A session with the user's settings and those that a scan needs.
+
+    It is never changed again, and so serves all scans until the user changes a setting: making one takes a hundred
+    calls into the Java virtual machine.
+    """
+    settings = dict(spark.conf.getAll)
+    known = _LATEST.get(spark)
+    if known is not None and known[0] == settings:
+        return known[1]
     own = spark.newSession()
-    for name, value in {**spark.conf.getAll, **SCAN_SETTINGS}.items():
+    for name, value in {**settings, **SCAN_SETTINGS}.items():
         if name in SCAN_SETTINGS or own.conf.isModifiable(name):
             own.conf.set(name, value)
+    _LATEST[spark] = (settings, own)
     return own
 
 

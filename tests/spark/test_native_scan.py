@@ -26,6 +26,7 @@ from engine.expressions.bound import BoundPredicate
 from engine.plan.scan import ScanPlan, table_scan
 from engine.read.plans import read_plan
 from engine.spark.native_scan import plan_to_dataframe
+from engine.spark.xxhash import spark_xxhash64
 from engine.spec.metadata import TableMetadata
 from engine.spec.schema import Schema
 from engine.storage.local import LocalStore
@@ -92,11 +93,14 @@ def test_the_session_stays_as_it_is_and_the_scan_does_not_hang_on_it(
     spark: SparkSession, make_table: Callable[..., Table]
 ) -> None:
     table = make_table(ROWS, properties=SMALL_GROUPS)
+    table.delete("id = 3", mode="merge-on-read")
+    spark.createDataFrame([], "id int")  # makes the session the active one
     before, views = dict(spark.conf.getAll), spark.catalog.listTables("global_temp")
     frame = plan_to_dataframe(spark, plan_of(table, "id >= 990"), table.store)
     assert dict(spark.conf.getAll) == before
     assert spark.catalog.listTables("global_temp") == views
     assert frame.sparkSession is spark
+    assert SparkSession.getActiveSession() is spark
     frame.createOrReplaceTempView("scan")
     # Settings that Spark reads when a DataFrame runs are the scan's own, whatever the user's are by then.
     for setting in ("true", "false"):
@@ -179,6 +183,64 @@ def test_deletes_apply_across_row_groups_chunks_and_odd_paths(
     assert spark_rows(plan_to_dataframe(spark, pruned, table.store)) == arrow_rows(table, pruned)
 
 
+def test_positions_apply_to_files_of_one_name(
+    spark: SparkSession, make_table: Callable[..., Table], tmp_path: Path
+) -> None:
+    table = make_table(ROWS.slice(0, 1))
+    for part, start in (("a b%#", 100), ("ä", 200)):
+        (tmp_path / part).mkdir()
+        path = tmp_path / part / "same.parquet"
+        ids = [f.with_metadata({"PARQUET:field_id": str(i)}) for i, f in enumerate(ROWS.schema, 1)]
+        pq.write_table(ROWS.slice(start, 50).cast(pa.schema(ids)), path)
+        size = path.stat().st_size
+        file = engine.DataFile(file_path=str(path), file_format="parquet", record_count=50, file_size_in_bytes=size)
+        table.add_files([file])
+    table.delete("id in (100, 202, 203, 249)", mode="merge-on-read")
+    frame = plan_to_dataframe(spark, plan_of(table), table.store)
+    assert "file_path" in explained(frame)
+    assert "file_name" not in explained(frame)
+    found = spark_rows(frame)
+    assert found == arrow_rows(table, plan_of(table))
+    assert len(found) == 97
+
+
+def test_a_scan_with_deletes_starts_no_job_before_it_runs(
+    spark: SparkSession, make_table: Callable[..., Table]
+) -> None:
+    table = make_table(ROWS)
+    table.delete("id in (1, 500)", mode="merge-on-read")
+    stream = table.keyed_stream(["id"])
+    stream.delete(pa.table({"id": [7, 999]}))
+    stream.commit()
+    spark.sparkContext.setJobGroup("icebench-deletes", "making a scan with deletes")
+    frame = plan_to_dataframe(spark, plan_of(table), table.store)
+    assert list(spark.sparkContext.statusTracker().getJobIdsForGroup("icebench-deletes")) == []
+    assert frame.count() == 996
+
+
+def test_keys_that_concern_every_row_need_no_places(spark: SparkSession, make_table: Callable[..., Table]) -> None:
+    table = make_table(ROWS)
+    stream = table.keyed_stream(["id", "p"])
+    stream.delete(pa.table({"id": [7, 8, 999, None], "p": ["a/1 b%", "no such row", "a/0 b%", "x"]}))
+    stream.commit()
+    frame = plan_to_dataframe(spark, plan_of(table), table.store)
+    assert "row_index" not in explained(frame)
+    assert spark_rows(frame) == arrow_rows(table, plan_of(table))
+    assert frame.count() == 998
+    # The key comes back in a newer file: that row lives, the old one does not.
+    table.append(ROWS.slice(7, 1))
+    again = plan_to_dataframe(spark, plan_of(table), table.store)
+    assert spark_rows(again) == arrow_rows(table, plan_of(table))
+    assert again.where("id = 7").count() == 1
+
+
+@settings(max_examples=3)
+@given(texts=st.lists(st.text(max_size=100), min_size=50, max_size=50))
+def test_hashes_are_those_of_spark(spark: SparkSession, texts: list[str]) -> None:
+    frame = spark.createDataFrame(pa.table({"t": texts})).selectExpr("t", "xxhash64(t) as h")
+    assert all(spark_xxhash64(row.t) == row.h for row in frame.collect())
+
+
 def test_rows_that_the_plan_does_not_have_stop_the_query(spark: SparkSession, make_table: Callable[..., Table]) -> None:
     table = make_table(pa.table({"id": range(40_000)}))
     table.delete("id = 3", mode="merge-on-read")
@@ -239,6 +301,7 @@ def test_files_without_field_ids_are_read_by_the_name_mapping(
     added = plan.files.slice(0, 1)
     for name, value in {
         "file_path": str(tmp_path / "hive" / "imported.parquet"),
+        "file_size_in_bytes": (tmp_path / "hive" / "imported.parquet").stat().st_size,
         "record_count": 2,
         "partition": {"p": "imported"},
         "split_offsets": None,
@@ -255,6 +318,30 @@ def test_files_without_field_ids_are_read_by_the_name_mapping(
     rows_found = spark_rows(plan_to_dataframe(spark, mixed, table.store))
     assert rows_found == arrow_rows(table, mixed)
     assert {"id": 3, "s": {"a": None, "b": "z"}, "p": "imported"} in rows_found
+
+
+def test_uuid_is_text_at_any_depth(spark: SparkSession, make_table: Callable[..., Table]) -> None:
+    one, two = uuid.UUID(int=2**127 + 5), uuid.UUID(int=7)
+    rows = pa.table(
+        {
+            "s": pa.array(
+                [{"u": one, "n": 1}, {"u": None, "n": 2}, None], pa.struct([("u", pa.uuid()), ("n", pa.int64())])
+            ),
+            "l": pa.array([[one, None], [], None], pa.list_(pa.uuid())),
+            "m": pa.array([[(one, two)], [(two, None)], None], pa.map_(pa.uuid(), pa.uuid())),
+        }
+    )
+    table = make_table(rows)
+    found = spark_rows(plan_to_dataframe(spark, plan_of(table), table.store))
+    expected = [
+        {"s": {"u": str(one), "n": 1}, "l": [str(one), None], "m": [(str(one), str(two))]},
+        {"s": {"u": None, "n": 2}, "l": [], "m": [(str(two), None)]},
+        {"s": None, "l": None, "m": None},
+    ]
+    assert found == sorted(expected, key=repr)
+    nothing = plan_to_dataframe(spark, plan_of(table, "s.n < 0"), table.store)
+    assert nothing.dtypes == [("s", "struct<u:string,n:bigint>"), ("l", "array<string>"), ("m", "map<string,string>")]
+    assert plan_to_dataframe(spark, plan_of(table, f"s.u = '{one}'"), table.store).count() == 1
 
 
 def test_what_spark_can_not_do_is_refused_by_name(spark: SparkSession, make_table: Callable[..., Table]) -> None:
