@@ -22,21 +22,33 @@ _FILES = ("files_total", "files_matching", "files_wasted")
 _FUNNEL = (
     ("manifests_in_list", "Manifests in list"),
     ("manifests_skipped_by_summary", "Skipped by summary"),
+    ("manifests_skipped_by_schema_id", "Manifests skipped by schema id"),
     ("manifests_decoded", "Decoded"),
+    ("manifest_bytes_decoded", "Bytes decoded"),
     ("entries_decoded", "Entries decoded"),
     ("entries_skipped_by_partition", "Skipped by partition"),
+    ("entries_skipped_by_schema_id", "Entries skipped by schema id"),
     ("entries_skipped_by_metrics", "Skipped by metrics"),
+    ("entries_skipped_by_index", "Skipped by index"),
     ("files_planned", "Files planned"),
     ("row_groups_read", "Row groups read"),
     ("row_groups_skipped", "Row groups skipped"),
 )
 
 
+_STAGES = (
+    ("entries_skipped_by_partition", "After partition"),
+    ("entries_skipped_by_schema_id", "After schema id"),
+    ("entries_skipped_by_metrics", "After metrics"),
+    ("entries_skipped_by_index", "After index"),
+)
+"""What each stage of entries skips, in the order of the stages; the last leaves what is planned."""
+
+
 def pruning_section(records: Records) -> Section:
     """The section of the records of the pruning measurement."""
     shown = [_pruning_table(records)]
-    if (funnel := _funnel(records)) is not None:
-        shown.append(funnel)
+    shown += [table for table in (_funnel(records), _candidates(records)) if table is not None]
     return Section(
         key="pruning",
         title="Pruning effectiveness",
@@ -162,6 +174,47 @@ def _funnel(records: Records) -> Table | None:
         rows=rows,
         note="Exact counts, from the manifest list down; engines that do not count their work are left out.",
     )
+
+
+def _candidates(records: Records) -> Table | None:
+    rows = tuple(
+        (plain(case), plain(layout), plain(engines), *_candidate_cells(figures))
+        for case, layout, found in records.cases()
+        for engines, figures in alike(found, _candidate_figures)
+    )
+    if not rows:
+        return None
+    return Table(
+        title="Files that each stage leaves, and how many of them for nothing",
+        columns=("Filter", "Layout", "Engine", "All files", "In decoded manifests", *(t for _, t in _STAGES), "Match"),
+        rows=rows,
+        note="The smaller figure is the false-positive rate there: of the files without a match, how many are still "
+        "candidates. The last stage leaves what is planned. Where a table has delete files, those that a stage skips "
+        "are among what it leaves out, so they are no longer told from data files: such rows are left out.",
+    )
+
+
+def _candidate_figures(records: Records) -> Figures:
+    """Files by stage, of one engine, filter and layout; nothing where delete files are counted among them."""
+    counted = {name: n for r in records.all for name, n in r.counters.items()}
+    has_deletes = counted.get("delete_files_planned", 0) + counted.get("delete_files_unused", 0)
+    if "entries_decoded" not in counted or "files_total" not in counted or has_deletes:
+        return {}
+    left = counted["files_planned"]
+    stages = {}
+    for name, _ in reversed(_STAGES):
+        stages[name] = left
+        left += counted.get(name, 0)
+    return {**stages, "decoded": left, "total": counted["files_total"], "matching": counted["files_matching"]}
+
+
+def _candidate_cells(figures: Figures) -> Iterator[Cell]:
+    total, matching = figures["total"], figures["matching"]
+    for name in ("total", "decoded", *(name for name, _ in _STAGES)):
+        wrong = figures[name] - matching
+        rate = wrong / (total - matching) if total > matching else 0.0
+        yield Cell(text=f"{int(figures[name]):,}", detail=quantity(rate, "ratio"))
+    yield Cell(text=f"{int(matching):,}")
 
 
 def _count_cell(number: float | None) -> Cell:

@@ -24,6 +24,7 @@ from engine.runtime.counters import (
     ENTRIES_SKIPPED_BY_PARTITION,
     ENTRIES_SKIPPED_BY_SCHEMA_ID,
     FILES_PLANNED,
+    MANIFEST_BYTES_DECODED,
     MANIFESTS_DECODED,
     MANIFESTS_IN_LIST,
     MANIFESTS_SKIPPED_BY_SUMMARY,
@@ -45,6 +46,7 @@ _PLANNING = (
     MANIFESTS_SKIPPED_BY_SUMMARY,
     MANIFESTS_SKIPPED_BY_SCHEMA_ID,
     MANIFESTS_DECODED,
+    MANIFEST_BYTES_DECODED,
     ENTRIES_DECODED,
     ENTRIES_SKIPPED_BY_PARTITION,
     ENTRIES_SKIPPED_BY_SCHEMA_ID,
@@ -124,7 +126,7 @@ class Planner:
         def data_of(manifest: ManifestFile) -> Filtered:
             spec = spec_of(manifest, self._metadata)
             columns = self.source.columns(manifest, self._filter.metrics(spec) | keys, in_parts=len(manifests) <= _FEW)
-            self._count_decoded(columns.count)
+            self._count_decoded(manifest, columns.count)
             entries = live_entries(manifest, columns)
             return self._filter.apply(entries if admits is None else admits(entries), spec, self._counters)
 
@@ -138,14 +140,15 @@ class Planner:
         self._counters.add(DELETE_FILES_UNUSED, sum(len(each) for each in deletes) - used)
         return PlannedEntries(data=data, deletes=tuple(concerned), matches=matches)
 
-    def _count_decoded(self, entries: int) -> None:
+    def _count_decoded(self, manifest: ManifestFile, entries: int) -> None:
         self._counters.add(MANIFESTS_DECODED)
+        self._counters.add(MANIFEST_BYTES_DECODED, manifest.manifest_length)
         self._counters.add(ENTRIES_DECODED, entries)
 
     def _deletes_of(self, manifest: ManifestFile, *, in_parts: bool) -> LiveEntries:
         """The delete files of a manifest that may delete matching rows."""
         columns = self.source.columns(manifest, None, in_parts=in_parts)
-        self._count_decoded(columns.count)
+        self._count_decoded(manifest, columns.count)
         entries = live_entries(manifest, columns)
         return self._relevant(entries, spec_of(manifest, self._metadata))
 

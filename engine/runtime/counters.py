@@ -15,6 +15,8 @@ from engine.errors import Invalid
 MANIFESTS_IN_LIST = "manifests_in_list"
 MANIFESTS_SKIPPED_BY_SUMMARY = "manifests_skipped_by_summary"
 MANIFESTS_DECODED = "manifests_decoded"
+MANIFEST_BYTES_DECODED = "manifest_bytes_decoded"
+"""The length of those manifests as they are stored."""
 ENTRIES_DECODED = "entries_decoded"
 ENTRIES_SKIPPED_BY_PARTITION = "entries_skipped_by_partition"
 ENTRIES_SKIPPED_BY_METRICS = "entries_skipped_by_metrics"

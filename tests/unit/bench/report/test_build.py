@@ -157,6 +157,28 @@ def test_pruning_is_drawn_as_parts_of_the_whole_table(report: Report) -> None:
     assert all(round(sum(s.value for s in bar.shares)) == 100 for panel in chart.panels for bar in panel.bars)
 
 
+def test_each_stage_says_what_it_leaves_and_how_much_of_it_for_nothing(report: Report) -> None:
+    funnel, candidates = report.sections[1].tables[1:3]
+    stages = ("Bytes decoded", "Skipped by index")
+    assert [funnel.rows[0][funnel.columns.index(name)].text for name in stages] == ["12,345", "0"]
+    assert len(set(funnel.columns)) == len(funnel.columns)
+    (row,) = (r for r in candidates.rows if (r[0].text, r[1].text) == ("one_item", "sorted"))
+    assert [(cell.text, cell.detail) for cell in row[2:]] == [
+        ("icebench and icebench-spark", ""), ("61", "100%"), ("61", "100%"), ("61", "100%"), ("61", "100%"),
+        ("2", "1.67%"), ("2", "1.67%"), ("1", ""),
+    ]  # fmt: skip
+
+
+def test_stages_are_left_out_where_delete_files_are_counted_among_them() -> None:
+    counters = {
+        "files_total": 9, "files_matching": 1, "files_planned": 2, "entries_decoded": 9, "manifests_in_list": 2,
+        "delete_files_planned": 0, "delete_files_unused": 3,
+    }  # fmt: skip
+    only = record("pruning", "one_item", "recall", "ratio", [1.0], counters=counters)
+    report = build_report(sample_run(records=(only,)), results_file="x")
+    assert "Files that each stage leaves" not in " ".join(table.title for table in report.sections[0].tables)
+
+
 def test_engines_that_plan_alike_share_a_row_and_others_do_not() -> None:
     records = list(sample_run().records)
     report = build_report(sample_run(records=tuple(records)), results_file="x")

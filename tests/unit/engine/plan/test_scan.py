@@ -98,6 +98,7 @@ def test_counters_are_exact(builder: TableBuilder) -> None:
         "entries_skipped_by_partition": 0,
         "entries_skipped_by_schema_id": 0,
         "files_planned": 3,
+        "manifest_bytes_decoded": sum(m.manifest_length for m in builder.manifests[:2]),
         "manifests_decoded": 2,
         "manifests_in_list": 3,
         "manifests_skipped_by_schema_id": 0,
