@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -20,9 +20,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from engine.columnar.schemas import from_arrow_schema
 from engine.commit.changes.stream_batch import BATCH_ID, STREAM_ID, last_batch
-from engine.errors import EngineError, Invalid, ValidationFailed
+from engine.errors import CommitStateUnknown, EngineError, Invalid, ValidationFailed
+from engine.expressions.binding import bind
 from engine.operations.changing import Changing
 from engine.operations.row_source import WrittenRows
+from engine.plan.scan import as_predicate
 from engine.spark.source_options import WriteOptions, refuse_distribution
 from engine.spark.writer import WriteTask, files_of, remove_leftovers
 from engine.spec.data_file import DataFile
@@ -68,6 +70,7 @@ class SourceWrite:
         refuse_distribution({**table.properties, **options.properties})
         self.incoming = from_arrow_schema(to_arrow_schema(rows)) if options.merges_schema else None
         metadata = table.metadata if self.incoming is None else merged_metadata(table, self.incoming)
+        bind(as_predicate(options.overwrite_filter), metadata.schema)  # a wrong filter is told before rows are written
         self.names = FileNames()
         self.task = WriteTask(
             metadata=replace(metadata, properties={**metadata.properties, **options.properties}),
@@ -91,8 +94,11 @@ class SourceWrite:
             ValidationFailed: Another commit changed the schema while columns were added.
             CommitFailed: See `engine.errors`; files are gone unless they may be visible.
         """
-        table = self.options.place.load()
-        rows, incoming = WrittenRows(tuple(files)), self.incoming
+        with self._kept_if_unknown(files):
+            self._commit(WrittenRows(tuple(files)), overwrite=overwrite)
+
+    def _commit(self, rows: WrittenRows, *, overwrite: bool) -> None:
+        table, incoming = self.options.place.load(), self.incoming
         if incoming is None:
             self._change(table, rows, overwrite=overwrite)
             return
@@ -106,9 +112,14 @@ class SourceWrite:
 
     def commit_batch(self, files: Sequence[DataFile], query_id: str, batch_id: int, *, overwrite: bool) -> None:
         """Make a micro-batch visible, or remove its files where the table has it already; errors as `commit`."""
+        with self._kept_if_unknown(files):
+            if not self._commit_batch(WrittenRows(tuple(files)), query_id, batch_id, overwrite=overwrite):
+                self.discard(files)
+
+    def _commit_batch(self, rows: WrittenRows, query_id: str, batch_id: int, *, overwrite: bool) -> bool:
         options = self.options
         table = options.place.load()
-        rows, branch, summary = WrittenRows(tuple(files)), options.branch, options.snapshot_properties
+        branch, summary = options.branch, options.snapshot_properties
         if not overwrite:
             done = table.append_batch(
                 rows, stream_id=query_id, batch_id=batch_id, branch=branch, snapshot_properties=summary
@@ -119,8 +130,18 @@ class SourceWrite:
             # To replace all rows by the same rows twice would be no harm, so nobody need look at every attempt.
             marked = {**summary, STREAM_ID: query_id, BATCH_ID: str(batch_id)}
             done = table.overwrite(rows, branch=branch, snapshot_properties=marked)
-        if done is None:
+        return done is not None
+
+    @contextmanager
+    def _kept_if_unknown(self, files: Sequence[DataFile]) -> Iterator[None]:
+        """Delete the files where a commit certainly failed, also before it came to its files."""
+        try:
+            yield
+        except CommitStateUnknown:
+            raise
+        except EngineError:
             self.discard(files)
+            raise
 
     def discard(self, files: Sequence[DataFile]) -> None:
         """Delete files that nothing refers to, as far as the storage lets."""

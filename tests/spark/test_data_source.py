@@ -159,8 +159,9 @@ def test_a_failed_write_leaves_nothing(spark: SparkSession, table: Table, tmp_pa
     failing = frame_of(spark, 0, 30).withColumn("day", F.expr("if(id = 25, raise_error('boom'), day)"))
     with pytest.raises(PySparkException, match="boom"):
         write(failing, tmp_path)
-    with pytest.raises(PySparkException, match="could not be"):  # the filter is found to be none by the commit
-        write(frame_of(spark, 0, 30), tmp_path, "overwrite", overwrite_filter="id <")
+    table.create_tag("named", snapshot_id=table.snapshots[0].snapshot_id)
+    with pytest.raises(PySparkException, match="tag"):  # as the commit finds
+        write(frame_of(spark, 0, 30), tmp_path, branch="named")
     assert files_below(tmp_path) == before
     assert table.refresh().scan().count() == 30
 
@@ -172,6 +173,8 @@ def files_below(directory: Path) -> set[Path]:
 def test_what_the_api_can_not_do_is_refused_by_name(spark: SparkSession, table: Table, tmp_path: Path) -> None:
     with pytest.raises(PySparkException, match=r"Unsupported: write\.distribution-mode=hash"):
         write(frame_of(spark, 0, 1), tmp_path, distribution_mode="hash")
+    with pytest.raises(PySparkException, match="nosuch"):
+        write(frame_of(spark, 0, 1), tmp_path, "overwrite", overwrite_filter="nosuch = 1")
     with pytest.raises(PySparkException, match="no option 'snapshotid'"):
         read(spark, tmp_path, snapshotid=1).collect()
     with pytest.raises(PySparkException, match="choose columns with the option columns"):

@@ -191,6 +191,23 @@ def test_an_abort_after_a_commit_of_unknown_outcome_removes_nothing(table: Table
     assert not Path(file.file_path).exists()
 
 
+def test_a_commit_that_certainly_failed_removes_its_files(table: Table, place: dict[str, str]) -> None:
+    table.create_tag("named", snapshot_id=table.snapshots[0].snapshot_id)
+    source = TableSource({**place, "branch": "named"})
+    for overwrite in (False, True):
+        (file,) = written(table, 71)
+        message = TaskFiles(manifest_of(table, file), ("query", 0))
+        with pytest.raises(Invalid, match="named"):
+            source.writer(st.StructType([]), overwrite=overwrite).commit([message])
+        assert not Path(file.file_path).exists()
+        (file,) = written(table, 72)
+        with pytest.raises(Invalid, match="named"):
+            source.streamWriter(st.StructType([]), overwrite=overwrite).commit(
+                [TaskFiles(manifest_of(table, file), ("query", 0))], 0
+            )
+        assert not Path(file.file_path).exists()
+
+
 def test_a_batch_is_appended_once(table: Table) -> None:
     assert table.append_batch(rows(80), stream_id="s", batch_id=4) is not None
     (file,) = written(table, 81)

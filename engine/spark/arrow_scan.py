@@ -1,0 +1,77 @@
+"""A scan plan as a DataFrame that executors fill with the Arrow reader: for what the native scan can not hold.
+
+The native scan decodes delete files on the driver and sends them to every executor. Here each task decodes those of its
+own files, so a set of deletes may be larger than any machine's memory. A row costs about three times as much to read.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as st
+
+from engine.plan.scan import ScanPlan
+from engine.plan.tasks import DEFAULT_SPLIT_BYTES
+from engine.read.plans import request_for
+from engine.read.request import FileRead, ReadRequest
+from engine.spark.source_reader import read_task, task_files
+from engine.spark.source_schema import source_schema
+from engine.spec.schema import Schema
+from engine.storage.store import Store
+
+DRIVER_BYTES = 256 << 20
+"""Delete files of a scan that the native scan decodes on the driver; beyond that, executors read it here."""
+
+
+def delete_bytes(files: Iterable[FileRead]) -> int:
+    """Bytes of all delete files of these data files, each once; of a deletion vector its own part."""
+    distinct = {delete for file in files for delete in file.deletes}
+    return sum(d.file_size_in_bytes if d.content_size_in_bytes is None else d.content_size_in_bytes for d in distinct)
+
+
+def plan_to_arrow_frame(
+    spark: SparkSession,
+    plan: ScanPlan,
+    store: Store,
+    *,
+    projection: Schema | None = None,
+    table_name: str | None = None,
+    split_bytes: int = DEFAULT_SPLIT_BYTES,
+) -> DataFrame:
+    """The rows of a plan as a DataFrame; nothing is read before it runs, delete files neither.
+
+    Args:
+        spark: The user's session.
+        plan: What to read.
+        store: The table's storage, which executors get a copy of.
+        projection: The columns to give; those of the plan by default. Metadata columns may be among them.
+        table_name: For errors.
+        split_bytes: What a task should weigh.
+
+    Raises:
+        Unsupported: A column type that Spark does not have; naming it.
+    """
+    request = request_for(plan, store, projection=projection, table_name=table_name)
+    schema = source_schema(request.projection)
+    payloads = [pickle.dumps(files) for files in task_files(plan, split_bytes)]
+    if not payloads:
+        return spark.createDataFrame([], schema)
+    column = st.StructType([st.StructField("files", st.BinaryType())])
+    tasks = spark.createDataFrame(pa.table({"files": pa.array(payloads, pa.binary())}), schema=column)
+    return tasks.repartition(len(payloads)).mapInArrow(_Task(request), schema)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What an executor runs."""
+
+    request: ReadRequest
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for payload in batch.column(0).to_pylist():
+                yield from read_task(pickle.loads(payload), self.request)  # noqa: S301 - the driver's own

@@ -1,0 +1,41 @@
+"""Scans with more deletes than the driver should hold: executors decode them, and the rows are the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from engine.read.plans import planned_files
+from engine.spark import native_scan
+from engine.spark.arrow_scan import delete_bytes, plan_to_arrow_frame
+from engine.spark.native_scan import plan_to_dataframe
+from tests.spark.deleted_tables import with_every_delete
+
+
+def test_executors_decode_what_is_too_much_for_the_driver(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = with_every_delete(tmp_path)
+    scan = table.scan("id < 1500", ["name", "id"])
+    plan = scan.plan()
+    size_bytes = delete_bytes(planned_files(plan))
+    assert size_bytes > 1000
+    expected = sorted(map(str, scan.to_arrow().to_pylist()))
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("the driver decodes deletes")
+
+    monkeypatch.setattr(native_scan, "load_deletes", refuse)
+    frame = plan_to_dataframe(spark, plan, table.store, driver_bytes=size_bytes - 1)
+    assert sorted(map(str, frame.toArrow().to_pylist())) == expected
+    with pytest.raises(AssertionError, match="the driver decodes"):
+        plan_to_dataframe(spark, plan, table.store, driver_bytes=size_bytes)
+    with_places = table.scan(columns=["id", "_pos"])
+    found = plan_to_arrow_frame(
+        spark, with_places.plan(), table.store, projection=with_places.schema, split_bytes=3000
+    ).toArrow()
+    assert sorted(map(str, found.to_pylist())) == sorted(map(str, with_places.to_arrow().to_pylist()))
+    nothing = table.scan("id < 0").plan()
+    assert plan_to_arrow_frame(spark, nothing, table.store).columns == ["id", "name", "day"]
