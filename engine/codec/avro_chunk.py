@@ -23,6 +23,8 @@ _LEAST_ROWS = 64
 _SCRATCH_BYTES = 1 << 18
 _SCRATCH_RATIO = 8
 _SLACK = 1 << 10
+_USUAL_BYTES = 160
+_LACKING = (NO_ROOM, kernels.NO_ROWS, kernels.NO_STRINGS)
 _BOUND_BYTES = 4
 _KINDS = {"int": kernels.NUMBER, "null": kernels.NUMBER, "list": kernels.LIST}
 
@@ -52,7 +54,7 @@ def run_chunk(
         rows=min(int(table[:, 2].sum()), size + _SLACK),
         block_rows=min(int(table[:, 2].max(initial=0)), largest + _SLACK),
         scratch=max(_SCRATCH_BYTES, _SCRATCH_RATIO * largest) if is_deflated else 0,
-        strings=size + _SLACK,
+        strings=max(size, _USUAL_BYTES * min(int(table[:, 2].sum()), size)) + _SLACK,
     )
     with decompressor() if is_deflated else nullcontext((0, 0)) as inflater:
         while True:
@@ -62,8 +64,8 @@ def run_chunk(
                 return attempt.part()
             if code == kernels.NOT_INFLATED and attempt.lacked_scratch and room.scratch < most_inflated:
                 room.scratch = min(4 * room.scratch, most_inflated)
-            elif code == NO_ROOM:
-                room.grow(int(table[:, 2].sum()), int(table[:, 2].max(initial=0)))
+            elif code in _LACKING:
+                room.grow(code, int(table[:, 2].sum()), int(table[:, 2].max(initial=0)))
             else:
                 return attempt.failure(code)
 
@@ -78,11 +80,15 @@ class _Room:
         self.scratch = scratch
         self.strings = strings
 
-    def grow(self, rows: int, block_rows: int) -> None:
+    def grow(self, code: int, rows: int, block_rows: int) -> None:
+        """More of what was lacking; there are so many objects in all and at most in a block."""
+        if code == kernels.NO_STRINGS:
+            self.strings *= _MORE_ROOM
+            return
+        if code == NO_ROOM or (self.rows, self.block_rows) == (rows, block_rows):
+            self.elements *= _MORE_ROOM
         self.rows = min(_MORE_ROOM * self.rows, rows)
         self.block_rows = min(_MORE_ROOM * self.block_rows, block_rows)
-        self.elements *= _MORE_ROOM
-        self.strings *= _MORE_ROOM
 
 
 class _Attempt:

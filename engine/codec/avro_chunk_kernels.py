@@ -12,7 +12,7 @@ from engine.codec.avro_kernels import (
     FAILED_BLOCK,
     FAILED_ENTRY,
     LIMIT,
-    NO_ROOM,
+    ROOM_AT,
     ROWS_AT,
     TRAILING,
     Integers,
@@ -21,6 +21,8 @@ from engine.codec.avro_kernels import (
 
 NOT_INFLATED = -9
 TOO_MANY = -10
+NO_ROWS = -11  # no room for rows in `outputs`
+NO_STRINGS = -12
 
 # What stands in a row of `columns`.
 KIND = 0
@@ -109,10 +111,11 @@ def decode_inflated(
     memory: Integers,
     tables: Integers,
 ) -> int:
-    """Runs the program over the objects of one block."""
+    """Runs the program over the objects of one block; the slots are zero before."""
     if count > (end - position) // call[SMALLEST]:
         return TOO_MANY
-    memory[:] = 0
+    if count > control[control[ROOM_AT]]:
+        return NO_ROWS
     for table in range(len(tables)):
         control[ROWS_AT + table] = 0
     control[LIMIT] = end
@@ -126,7 +129,7 @@ def decode_inflated(
         return TRAILING
     for table in range(len(tables)):
         if tables[table, DONE] + control[ROWS_AT + table] > tables[table, ROOM]:
-            return NO_ROOM
+            return NO_ROWS
     return 0
 
 
@@ -141,7 +144,7 @@ def keep_rows(
     offsets: Integers,
     strings: Integers,
 ) -> int:
-    """Puts what a block's slots hold behind what is kept of the blocks before."""
+    """Puts what a block's slots hold behind what is kept of the blocks before, and clears them."""
     for column in range(len(columns)):
         table = columns[column, TABLE]
         rows, done = control[ROWS_AT + table], tables[table, DONE]
@@ -152,6 +155,7 @@ def keep_rows(
             for row in range(rows):
                 numbers[at + row] = memory[slots + 2 * row]
                 valid[valid_at + row] = memory[slots + 2 * row + 1]
+            memory[slots : slots + 2 * rows] = 0
             continue
         used = columns[column, USED]
         first = columns[column, STRINGS_AT]
@@ -161,12 +165,13 @@ def keep_rows(
             size = mark - (mark > 0)
             if kind == BYTES and size > 0:
                 if used + size > columns[column, STRINGS_ROOM]:
-                    return NO_ROOM
+                    return NO_STRINGS
                 begin = memory[slots + 2 * row]
                 copy_bytes(buffer, begin, strings, first + used, size)
             used += size
             offsets[at + row + 1] = used
         columns[column, USED] = used
+        memory[slots : slots + 2 * rows] = 0
     for table in range(len(tables)):
         tables[table, DONE] += control[ROWS_AT + table]
     return 0

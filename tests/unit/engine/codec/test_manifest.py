@@ -222,6 +222,17 @@ def test_partition_values_that_are_none(type_: Any, written: Any):
         decode_entries(manifest([entry(partition=written)], schema(partition=type_)))
 
 
+@pytest.mark.parametrize("codec", ["deflate", "null"])
+def test_one_block_that_takes_far_more_room_than_most(codec: str):
+    offsets = named("split_offsets", 132, {"type": "array", "items": "long"})
+    made = [entry(split_offsets=[], file_path="p" * 50)] * 20_000 + [entry(split_offsets=list(range(200)))] * 300
+    data = manifest(made, schema(offsets), objects_per_block=len(made), codec=codec)
+    columns = decode_columns(data)
+    assert columns.count == len(made)
+    assert columns.file_path.to_pylist() == [e["data_file"]["file_path"].encode() for e in made]
+    assert columns.split_offsets.to_pylist() == [e["data_file"]["split_offsets"] for e in made]
+
+
 def test_threads_give_the_same_columns():
     data = manifest([entry(partition=i, record_count=i) for i in range(2000)], objects_per_block=7, codec="null")
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(3) as pool:
