@@ -1,0 +1,123 @@
+"""Reads damaged files in a process that may crash, hang or run out of memory: see `test_damaged_files`."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import time
+import traceback
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from engine.catalog.filesystem import FileSystemCatalog
+from engine.codec import avro_columns
+from engine.errors import CommitFailed, CorruptTable, EngineError
+from tests.fault.damage import DAMAGES, damaged, vector_resealed
+from tests.fault.documents import Answers, read_view, view_specimen
+from tests.fault.specimens import WAREHOUSE, Specimen, Zoo, make_zoo
+
+ADDRESS_SPACE_BYTES = 4 << 30
+"""How much more than at its start a reader may reserve."""
+
+
+class Reader:
+    """Everything that can be read, damaged or not."""
+
+    def __init__(self) -> None:
+        self.zoo: Zoo = make_zoo()
+        self.answers = Answers(FileSystemCatalog(WAREHOUSE, self.zoo.store).load_state(("db", "v3")).metadata)
+        self.view = read_view(view_specimen().data)
+        self.by_kind: dict[str, list[Specimen]] = {kind: [] for kind in DAMAGES}
+        for specimen in [*self.zoo.specimens, *self.answers.specimens, view_specimen()]:
+            self.by_kind[specimen.kind].append(specimen)
+
+    def case(self, seed: int, index: int) -> tuple[Specimen, str, bytes]:
+        """The file of a case, what is done to it, and its damaged bytes."""
+        random = Random(f"{seed}-{index}")
+        specimen = random.choice(self.by_kind[random.choice(list(self.by_kind))])
+        damage, data = damaged(specimen.kind, specimen.data, f"{seed}-{index}-damage")
+        return specimen, damage, data
+
+    def is_right(self, specimen: Specimen, data: bytes) -> bool:
+        """Whether reading gives what it gave before the damage; raises what reading raises."""
+        if specimen.kind == "view metadata":
+            return read_view(data) == self.view
+        if specimen.kind == "rest answer":
+            found = self.answers.read(specimen.table, data)
+            return found == self.answers.truth[specimen.table] or found == "Unknown"
+        truth = self.zoo.truth[specimen.table]
+        return all(truth[name] == value for name, value in self.zoo.read_damaged(specimen, data).items())
+
+
+_reader: list[Reader] = []
+
+
+def warm_up() -> None:
+    """Make what is damaged, and read it once with compiled kernels and without."""
+    made = Reader()
+    _reader.append(made)
+    for interprets in (False, True):
+        _choose_kernels(interprets=interprets)
+        for specimen in made.zoo.specimens:
+            assert made.is_right(specimen, specimen.data), specimen
+
+
+def run(job: dict[str, Any]) -> None:
+    """Read cases ``first`` to before ``end`` of a seed; two lines for each on ``pipe``: its number, what came of it."""
+    pipe = os.open(job["pipe"], os.O_WRONLY)
+    limit = _status("VmSize") + ADDRESS_SPACE_BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    for index in range(job["first"], job["end"]):
+        os.write(pipe, f"{index}\n".encode())
+        os.write(pipe, json.dumps(outcome(_reader[0], job["seed"], index)).encode() + b"\n")
+
+
+def outcome(reader: Reader, seed: int, index: int) -> dict[str, Any]:
+    """Read one damaged file: what was damaged, how, and what came of it."""
+    specimen, damage, data = reader.case(seed, index)
+    _choose_kernels(interprets=index % 2 == 0)
+    before = _status("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    started = time.monotonic()
+    detail = ""
+    try:
+        came = "right" if reader.is_right(specimen, data) else _different(specimen, damage, data)
+    except (CommitFailed, MemoryError):
+        came, detail = "wrong error", traceback.format_exc()
+    except EngineError as error:
+        came, detail = type(error).__name__, str(error)
+        if isinstance(error, CorruptTable) and not error.location:
+            came, detail = "error without a place", traceback.format_exc()
+        if "\n" in str(error) or len(str(error)) > 2000:
+            came = "unreadable error"
+    except Exception:  # noqa: BLE001 - that is what is looked for
+        came, detail = "wrong error", traceback.format_exc()
+    return {
+        "index": index, "kind": specimen.kind, "table": specimen.table, "damage": damage, "came": came,
+        "detail": detail[-3000:], "seconds": round(time.monotonic() - started, 3),
+        "peak_bytes": max(0, _status("VmHWM") - before),
+    }  # fmt: skip
+
+
+def _different(specimen: Specimen, damage: str, data: bytes) -> str:
+    """Whether something in the table gives the difference away that reading did not see."""
+    if specimen.knows_length and len(data) != len(specimen.data):
+        return "wrong rows of a file of another length"
+    changed = [place for place, (a, b) in enumerate(zip(specimen.data, data, strict=False)) if a != b]
+    if damage != vector_resealed.__name__ and any(place in sealed for place in changed for sealed in specimen.sealed):
+        return "wrong rows behind a checksum"
+    return "different"
+
+
+def _choose_kernels(*, interprets: bool) -> None:
+    setattr(avro_columns, "interprets", lambda _: interprets)  # noqa: B010 the module does not export it
+
+
+def _status(name: str) -> int:
+    """A size in bytes that Linux knows of this process."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError(name)

@@ -1,0 +1,18 @@
+"""Reads one case of `test_damaged_files` in this process: `python -m tests.fault.replay SEED NUMBER`."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from tests.fault.damage_reader import Reader, outcome
+
+
+def main(seed: str, number: str) -> None:
+    found = outcome(Reader(), int(seed), int(number))
+    detail = found.pop("detail")
+    sys.stdout.write(f"{json.dumps(found)}\n{detail}\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,309 @@
+"""Every request of every kind of change fails in turn, to storage and to the catalog's database: before it is carried
+out, or after, when only its answer is lost; once, or with all that follow, as after a crash. The table is as before the
+change or as after it, whole; what was acknowledged is there, what failed is not, and the next writer is not stuck.
+
+A failure is replayed by its parameters: the change, the kind of catalog, and the fault that the message names.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+from zlib import crc32
+
+import pyarrow as pa
+import pytest
+from sqlalchemy import Connection
+
+import engine
+from engine.catalog.catalog import Catalog
+from engine.catalog.filesystem import FileSystemCatalog
+from engine.catalog.sql import SqlCatalog
+from engine.codec.manifest import decode_entries
+from engine.codec.metadata_json import decode_metadata
+from engine.commit.manifests import load_manifests
+from engine.errors import CommitStateUnknown, EngineError
+from engine.spec.types import LONG
+from engine.storage.faulty import Fault, FaultyStore, Moment
+from engine.storage.local import LocalStore
+from engine.storage.memory import MemoryStore
+from engine.storage.store import Store
+from tests.fault.campaign import Figures, sizes
+
+NAME = ("db", "t")
+ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("day", pa.int32()), pa.field("n", pa.int64())])
+PROPERTIES = {
+    "format-version": "2",
+    # Each append merges what the ones before it left.
+    "commit.manifest.min-count-to-merge": "2",
+    "commit.retry.num-retries": "3",
+    "commit.retry.min-wait-ms": "0",
+    "commit.retry.max-wait-ms": "0",
+    "commit.status-check.min-wait-ms": "0",
+    "commit.status-check.max-wait-ms": "0",
+}
+MAX_REQUESTS = 150
+
+
+def rows(first: int, count: int, n: int = 0) -> pa.Table:
+    ids = range(first, first + count)
+    return pa.table({"id": ids, "day": [i % 3 for i in ids], "n": [n] * count}, schema=ROWS)
+
+
+def stream(table: engine.Table) -> None:
+    changes = table.keyed_stream(on=["id", "day"])
+    changes.delete(rows(1, 2).select(["id", "day"]))
+    changes.insert(rows(100, 2))
+    changes.commit()
+
+
+def transaction(table: engine.Table) -> None:
+    with table.transaction() as changes:
+        changes.append(rows(100, 4))
+        changes.delete("id = 2", "merge-on-read")
+        changes.set_properties({"owner": "somebody"})
+
+
+CHANGES: dict[str, Callable[[engine.Table], object]] = {
+    "append": lambda table: table.append(rows(100, 4)),
+    "delete-merge-on-read": lambda table: table.delete("id >= 2 and id < 5", "merge-on-read"),
+    "delete-copy-on-write": lambda table: table.delete("id >= 2 and id < 5", "copy-on-write"),
+    "delete-whole-files": lambda table: table.delete("day = 1", "copy-on-write"),
+    "update-merge-on-read": lambda table: table.update("id >= 2 and id < 5", {"n": 7}, "merge-on-read"),
+    "update-copy-on-write": lambda table: table.update("id >= 2 and id < 5", {"n": 7}, "copy-on-write"),
+    "upsert": lambda table: table.upsert(rows(4, 6, n=7), ["id"], "merge-on-read"),
+    "overwrite": lambda table: table.overwrite(rows(100, 3), "id < 4"),
+    "overwrite-partitions": lambda table: table.overwrite_partitions(rows(99, 1)),
+    "stream": stream,
+    "transaction": transaction,
+    "add-column": lambda table: table.update_schema(lambda schema: schema.add_column("extra", LONG)),
+    "set-properties": lambda table: table.set_properties({"owner": "somebody"}),
+    "create-branch": lambda table: table.create_branch("b"),
+    "rollback": lambda table: table.rollback(snapshot_id=table.snapshots[0].snapshot_id),
+}
+
+
+@dataclass
+class Warehouse:
+    """One table, and catalogs on it over any store.
+
+    Args:
+        store: Where the table is.
+        open: A catalog on the table, through another store.
+        reset: Brings everything back to where it was when it was called first.
+    """
+
+    store: Store
+    open: Callable[[Store], Catalog]
+    reset: Callable[[], None]
+
+    @contextmanager
+    def table(self, store: Store | None = None) -> Iterator[engine.Table]:
+        """The table, opened anew."""
+        used = self.store if store is None else store
+        catalog = self.open(used)
+        try:
+            yield engine.Table(NAME, catalog.load_state(NAME), used, catalog)
+        finally:
+            catalog.close()
+
+    def create(self) -> None:
+        catalog = self.open(self.store)
+        engine.Catalog(catalog).create_table(
+            ".".join(NAME), ROWS, partition_spec=[("day", "identity")], properties=PROPERTIES
+        )
+        catalog.close()
+        with self.table() as table:
+            table.append(rows(0, 6))
+            table.append(rows(6, 3))
+
+    def state(self) -> dict[str, Any]:
+        """What of the table the changes change, read without their help."""
+        with self.table() as table:
+            stored = self.store.read(table.metadata_location)
+            assert decode_metadata(stored, location=table.metadata_location) == table.metadata
+            found = table.scan().to_arrow()
+            return {
+                "rows": sorted(map(repr, found.to_pylist())),
+                "names": found.schema.names,
+                "properties": dict(table.properties),
+                "refs": sorted(table.refs),
+            }
+
+    def referenced(self) -> set[str]:
+        """Every file that some snapshot of the table needs."""
+        with self.table() as table:
+            metadata = table.metadata
+            found = {table.metadata_location, *(entry.metadata_file for entry in metadata.metadata_log)}
+        for snapshot in metadata.snapshots:
+            found.add(snapshot.manifest_list or "")
+            for manifest in load_manifests(snapshot, self.store):
+                found.add(manifest.manifest_path)
+                found |= {e.data_file.file_path for e in decode_entries(self.store.read(manifest.manifest_path))}
+        return found
+
+    def stored(self) -> set[str]:
+        """Every file of the table but the hint, which nothing depends on."""
+        with self.table() as table:
+            listed = {info.location for info in self.store.list(table.location)}
+        return {location for location in listed if not location.endswith("version-hint.text")}
+
+
+def in_memory(open_catalog: Callable[[Store], Catalog], also: Callable[[], None] = lambda: None) -> Warehouse:
+    store = MemoryStore()
+    kept: list[dict[str, tuple[bytes, int]]] = []
+
+    def reset() -> None:
+        if not kept:
+            kept.append(dict(store._files))
+        store._files = dict(kept[0])
+        also()
+
+    return Warehouse(store, open_catalog, reset)
+
+
+def sql(root: Path) -> Warehouse:
+    # The database is a file; the table's files are in memory, where a thousand crashes are quick.
+    database, backup = root / "catalog.db", root / "backup.db"
+
+    def reset() -> None:
+        if not backup.exists():
+            shutil.copy(database, backup)
+        shutil.copy(backup, database)
+
+    url = f"sqlite:///{database}"
+    return in_memory(lambda store: SqlCatalog(url, warehouse="memory://wh", store_at=lambda _: store), reset)
+
+
+def directory(root: Path) -> Warehouse:
+    return in_memory(lambda store: FileSystemCatalog("memory://wh", store))
+
+
+def local_directory(root: Path) -> Warehouse:
+    place, backup = root / "wh", root / "backup"
+
+    def reset() -> None:
+        if not backup.exists():
+            shutil.copytree(place, backup)
+        shutil.rmtree(place)
+        shutil.copytree(backup, place)
+
+    return Warehouse(LocalStore(durable=False), lambda store: FileSystemCatalog(str(place), store), reset)
+
+
+KINDS = [sql, directory, local_directory]
+
+
+@contextmanager
+def database_of(faulty: FaultyStore) -> Iterator[None]:
+    """The database's commits are requests that fail as those to storage do."""
+    commit = Connection.commit
+
+    def failing(connection: Connection) -> None:
+        faulty.run("commit", "the database", lambda: commit(connection))
+
+    with patch.object(Connection, "commit", failing):
+        yield
+
+
+def attempt(warehouse: Warehouse, change: Callable[[engine.Table], object], faulty: FaultyStore) -> str:
+    """Make a change while requests fail; what the writer is told."""
+    try:
+        with database_of(faulty), warehouse.table(faulty) as table:
+            change(table)
+    except CommitStateUnknown:
+        return "unknown"
+    except EngineError:
+        return "failed"
+    return "acknowledged"
+
+
+def faults(name: str, stride: int) -> Iterator[Fault]:
+    """One fault after the other, without end; every `stride`-th of all four kinds."""
+    for at in range(MAX_REQUESTS):
+        moments: tuple[Moment, ...] = ("before", "after")
+        for place, (moment, forever) in enumerate((m, f) for m in moments for f in (False, True)):
+            if (crc32(name.encode()) + at * 5 + place) % stride == 0:
+                yield Fault(at, moment, forever)
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("kind", KINDS)
+@sizes(31, 1)
+def test_a_change_is_whole_or_not_at_all(
+    tmp_path: Path, kind: Callable[[Path], Warehouse], name: str, figures: Figures, size: int
+) -> None:
+    change = CHANGES[name]
+    warehouse = kind(tmp_path)
+    warehouse.create()
+    warehouse.reset()
+    old = warehouse.state()
+    counting = FaultyStore(warehouse.store)
+    assert attempt(warehouse, change, counting) == "acknowledged"
+    new = warehouse.state()
+    assert new != old
+    requests = len(counting.requests)
+    assert requests < MAX_REQUESTS
+    outcomes: dict[str, int] = {}
+    for fault in faults(name + kind.__name__, stride=size):
+        if fault.at >= requests:
+            break
+        warehouse.reset()
+        faulty = FaultyStore(warehouse.store, fault)
+        outcome = attempt(warehouse, change, faulty)
+        outcomes[outcome] = outcomes.get(outcome, 0) + 1
+        where = f"{fault} {faulty.requests[fault.at : fault.at + 1]}: {outcome}"
+        found = warehouse.state()
+        expected = {"acknowledged": [new], "failed": [old], "unknown": [old, new]}[outcome]
+        assert found in expected, where
+        needed, there = warehouse.referenced(), warehouse.stored()
+        assert needed <= there, where
+        deleting = any(request.startswith("delete ") for request in faulty.requests[fault.at : fault.at + 1])
+        if outcome != "unknown" and not fault.forever and fault.moment == "before" and not deleting:
+            assert needed == there, f"{where} left files that nobody needs"
+        # The table is not stuck.
+        with warehouse.table() as table:
+            table.append(rows(1000, 1))
+        assert len(warehouse.state()["rows"]) == len(found["rows"]) + 1, where
+    figures(requests=requests, faults=sum(outcomes.values()), **outcomes)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_creating_a_table_happens_or_not(tmp_path: Path, kind: Callable[[Path], Warehouse], moment: Moment) -> None:
+    for at in range(MAX_REQUESTS):
+        home = tmp_path / str(at)
+        home.mkdir()
+        warehouse = kind(home)
+        faulty = FaultyStore(warehouse.store, Fault(at, moment))
+        outcome = "acknowledged"
+        catalog = warehouse.open(faulty)
+        location = catalog.default_location(NAME)
+        try:
+            with database_of(faulty):
+                engine.Catalog(catalog).create_table(".".join(NAME), ROWS)
+        except CommitStateUnknown:
+            outcome = "unknown"
+        except EngineError:
+            outcome = "failed"
+        finally:
+            catalog.close()
+        opened = warehouse.open(warehouse.store)
+        exists = opened.table_exists(NAME)
+        opened.close()
+        where = f"request {at} {faulty.requests[at : at + 1]}: {outcome}"
+        assert exists in {"acknowledged": [True], "failed": [False], "unknown": [False, True]}[outcome], where
+        if exists:
+            with warehouse.table() as table:
+                assert table.scan().count() == 0
+        else:
+            assert not list(warehouse.store.list(location)), where
+        if len(faulty.requests) <= at:
+            assert outcome == "acknowledged"
+            return
+    pytest.fail(f"more than {MAX_REQUESTS} requests")
