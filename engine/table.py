@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
 
 from engine.catalog.identifiers import dotted
-from engine.columnar.reserved import METADATA_COLUMNS
+from engine.columnar.reserved import METADATA_COLUMNS, PARTITION_NAME, partition_column
 from engine.commit.committer import Committer, Identifier, TableState
 from engine.errors import Unsupported
 from engine.expressions.predicate import Predicate
@@ -24,7 +24,7 @@ from engine.plan.snapshots import AsOf
 from engine.runtime.counters import Counters
 from engine.runtime.runner import Runner
 from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import PartitionSpec
+from engine.spec.partitioning import PartitionSpec, common_partition_type
 from engine.spec.schema import Schema
 from engine.spec.snapshots import Snapshot, SnapshotRef
 from engine.spec.sorting import SortOrder
@@ -52,6 +52,9 @@ else:  # planning does not wait for what reads and changes rows
     changelog = LateModule("engine.read.changelog")
     plans = LateModule("engine.read.plans")
     request = LateModule("engine.read.request")
+
+
+DecimalWidth: TypeAlias = Literal["wide", "narrow"]
 
 
 class Scan:
@@ -93,14 +96,19 @@ class Scan:
             self._counters.merge(plan.counters)
         return plan
 
-    def to_batches(self, *, batch_rows: int | None = None) -> pa.RecordBatchReader:
+    def to_batches(
+        self, *, batch_rows: int | None = None, decimal_width: DecimalWidth = "wide"
+    ) -> pa.RecordBatchReader:
         """The rows as a stream, in the order of `plan`, read ahead by a bounded amount.
 
         Args:
             batch_rows: The most rows of a batch; by default `engine.read.request.BATCH_ROWS`.
+            decimal_width: ``"wide"`` gives decimal128, which every function of Arrow takes; ``"narrow"`` gives
+                decimal32 up to 9 digits and decimal64 up to 18, with less work and memory.
 
         Raises:
-            As `plan`; from the stream FileNotFound, CorruptTable, and Unsupported for files that are not Parquet.
+            As `plan`; from the stream FileNotFound, CorruptTable, and Unsupported for files of a format that is not
+            read.
         """
         return plans.read_plan(
             self.plan(),
@@ -109,12 +117,13 @@ class Scan:
             counters=self._counters,
             runner=self._scan.runner,
             batch_rows=batch_rows or request.BATCH_ROWS,
+            narrow_decimals=decimal_width == "narrow",
             table_name=self._scan.table_name,
         )
 
-    def to_arrow(self) -> pa.Table:
-        """The rows as a table; errors as `to_batches`."""
-        return self.to_batches().read_all()
+    def to_arrow(self, *, decimal_width: DecimalWidth = "wide") -> pa.Table:
+        """The rows as a table; arguments and errors as `to_batches`."""
+        return self.to_batches(decimal_width=decimal_width).read_all()
 
     def count(self) -> int:
         """How many rows there are. Record counts are used only for files without deletes and without a remaining
@@ -311,7 +320,7 @@ class Table(Evolving, Changing):
             cache=self._cache,
             table_name=self.name,
         )
-        return Scan(scan, tuple(METADATA_COLUMNS[name] for name in extra), counters)
+        return Scan(scan, tuple(self._metadata_column(name, scan.schema) for name in extra), counters)
 
     def incremental_append_scan(
         self,
@@ -358,7 +367,7 @@ class Table(Evolving, Changing):
         appended = incremental_append_scan(
             scan, from_snapshot_id=from_snapshot_id, from_inclusive=from_inclusive, to_snapshot_id=to_snapshot_id
         )
-        return Scan(appended, tuple(METADATA_COLUMNS[name] for name in extra), counters)
+        return Scan(appended, tuple(self._metadata_column(name, scan.schema) for name in extra), counters)
 
     def changelog_scan(
         self,
@@ -426,7 +435,12 @@ class Table(Evolving, Changing):
     def _metadata_columns(self, columns: Sequence[str] | None) -> list[str]:
         """Those of the names that readers compute."""
         own = self.metadata.schema.id_of
-        return [c for c in columns or () if c in METADATA_COLUMNS and c not in own]
+        return [c for c in columns or () if (c in METADATA_COLUMNS or c == PARTITION_NAME) and c not in own]
+
+    def _metadata_column(self, name: str, schema: Schema) -> NestedField:
+        if name == PARTITION_NAME:
+            return partition_column(common_partition_type(self.metadata.partition_specs, schema))
+        return METADATA_COLUMNS[name]
 
     def transaction(self, *, counters: Counters | None = None) -> TableTransaction:
         """Several changes that are committed as one; see `engine.operations.transaction.TableTransaction`."""

@@ -5,8 +5,10 @@ A projection may ask for the metadata columns; readers compute them.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from engine.spec.schema import Schema
-from engine.spec.types import BOOLEAN, INT, LONG, STRING, NestedField
+from engine.spec.types import BOOLEAN, INT, LONG, STRING, NestedField, StructType
 
 FILE_ID = 2147483646
 POS_ID = 2147483645
@@ -45,6 +47,20 @@ CHANGE_COLUMNS = (CHANGE_TYPE, CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID)
 """The columns that a changelog adds to those of the table; only a changelog has them."""
 
 METADATA_COLUMNS: dict[str, NestedField] = {f.name: f for f in (FILE, POS, DELETED, SPEC_ID, ROW_ID, LAST_UPDATED)}
+
+PARTITION_NAME = "_partition"
+
+
+def partition_column(type_: StructType) -> NestedField:
+    """``_partition``: the partition tuple of the row's data file, null where its spec has no such field.
+
+    Args:
+        type_: The partition fields of all specs of the table. Their ids may be those of columns too, so that in the
+            column they have others, down from the column's own.
+    """
+    fields = (replace(f, field_id=PARTITION_ID - 1 - place) for place, f in enumerate(type_.fields))
+    return NestedField(field_id=PARTITION_ID, name=PARTITION_NAME, type=StructType(tuple(fields)), required=True)
+
 
 POSITION_DELETES = Schema(
     (

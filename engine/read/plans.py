@@ -39,6 +39,7 @@ def read_plan(
     counters: Counters | None = None,
     runner: Runner | None = None,
     batch_rows: int = BATCH_ROWS,
+    narrow_decimals: bool = False,
     table_name: str | None = None,
 ) -> pa.RecordBatchReader:
     """The rows of a plan as Arrow batches, in plan order; lazy, with a bounded look-ahead.
@@ -52,14 +53,16 @@ def read_plan(
         counters: Count the work.
         runner: Reads in parallel.
         batch_rows: The most rows of a batch.
+        narrow_decimals: See `engine.read.request.ReadRequest`.
         table_name: For errors.
 
     Raises:
         FileNotFound: From the reader: a data or delete file is missing; names it, the table and the snapshot.
         CorruptTable: From the reader: a file is not what the metadata says.
-        Unsupported: A data or delete file that is not Parquet.
+        Unsupported: A data or delete file of a format that is not read.
     """
     request = request_for(plan, store, projection=projection, batch_rows=batch_rows, table_name=table_name)
+    request = replace(request, narrow_decimals=narrow_decimals)
     files = planned_files(plan) if task is None else _pieces(plan, task)
     batches = read_files(files, request, runner=runner or LocalRunner(), counters=counters or Counters())
     return pa.RecordBatchReader.from_batches(request.arrow_schema, batches)

@@ -10,17 +10,19 @@ from functools import cached_property
 import pyarrow as pa
 
 from engine.columnar.partitions import Partition, hashable
-from engine.columnar.reserved import DELETED_ID
-from engine.columnar.schemas import to_arrow_schema
+from engine.columnar.reserved import DELETED_ID, PARTITION_ID
+from engine.columnar.scalars import repeated
+from engine.columnar.schemas import to_arrow_field, to_arrow_schema
 from engine.deletes.equality import Scope
 from engine.deletes.files import DeleteFile
 from engine.deletes.planned import PlannedFile
-from engine.errors import CorruptTable
+from engine.errors import CorruptTable, Unsupported
 from engine.expressions.bound import BoundPredicate
 from engine.spec.name_mapping import NameMapping
-from engine.spec.partitioning import PartitionSpec
+from engine.spec.partitioning import UNPARTITIONED, PartitionSpec
 from engine.spec.schema import FIRST_METADATA_COLUMN_ID, Schema
 from engine.spec.transforms import Identity
+from engine.spec.types import PrimitiveType, StructType
 from engine.spec.values import Value
 from engine.storage.store import Store
 
@@ -114,16 +116,35 @@ class ReadRequest:
         return DELETED_ID in self.projection.by_id
 
     @contextmanager
-    def naming(self) -> Iterator[None]:
-        """Errors of the block about files tell which table and snapshot need them."""
+    def naming(self, location: str | None = None) -> Iterator[None]:
+        """Errors of the block about files tell which table and snapshot need them; those about no certain file are
+        about `location`."""
         try:
             yield
         except CorruptTable as error:
             if error.needed_by is not None:
                 raise
             raise CorruptTable(
-                error.reason, location=error.location, path=error.path, needed_by=self.needed_by
+                error.reason, location=error.location or location, path=error.path, needed_by=self.needed_by
             ) from error
+
+    def partition_array(self, file: FileRead, length: int) -> pa.Array:
+        """`_partition` of a file's rows: the fields of its own spec where the column has them, the others null.
+
+        Raises:
+            Unsupported: The file's partition can not be told.
+        """
+        if file.partition is None:
+            raise Unsupported(f"{file.file_path}: a column of its partition spec was dropped, so _partition is unknown")
+        spec = self.specs.get(file.spec_id, UNPARTITIONED)
+        values = dict(zip((f.name for f in spec.fields), file.partition, strict=True))
+        column = self.projection.by_id[PARTITION_ID].type
+        assert isinstance(column, StructType)
+        if not column.fields:
+            return pa.Array.from_buffers(pa.struct([]), length, [None])
+        primitives = [(f, f.type) for f in column.fields if isinstance(f.type, PrimitiveType)]
+        arrays = [repeated(type_, values.get(f.name), length) for f, type_ in primitives]
+        return pa.StructArray.from_arrays(arrays, fields=[to_arrow_field(f) for f in column.fields])
 
     def constants(self, file: FileRead) -> dict[int, Value | None]:
         """Column id -> value, for columns that are identity-partitioned in the file's spec."""
