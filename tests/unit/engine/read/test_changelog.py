@@ -231,3 +231,11 @@ def test_the_append_scan(catalog: engine.Catalog) -> None:
     assert made.incremental_append_scan(filter="id < 3").to_arrow()["id"].to_pylist() == [1, 2]
     assert made.incremental_append_scan(start, start, from_inclusive=True).count() == 3
     assert made.incremental_append_scan(start, start).count() == 0
+
+
+@pytest.mark.parametrize("options", [{}, {"net_changes": True}, {"identifier_columns": ["id"]}])
+def test_nothing_happened(catalog: engine.Catalog, options: dict[str, Any]) -> None:
+    made = table(catalog)
+    last = made.snapshots[-1].snapshot_id
+    assert changes(made, from_snapshot_id=last, to_snapshot_id=last, **options) == []
+    assert catalog.create_table("db.u", ROWS).changelog_scan(**options).to_arrow().num_rows == 0
