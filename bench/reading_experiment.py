@@ -1,4 +1,4 @@
-"""Definitions of reading experiments (``kind = "reading"``): what decimals, deletes and width cost a scan in Arrow.
+"""Definitions of reading experiments (``kind = "reading"``): what decimals, deletes and width cost a scan.
 
 ``datasets/reading.toml`` explains every key. Errors are as those of `bench.experiment`.
 """
@@ -15,7 +15,7 @@ from bench.definition import Definition, typed
 from bench.engines.registry import ENGINES
 from bench.errors import ConfigError
 from bench.experiment import DEFAULT_SEED, Repetitions, SparkDefinition, find_experiment, spark_definition
-from bench.workloads.reading_files import DELETE_KINDS, Cell, DeleteRows, cells_of
+from bench.workloads.reading_files import DELETE_KINDS, KEYS, PATTERNS, Cell, DeleteRows, cells_of
 
 KIND = "reading"
 PARTS = ("integers", "decimals", "deletes", "wide")
@@ -45,6 +45,9 @@ class ReadingExperiment:
         deletes: The rows that the delete matrix deletes from.
         fractions: Shares of them that are deleted.
         delete_kinds: Names out of `DELETE_KINDS`.
+        patterns: Names out of `PATTERNS`.
+        equality_fractions: As `fractions`, of equality deletes.
+        equality_columns: How many columns equality deletes compare.
         delete_files: Into how many delete files the same equality deletes are spread.
         wide: The wide table.
         repetitions: How often each case runs.
@@ -62,6 +65,9 @@ class ReadingExperiment:
     deletes: DeleteRows
     fractions: tuple[float, ...]
     delete_kinds: tuple[str, ...]
+    patterns: tuple[str, ...]
+    equality_fractions: tuple[float, ...]
+    equality_columns: int
     delete_files: tuple[int, ...]
     wide: WideDefinition
     repetitions: Repetitions
@@ -121,13 +127,16 @@ def parse_reading_experiment(values: dict[str, Any]) -> ReadingExperiment:
             row_groups=deletes.whole("row_groups", 2, least=1),
             seed=seed,
         ),
-        fractions=_shares(deletes, "fractions"),
+        fractions=(fractions := _shares(deletes, "fractions")),
         delete_kinds=deletes.names("kinds", list(DELETE_KINDS), known=DELETE_KINDS, what="kind"),
+        patterns=deletes.names("patterns", list(PATTERNS), known=PATTERNS, what="pattern"),
+        equality_fractions=_shares(deletes, "equality_fractions") or fractions,
+        equality_columns=deletes.whole("equality_columns", 1, least=1),
         delete_files=_wholes(deletes, "equality_files"),
         wide=WideDefinition(
-            rows=wide.whole("rows", least=1),
-            columns=wide.whole("columns", least=1),
-            selected=wide.whole("selected", least=1),
+            rows=wide.whole("rows", 1, least=1),
+            columns=wide.whole("columns", 1, least=1),
+            selected=wide.whole("selected", 1, least=1),
         ),
         repetitions=Repetitions(
             repetitions=root.whole("repetitions", 5, least=1), warmups=root.whole("warmups", 1, least=0)
@@ -138,18 +147,22 @@ def parse_reading_experiment(values: dict[str, Any]) -> ReadingExperiment:
     )
     if experiment.wide.selected > experiment.wide.columns:
         raise ConfigError("more columns than the table has", path="wide.selected")
+    if experiment.equality_columns > len(KEYS):
+        raise ConfigError(
+            f"more key columns than the table has, which are {len(KEYS)}", path="deletes.equality_columns"
+        )
     for part in (decimals, deletes, wide, root):
         part.done()
     return experiment
 
 
 def _wholes(values: Definition, key: str) -> tuple[int, ...]:
-    return tuple(typed(value, int, "a whole number", path) for path, value in values.items(key))
+    return tuple(typed(value, int, "a whole number", path) for path, value in values.items(key, []))
 
 
 def _shares(values: Definition, key: str) -> tuple[float, ...]:
     found = []
-    for path, value in values.items(key):
+    for path, value in values.items(key, []):
         share = float(typed(value, (int, float), "a number", path))
         if not 0 <= share < 1:
             raise ConfigError(f"{share:g} is no share of less than 1", path=path)

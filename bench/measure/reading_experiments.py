@@ -10,14 +10,14 @@ from bench.measure.reading import NAME, ReadingSubject, measure_reading
 from bench.measure.reading_tables import ReadingTables
 from bench.measure.run import RunPlan, RunResult, SparkUse, Surroundings, execute_with
 from bench.reading_experiment import KIND, ReadingExperiment
-from bench.workloads.reading_files import CELL_COLUMNS, DELETE_COLUMNS, INTEGER_COLUMNS, KEY, PATTERNS
+from bench.workloads.reading_files import CELL_COLUMNS, DELETE_COLUMNS, INTEGER_COLUMNS, KEY
 
 PHASE = "tables"
 NONE = "no deletes"
 DELETE_ENGINES = {
-    "vectors": ("icebench", "pyiceberg", "duckdb"),
-    "positions": ("icebench", "pyiceberg", "duckdb", "polars"),
-    "equality": ("icebench", "duckdb"),
+    "vectors": ("icebench", "icebench-spark", "pyiceberg", "iceberg-java", "duckdb"),
+    "positions": ("icebench", "icebench-spark", "pyiceberg", "iceberg-java", "duckdb", "polars"),
+    "equality": ("icebench", "icebench-spark", "iceberg-java", "duckdb"),
 }
 """Who reads which kind of deletes: PyIceberg and Polars read no equality deletes."""
 _KINDS = {"vectors": "deletion vectors", "positions": "position deletes", "equality": "equality deletes"}
@@ -94,13 +94,15 @@ def _deletes(experiment: ReadingExperiment, tables: ReadingTables) -> Iterator[R
     made = experiment.deletes
     total = made.rows_in_file * made.files
     for kind in experiment.delete_kinds:
-        for pattern in PATTERNS:
+        for pattern in experiment.patterns:
             scans = {NONE: tables.without_deletes(made, 3 if kind == "vectors" else 2)}
             rows = {NONE: total}
-            for fraction in experiment.fractions:
+            for fraction in experiment.equality_fractions if kind == "equality" else experiment.fractions:
                 for files in experiment.delete_files if kind == "equality" else (1,):
                     case = f"{fraction:.1%}" + (f", {files} delete files" if kind == "equality" else "")
-                    scans[case] = tables.deleted(made, kind, pattern, fraction, files)
+                    scans[case] = tables.deleted(
+                        made, kind, pattern, fraction, files=files, columns=experiment.equality_columns
+                    )
                     gone = round(total * fraction) if pattern == "random" else None
                     rows[case] = total - (round(made.rows_in_file * fraction) * made.files if gone is None else gone)
             yield ReadingSubject(

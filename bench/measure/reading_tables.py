@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import engine
 from bench.measure.cache import DatasetCache, source_digest
 from bench.workloads.reading_files import (
-    KEY,
+    KEYS,
     Cell,
     DeleteRows,
     cell_table,
@@ -22,6 +22,7 @@ from bench.workloads.reading_files import (
     deleted_keys,
     deleted_rows,
     integers_and_decimals,
+    places_of,
     wide_table,
     with_ids,
     write_cell,
@@ -91,7 +92,9 @@ class ReadingTables:
 
         return self._table("deletes", asdict(rows), write, version=version)
 
-    def deleted(self, rows: DeleteRows, kind: str, pattern: str, fraction: float, files: int = 1) -> str:
+    def deleted(
+        self, rows: DeleteRows, kind: str, pattern: str, fraction: float, *, files: int = 1, columns: int = 1
+    ) -> str:
         """The same table with deletes.
 
         Args:
@@ -100,16 +103,21 @@ class ReadingTables:
             pattern: Which rows.
             fraction: How many of them.
             files: How many delete files equality deletes are spread over; the others have one for each data file.
+            columns: How many columns equality deletes compare.
         """
         base = self.without_deletes(rows, 3 if kind == "vectors" else 2)
         key = {"base": base, "kind": kind, "pattern": pattern, "fraction": fraction, "files": files}
+        if columns > 1:
+            key["columns"] = columns
 
         def build(folder: Path) -> dict[str, Any]:
             catalog = engine.load_catalog(f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
             table = catalog.register_table(TABLE, base)
             if kind == "equality":
-                keys = np.array_split(deleted_keys(rows, pattern, fraction), files)
-                table.add_files([_equality_deletes(own, folder / f"{i}.parquet") for i, own in enumerate(keys)])
+                keys = deleted_keys(rows, pattern, fraction)
+                values = [keys, places_of(rows, keys)][:columns]
+                own = zip(*(np.array_split(each, files) for each in values), strict=True)
+                table.add_files([_equality_deletes(part, folder / f"{i}.parquet") for i, part in enumerate(own)])
             else:
                 table.delete(deleted_rows(rows, pattern, fraction), mode="merge-on-read")
             location = table.metadata_location
@@ -163,14 +171,15 @@ def _described(path: Path, rows: int) -> engine.DataFile:
     )
 
 
-def _equality_deletes(keys: np.ndarray, path: Path) -> engine.DataFile:
-    """A delete file with these keys, the first column of the table."""
-    pq.write_table(with_ids(pa.table({KEY: pa.array(keys)})), path, compression="zstd", store_schema=False)
+def _equality_deletes(keys: Sequence[np.ndarray], path: Path) -> engine.DataFile:
+    """A delete file with these keys, the first columns of the table."""
+    table = pa.table({name: pa.array(own) for name, own in zip(KEYS, keys, strict=False)})
+    pq.write_table(with_ids(table), path, compression="zstd", store_schema=False)
     return engine.DataFile(
         content=engine.FileContent.EQUALITY_DELETES,
         file_path=str(path),
         file_format="parquet",
-        record_count=len(keys),
+        record_count=table.num_rows,
         file_size_in_bytes=path.stat().st_size,
-        equality_ids=(1,),
+        equality_ids=tuple(range(1, len(keys) + 1)),
     )

@@ -22,7 +22,8 @@ PATTERNS = ("random", "clustered")
 CELL_COLUMNS = 4
 INTEGER_COLUMNS = 12
 DELETE_COLUMNS = 6
-KEY, PLACE = "key", "place"
+KEYS = KEY, PLACE = "key", "place"
+"""Columns that together, and the first alone, tell rows apart."""
 
 _SCALE = 2
 _DISTINCT = 1_000
@@ -142,6 +143,14 @@ def deleted_keys(made: DeleteRows, pattern: str, fraction: float) -> npt.NDArray
         all_keys = np.random.default_rng((made.seed, 1)).permutation(total).reshape(made.files, made.rows_in_file)
         keys = all_keys[:, : round(made.rows_in_file * fraction)].ravel().astype(np.int64)
     return np.random.default_rng((made.seed, 3)).permutation(keys)
+
+
+def places_of(made: DeleteRows, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The place of each key in its file."""
+    all_keys = np.random.default_rng((made.seed, 1)).permutation(made.rows_in_file * made.files)
+    found = np.empty(len(all_keys), np.int64)
+    found[all_keys] = np.arange(len(all_keys)) % made.rows_in_file
+    return found[keys]
 
 
 def wide_table(rows: int, columns: int, seed: int) -> pa.Table:

@@ -1,0 +1,77 @@
+"""Definitions of kind reading, and one run of everything at a small size."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.errors import ConfigError
+from bench.measure.experiments import surroundings_of
+from bench.measure.reading_experiments import run_reading_experiment
+from bench.measure.run_file import read_run
+from bench.reading_experiment import ReadingExperiment, load_reading_experiment, parse_reading_experiment
+from bench.report.build import build_report
+
+
+def values(**more: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "kind": "reading",
+        "name": "mine",
+        "engines": ["icebench", "pyiceberg"],
+        "repetitions": 2,
+        "warmups": 0,
+        "decimals": {"rows": 500, "precisions": [7, 38], "nulls": [0.0, 0.5]},
+        "deletes": {"rows": 1000, "files": 2, "fractions": [0.01, 0.5], "equality_files": [1, 3]},
+        "wide": {"rows": 100, "columns": 40, "selected": 4},
+    }
+    return {**made, **more}
+
+
+def reading() -> ReadingExperiment:
+    found = load_reading_experiment("reading")
+    assert found is not None
+    return found
+
+
+def test_the_matrix_has_every_storage_that_writers_use() -> None:
+    cells = {(cell.precision, cell.storage) for cell in reading().cells}
+    assert cells == {(7, "INT32"), (7, "FIXED"), (15, "INT64"), (15, "FIXED"), (20, "FIXED"), (38, "FIXED")}
+    assert len(reading().cells) == 6 * 2 * 3
+    assert load_reading_experiment("quick") is None
+
+
+def test_only_keeps_parts_and_engines() -> None:
+    kept = reading().restricted(["wide", "icebench"], 3)
+    assert (kept.parts, kept.engines, kept.repetitions.repetitions) == (("wide",), ("icebench",), 3)
+    with pytest.raises(ConfigError, match="unknown name 'x'"):
+        reading().restricted(["x"], None)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"wide": {"rows": 1, "columns": 3, "selected": 4}}, "wide.selected: more columns than the table has"),
+        ({"decimals": {"rows": 1, "precisions": [7], "nulls": [1]}}, "1 is no share"),
+        ({"parts": ["x"]}, "unknown part 'x'"),
+        ({"nonsense": 1}, "unknown key 'nonsense'"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        parse_reading_experiment(values(**change))
+
+
+def test_everything_is_measured_and_reported(tmp_path: Path) -> None:
+    experiment = parse_reading_experiment(values())
+    result = run_reading_experiment(experiment, where=surroundings_of(tmp_path))
+    assert not result.failures
+    found = {(r.layout, r.case, r.engine) for r in result.records if r.metric == "scan_cpu"}
+    assert ("wide tables", "4 of 40 columns", "pyiceberg") in found
+    assert ("equality deletes, clustered", "50.0%, 3 delete files", "icebench") in found
+    assert ("deletion vectors, random", "1.0%", "pyiceberg") in found
+    assert len({case for layout, case, _ in found if layout == "decimals"}) == 3 * 2 * 2
+    added = {r.layout for r in result.records if r.metric == "scan_time_added"}
+    assert {"wide tables", "decimals against integers", "position deletes, random"} <= added
+    report = build_report(read_run(result.path), results_file="x")
+    (section,) = [s for s in report.sections if s.key == "reading"]
+    assert [t.title for t in section.tables][:2] == ["Time of the scan: what is added", "Time of the scan"]
