@@ -20,7 +20,7 @@ from bench.workloads.reading_files import (
 def test_keys_and_places_are_those_of_rows(pattern: str) -> None:
     made = DeleteRows(rows=600, files=3, row_groups=2, seed=5)
     keys = deleted_keys(made, pattern, 0.1)
-    rows = {}
+    rows: dict[int, int] = {}
     for file in range(made.files):
         table = delete_table(made, file)
         rows |= dict(zip(table.column(KEY).to_pylist(), table.column(PLACE).to_pylist(), strict=True))
