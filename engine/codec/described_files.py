@@ -75,10 +75,12 @@ class DescribedFiles:
         """The partition tuples that occur."""
         if not self.partition:
             return {()}
-        codes = np.unique(np.stack([column.codes for column in self.partition]), axis=1)
+        if len(self.partition) == 1:
+            (column,) = self.partition
+            return {(column.values[code],) for code in np.unique(column.codes).tolist()}
+        tuples = set(zip(*(column.codes.tolist() for column in self.partition), strict=True))
         return {
-            tuple(column.values[code] for column, code in zip(self.partition, each, strict=True))
-            for each in codes.T.tolist()
+            tuple(column.values[code] for column, code in zip(self.partition, each, strict=True)) for each in tuples
         }
 
     def _total(self, field_id: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from engine.commit.changes.evolution import UpdateSchema
 from engine.commit.changes.merge_append import MergeAppend
@@ -17,7 +17,7 @@ from engine.spec.properties import ACCEPT_ANY_SCHEMA
 from engine.spec.schema import Schema
 from engine.spec.snapshots import MAIN, Snapshot
 
-Prepare = Callable[[TableMetadata], list[DataFile]]
+Prepare = Callable[[TableMetadata], Sequence[DataFile]]
 """Writes rows as data files of a table; leaves nothing behind when it fails."""
 
 

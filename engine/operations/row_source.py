@@ -3,6 +3,7 @@ files that executors wrote already."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -44,7 +45,7 @@ def is_dataframe(data: object) -> bool:
     )
 
 
-def write_rows(data: Rows, metadata: TableMetadata, target: Target) -> list[DataFile]:
+def write_rows(data: Rows, metadata: TableMetadata, target: Target) -> Sequence[DataFile]:
     """Write rows as new data files; a failed write leaves nothing behind.
 
     Raises:
@@ -55,7 +56,7 @@ def write_rows(data: Rows, metadata: TableMetadata, target: Target) -> list[Data
         return list(data.files)
     if is_dataframe(data):
         # PySpark is loaded already, since the caller has a DataFrame.
-        written: list[DataFile] = import_module("engine.spark.writer").write_dataframe(
+        written: Sequence[DataFile] = import_module("engine.spark.writer").write_dataframe(
             data, metadata=metadata, counters=target.counters
         )
         return written

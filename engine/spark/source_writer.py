@@ -194,7 +194,7 @@ class BatchWriter(sd.DataSourceArrowWriter):
             remove_leftovers(task.make_store(), task.metadata, self._write.names)
 
 
-def task_files(messages: Sequence[sd.WriterCommitMessage | None]) -> list[DataFile]:
+def task_files(messages: Sequence[sd.WriterCommitMessage | None]) -> Sequence[DataFile]:
     """The files of all tasks."""
     found = (message.manifest for message in messages if isinstance(message, TaskFiles))
     return files_of(manifest for manifest in found if manifest is not None)

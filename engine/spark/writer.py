@@ -6,7 +6,7 @@ entries of its files, Avro and compressed, so that wide tables do not fill the d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Literal
@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as st
 
-from engine.codec.manifest import decode_entries
+from engine.codec.encoded_files import EncodedFiles
 from engine.codec.manifest_writer import encode_manifest
 from engine.errors import EngineError, Invalid, StorageFailed, Unsupported
 from engine.runtime.counters import FILES_WRITTEN, Counters
@@ -52,7 +52,7 @@ def write_dataframe(
     properties: Mapping[str, str] | None = None,
     make_store: Callable[[], Store] | None = None,
     counters: Counters | None = None,
-) -> list[DataFile]:
+) -> Sequence[DataFile]:
     """Write the rows of a DataFrame as new data files, on the executors.
 
     Args:
@@ -171,9 +171,9 @@ class WriteTask:
         return encoded.data
 
 
-def files_of(manifests: Iterable[bytes]) -> list[DataFile]:
-    """The files that tasks tell of."""
-    return [entry.data_file for data in manifests for entry in decode_entries(data)]
+def files_of(manifests: Iterable[bytes]) -> Sequence[DataFile]:
+    """The files that tasks tell of, kept as they were told: the driver need not hold all their statistics at once."""
+    return EncodedFiles(manifests)
 
 
 def small_metadata(metadata: TableMetadata) -> TableMetadata:

@@ -141,3 +141,35 @@ def test_what_is_refused_leaves_nothing(
         table.add_files(files)
     assert table.refresh().current_snapshot is None
     assert not list(Path(table.location).rglob("*.avro"))
+
+
+def test_ids_of_columns_and_of_partition_fields_do_not_meet(tmp_path: Path) -> None:
+    """Partition fields are numbered from 1000, and a wide table has columns of the same numbers (iceberg#6368)."""
+    names = [f"c{n}" for n in range(1, 10_001)]
+    schema = pa.schema([pa.field(name, pa.int64()) for name in names])
+    table = engine.load_catalog(str(tmp_path)).create_table(
+        "db.wide", schema, partition_spec=[("c1", "identity"), ("c2", "identity")]
+    )
+    assert [f.field_id for f in table.spec.fields] == [1000, 1001]
+    assert table.schema().id_of["c1000"] == 1000
+    assert table.schema().id_of["c10000"] == 10_000
+
+    def one(path: str, key: tuple[int, int], values: dict[int, int]) -> engine.DataFile:
+        bounds = {column: value.to_bytes(8, "little") for column, value in values.items()}
+        counts = dict.fromkeys(values, 10)
+        return described(
+            path, partition=key, lower_bounds=bounds, upper_bounds=bounds, value_counts=counts,
+            null_value_counts=dict.fromkeys(values, 0),
+        )  # fmt: skip
+
+    table.add_files([one("/a", (1, 5), {1000: 70, 1001: 80, 9_999: 90}), one("/b", (2, 6), {1000: 71, 1001: 81})])
+    for text, expected in {
+        "c1 = 1": ["/a"], "c2 = 6": ["/b"], "c1000 = 70": ["/a"], "c1000 = 1": [], "c1001 = 81": ["/b"],
+        "c1001 = 5": [], "c9999 = 90": ["/a", "/b"], "c9999 = 91": ["/b"], "c1 = 1 and c1000 = 71": [],
+    }.items():  # fmt: skip
+        assert table.scan(filter=text).plan().files.column("file_path").to_pylist() == expected, text
+    widened = table.inspect.data_files().select(["partition", "lower_bounds"]).to_pylist(maps_as_pydicts="strict")
+    assert [row["partition"] for row in widened] == [{"c1": 1, "c2": 5}, {"c1": 2, "c2": 6}]
+    assert sorted(widened[0]["lower_bounds"]) == [1000, 1001, 9_999]
+    table.update_schema(lambda schema: schema.add_column("late", engine.LONG))
+    assert table.schema().id_of["late"] == 10_001

@@ -282,6 +282,21 @@ class TestNewColumns:
             both.append(self.wider(), merge_schema=True)
         assert made.scan("extra = 'e'").count() == 2
 
+    def test_inside_structs_and_lists_too(self, catalog: engine.Catalog) -> None:
+        before = pa.table({"id": [1], "s": [{"a": 1}], "l": [[{"x": "p"}]]})
+        made = catalog.create_table("db.nested", before.schema, properties={"write.spark.accept-any-schema": "true"})
+        made.append(before)
+        versions = len(made.metadata.metadata_log)
+        made.append(
+            pa.table({"id": [2], "s": [{"b": "new", "a": 2}], "l": [[{"x": "q", "y": 1.5}]]}), merge_schema=True
+        )
+        assert len(made.metadata.metadata_log) == versions + 1
+        rows = sorted(made.scan().to_arrow().to_pylist(), key=lambda row: int(row["id"]))
+        assert rows == [
+            {"id": 1, "s": {"a": 1, "b": None}, "l": [{"x": "p", "y": None}]},
+            {"id": 2, "s": {"a": 2, "b": "new"}, "l": [{"x": "q", "y": 1.5}]},
+        ]
+
     def test_only_where_the_table_allows_it(self, catalog: engine.Catalog) -> None:
         made = table(catalog)
         with pytest.raises(Invalid, match=r"accept-any-schema=true"):
