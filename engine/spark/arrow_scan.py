@@ -24,7 +24,7 @@ from engine.spec.schema import Schema
 from engine.storage.store import Store
 
 DRIVER_BYTES = 256 << 20
-"""Delete files of a scan that the native scan decodes on the driver; beyond that, executors read it here."""
+"""Delete files of a scan that the native scan decodes on the driver; beyond that, executors read the scan here."""
 
 
 def delete_bytes(files: Iterable[FileRead]) -> int:

@@ -14,12 +14,14 @@ from pyspark.sql import datasource as sd
 from pyspark.sql import types as st
 
 import engine
+from engine.codec.manifest_writer import encode_manifest
 from engine.errors import Invalid, Unsupported
 from engine.operations.row_source import WrittenRows
 from engine.spark.datasource import TableSource
 from engine.spark.source_filters import pushed
 from engine.spark.source_options import read_options, stream_options, write_options
 from engine.spark.source_writer import TaskFiles
+from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
 from engine.table import Table
 from engine.write.data_files import write_data_files
 
@@ -171,9 +173,6 @@ def test_a_complete_result_replaces_the_rows_once(table: Table, place: dict[str,
 
 
 def manifest_of(table: Table, file: engine.DataFile) -> bytes:
-    from engine.codec.manifest_writer import encode_manifest
-    from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
-
     entry = ManifestEntry(status=EntryStatus.ADDED, snapshot_id=0, data_file=file)
     return encode_manifest(
         [entry], schema=table.schema(), spec=table.spec, format_version=3, content=ManifestContent.DATA, snapshot_id=0
