@@ -15,16 +15,13 @@ from engine.codec.listed_manifest import check_counts, check_length
 from engine.codec.manifest_columns import WITH_PAIRS, WITH_SLOTS, WITHOUT_METRICS, ManifestReader
 from engine.codec.manifest_entries import entries_of
 from engine.codec.manifest_header import ManifestHeader, decode_header, spec_of
-from engine.codec.manifest_writer import EncodedManifest, encode_manifest
 from engine.spec.manifest import EntryStatus, ManifestEntry, ManifestFile
 
 __all__ = [
-    "EncodedManifest",
     "ManifestHeader",
     "decode_columns",
     "decode_entries",
     "decode_header",
-    "encode_manifest",
 ]
 
 

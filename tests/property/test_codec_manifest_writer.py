@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 
 from engine.codec import avro_columns, manifest_writer, row_program
 from engine.codec.avro_file import read_blocks, read_header
-from engine.codec.manifest import decode_columns, decode_entries, decode_header, encode_manifest
+from engine.codec.manifest import decode_columns, decode_entries, decode_header
 from engine.codec.manifest_writer import (
     Compression,
     EncodedManifest,
     ManifestBuilder,
     ManifestLayout,
+    encode_manifest,
     encode_part,
     entry_batches,
 )

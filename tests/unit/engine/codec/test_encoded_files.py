@@ -5,7 +5,7 @@ import gc
 import pytest
 
 from engine.codec.encoded_files import EncodedFiles
-from engine.codec.manifest import encode_manifest
+from engine.codec.manifest_writer import encode_manifest
 from engine.spec.data_file import DataFile
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
 from engine.spec.partitioning import UNPARTITIONED

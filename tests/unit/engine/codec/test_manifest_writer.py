@@ -11,8 +11,8 @@ import pytest
 
 from engine.codec import manifest_writer
 from engine.codec.avro_file import read_blocks, read_header
-from engine.codec.manifest import decode_entries, encode_manifest
-from engine.codec.manifest_writer import entry_batches
+from engine.codec.manifest import decode_entries
+from engine.codec.manifest_writer import encode_manifest, entry_batches
 from engine.errors import Invalid
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
