@@ -123,7 +123,10 @@ class MetadataFiles:
         return np.ones(self.files, np.bool_)
 
     def delete_pairs(self, filter: str | None) -> int:
-        """How many pairs of a kept data file and a delete file that concerns it there are, by their bounds."""
+        """How many pairs of a kept data file and a delete file that concerns it there are, by their bounds.
+
+        Equality deletes whose keys cannot satisfy the filter delete no row that matches, and concern nothing.
+        """
         kept = self.kept(filter)
         if self.deletes == "none":
             return 0
@@ -132,6 +135,8 @@ class MetadataFiles:
         first = self.first_items(np.flatnonzero(kept))
         slices = _key_slices()
         overlap = (first[:, None] <= slices[1]) & (first[:, None] + ITEMS_IN_FILE > slices[0])
+        if filter == "metric":
+            overlap &= (slices[0] <= _FILTERED_ITEM) & (_FILTERED_ITEM <= slices[1])
         return int(overlap.sum())
 
     def data_files(self, location: str, start: int, stop: int) -> list[engine.DataFile]:

@@ -86,8 +86,9 @@ def test_equality_deletes_are_paired_by_partition_and_range(table: MetadataFiles
     files, deletes = table.data_files("/t", 0, table.files), table.delete_files("/t", 0, table.files)
     items, keys = ranges(table, files, ITEM), ranges(table, deletes, ITEM)
     kept = table.kept("metric")
+    item = int(table.filters()["metric"].rpartition(" ")[2])
     pairs = [
-        kept[n]
+        kept[n] and least <= item <= most
         for n, (file, (low, high)) in enumerate(zip(files, items, strict=True))
         for deleted, (least, most) in zip(deletes, keys, strict=True)
         if file.partition == deleted.partition and low <= most and high >= least
