@@ -30,7 +30,7 @@ def place_of(directory: Path) -> dict[str, str]:
 def with_every_delete(directory: Path) -> Table:
     """Position-delete files, equality deletes and deletion vectors, unpartitioned and by day."""
     table = open_catalog(directory).create_table(
-        "db.t", FIELDS, properties={"format-version": "2", "write.parquet.row-group-size-bytes": "2000"}
+        "db.t", FIELDS, properties={"format-version": "2", "write.parquet.row-group-size-bytes": "6000"}
     )
     table.append(rows(0, 1000))
     table.delete("id between 30 and 60 or id = 150", "merge-on-read")

@@ -21,7 +21,7 @@ def test_executors_decode_what_is_too_much_for_the_driver(
     scan = table.scan("id < 1500", ["name", "id"])
     plan = scan.plan()
     size_bytes = delete_bytes(planned_files(plan))
-    assert size_bytes > 1000
+    assert size_bytes > 0
     expected = sorted(map(str, scan.to_arrow().to_pylist()))
 
     def refuse(*_: object, **__: object) -> None:
