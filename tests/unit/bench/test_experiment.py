@@ -4,6 +4,7 @@ from bench.definition import Definition
 from bench.errors import ConfigError
 from bench.experiment import MEASUREMENTS, Repetitions, known_experiments, load_experiment, parse_experiment
 from bench.metadata_experiment import load_metadata_experiment
+from bench.reading_experiment import load_reading_experiment
 
 MINIMAL = """
 name = "small"
@@ -39,7 +40,10 @@ def test_a_measurement_may_run_more_often_than_the_others() -> None:
     assert found.repetitions["deletes"] == Repetitions(repetitions=3, warmups=0)
 
 
-@pytest.mark.parametrize("name", [name for name in known_experiments() if load_metadata_experiment(name) is None])
+OTHER_KINDS = (load_metadata_experiment, load_reading_experiment)
+
+
+@pytest.mark.parametrize("name", [name for name in known_experiments() if not any(load(name) for load in OTHER_KINDS)])
 def test_the_definitions_that_come_with_the_project_are_right(name: str) -> None:
     found = load_experiment(name)
     assert found.name == name
