@@ -136,7 +136,7 @@ class MetadataFiles:
         slices = _key_slices()
         overlap = (first[:, None] <= slices[1]) & (first[:, None] + ITEMS_IN_FILE > slices[0])
         if filter == "metric":
-            overlap &= (slices[0] <= _FILTERED_ITEM) & (_FILTERED_ITEM <= slices[1])
+            overlap &= (slices[0] <= _FILTERED_ITEM) & (slices[1] >= _FILTERED_ITEM)
         return int(overlap.sum())
 
     def data_files(self, location: str, start: int, stop: int) -> list[engine.DataFile]:
