@@ -239,3 +239,14 @@ def test_nothing_happened(catalog: engine.Catalog, options: dict[str, Any]) -> N
     last = made.snapshots[-1].snapshot_id
     assert changes(made, from_snapshot_id=last, to_snapshot_id=last, **options) == []
     assert catalog.create_table("db.u", ROWS).changelog_scan(**options).to_arrow().num_rows == 0
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_deletes_of_one_file_tell_their_own_rows_only(catalog: engine.Catalog, version: int) -> None:
+    made = table(catalog, version)
+    made.append(rows(*((i, "x") for i in range(10, 20))))
+    for id_ in (12, 17, 10):
+        made.delete(f"id = {id_}", "merge-on-read")
+    told = [("DELETE", 1, 12, "x"), ("DELETE", 2, 17, "x"), ("DELETE", 3, 10, "x")]
+    assert changes(made)[10:] == told
+    assert changes(made, filter="id < 15")[5:] == [told[0], told[2]]

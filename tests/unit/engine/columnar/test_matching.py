@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.columnar.matching import row_codes, uncancelled, update_pairs
+
+CHANGES = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.booleans()), max_size=12)
+
+
+@given(CHANGES)
+def test_changes_cancel_like_brackets(changes: list[tuple[int, int, bool]]) -> None:
+    """Against a stack for each code: a change takes away the last one of the other kind, or waits."""
+    waiting: dict[int, list[int]] = {}
+    for place in sorted(range(len(changes)), key=lambda i: (changes[i][1], changes[i][2], i)):
+        code, _, inserted = changes[place]
+        own = waiting.setdefault(code, [])
+        if own and changes[own[-1]][2] != inserted:
+            own.pop()
+        else:
+            own.append(place)
+    kept = uncancelled(
+        np.array([c for c, _, _ in changes], np.int64),
+        np.array([o for _, o, _ in changes], np.int64),
+        np.array([i for _, _, i in changes], np.bool_),
+    )
+    assert sorted(np.flatnonzero(kept).tolist()) == sorted(place for own in waiting.values() for place in own)
+
+
+@given(CHANGES)
+def test_updates_are_pairs_of_one_key(changes: list[tuple[int, int, bool]]) -> None:
+    codes = np.array([c for c, _, _ in changes], np.int64)
+    inserted = np.array([i for _, _, i in changes], np.bool_)
+    found = {
+        code: [[i for i, x in enumerate(changes) if (x[0], x[2]) == (code, side)] for side in (False, True)]
+        for code in (0, 1, 2)
+    }
+    pairs = update_pairs(codes, inserted)
+    unclear = {code for code, (gone, come) in found.items() if gone and come and len(gone) + len(come) > 2}
+    if pairs.ambiguous is not None:
+        assert codes[pairs.ambiguous] in unclear
+        return
+    assert not unclear
+    expected = sorted((gone[0], come[0]) for gone, come in found.values() if gone and come)
+    assert list(zip(pairs.before.tolist(), pairs.after.tolist(), strict=True)) == expected
+
+
+def test_rows_are_equal_by_all_columns() -> None:
+    rows = pa.table(
+        {
+            "f": [math.nan, math.nan, 0.0, -0.0, None, None],
+            "s": pa.array([{"x": 1}, {"x": 1}, None, None, {"x": None}, None], pa.struct([("x", pa.int64())])),
+        }
+    )
+    codes = row_codes([column.combine_chunks() for column in rows.columns], 6).tolist()
+    assert codes[0] == codes[1]
+    assert len(set(codes)) == 5
+    many = [pa.array([None if place == i else 0 for place in range(70)], pa.int64()) for i in range(70)]
+    assert len(set(row_codes(many, 70).tolist())) == 70  # nulls of more columns than a word has bits
+    assert row_codes([], 3).tolist() == [0, 0, 0]
