@@ -18,7 +18,7 @@ test: .venv/.stamp .venv/.test-stamp ## all tests: first those without Spark, si
 	$(PYTEST) -m spark || status=1; \
 	exit $$status
 
-soak: .venv/.stamp ## full campaigns of crashes, contention, damage and random histories: about half an hour
+soak: .venv/.stamp ## full campaigns of crashes, contention, damage and random histories: an hour or two
 	$(PYTEST) -m soak
 
 check: .venv/.stamp ## what must hold before the tests are worth running
