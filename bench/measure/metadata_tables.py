@@ -25,6 +25,7 @@ _MADE_BY = tuple(
         "bench/workloads/draws.py",
         "engine/codec/manifest_writer.py",
         "engine/codec/manifest_rows.py",
+        "engine/codec/row_program.py",
         "engine/codec/block_codecs.py",
     )
 )
