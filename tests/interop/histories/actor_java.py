@@ -23,6 +23,7 @@ from tests.interop.histories.rows_as_arrow import arrow_rows, for_spark, importe
 Jvm = Any
 """An object in the JVM, as py4j shows it."""
 
+_ICEBERG = "org.apache.iceberg"
 _SPARK_NAMES = {
     "long": "bigint",
     "timestamp": "timestamp_ntz",
@@ -238,30 +239,44 @@ class Java:
 
     @cached_property
     def _setter(self) -> Jvm:
-        """``record.setField(name, convertConstant(type, fromJson(type, text)))`` as one method handle: on its way
+        """``record.setField(name, internalToGeneric(type, fromJson(type, text)))`` as one method handle: on its way
         through py4j a small long would become an int."""
-        invoke, iceberg = self.jvm.java.lang.invoke, "org.apache.iceberg"
-        lookup = invoke.MethodHandles.publicLookup()
-
-        def loaded(name: str) -> Jvm:
-            return self.jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(name)
-
-        def signature(result: Jvm, *arguments: Jvm) -> Jvm:
-            taken = self._gateway().new_array(self.jvm.java.lang.Class, len(arguments))
-            for place, argument in enumerate(arguments):
-                taken[place] = argument
-            return invoke.MethodType.methodType(result, taken)
-
-        value, text = loaded("java.lang.Object"), loaded("java.lang.String")
-        type_, record = loaded(f"{iceberg}.types.Type"), loaded(f"{iceberg}.data.Record")
-        parser = loaded(f"{iceberg}.SingleValueParser")
-        converters = loaded(f"{iceberg}.data.IdentityPartitionConverters")
-        nothing = self.jvm.java.lang.Void.TYPE
-        parse = lookup.findStatic(parser, "fromJson", signature(value, type_, text))
-        convert = lookup.findStatic(converters, "convertConstant", signature(value, type_, value))
-        set_field = lookup.findVirtual(record, "setField", signature(nothing, text, value))
-        collect = invoke.MethodHandles.collectArguments
+        value, text, type_ = map(self._class, ("java.lang.Object", "java.lang.String", f"{_ICEBERG}.types.Type"))
+        lookup = self.jvm.java.lang.invoke.MethodHandles.publicLookup()
+        parser, generic = self._class(f"{_ICEBERG}.SingleValueParser"), self._class(f"{_ICEBERG}.data.GenericDataUtil")
+        parse = lookup.findStatic(parser, "fromJson", self._signature(value, type_, text))
+        convert = lookup.findStatic(generic, "internalToGeneric", self._signature(value, type_, value))
+        taking = self._signature(self.jvm.java.lang.Void.TYPE, text, value)
+        set_field = lookup.findVirtual(self._class(f"{_ICEBERG}.data.Record"), "setField", taking)
+        collect = self.jvm.java.lang.invoke.MethodHandles.collectArguments
         return collect(set_field, 2, collect(convert, 1, parse))
+
+    def json_of(self, struct: Jvm, place: int, java_type: Jvm) -> Any:
+        """A value of a struct of internal values, by the specification's JSON; None for null."""
+        arguments = self.jvm.java.util.ArrayList()
+        for argument in (java_type, struct, place, self._class("java.lang.Object")):
+            arguments.add(argument)
+        return json.loads(self._getter.invokeWithArguments(arguments))
+
+    @cached_property
+    def _getter(self) -> Jvm:
+        """``toJson(type, struct.get(place, class))`` as one method handle, for the same reason as `_setter`."""
+        value, text, type_ = map(self._class, ("java.lang.Object", "java.lang.String", f"{_ICEBERG}.types.Type"))
+        lookup = self.jvm.java.lang.invoke.MethodHandles.publicLookup()
+        taking = self._signature(value, self.jvm.java.lang.Integer.TYPE, self._class("java.lang.Class"))
+        get = lookup.findVirtual(self._class(f"{_ICEBERG}.StructLike"), "get", taking)
+        parser = self._class(f"{_ICEBERG}.SingleValueParser")
+        write = lookup.findStatic(parser, "toJson", self._signature(text, type_, value))
+        return self.jvm.java.lang.invoke.MethodHandles.collectArguments(write, 1, get)
+
+    def _class(self, name: str) -> Jvm:
+        return self.jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(name)
+
+    def _signature(self, result: Jvm, *arguments: Jvm) -> Jvm:
+        taken = self._gateway().new_array(self.jvm.java.lang.Class, len(arguments))
+        for place, argument in enumerate(arguments):
+            taken[place] = argument
+        return self.jvm.java.lang.invoke.MethodType.methodType(result, taken)
 
     def _internal(self, java_type: Jvm, type_: Type, value: Any) -> Jvm:
         return self.jvm.org.apache.iceberg.SingleValueParser.fromJson(java_type, as_json(type_, value))

@@ -446,6 +446,7 @@ class History:
         catalog: Which catalog all engines share.
         refusals: Reader -> a piece of the error that it raises, for what it does not support.
         wrong: Reader -> why it returns other rows than the table has; it fails when it no longer does.
+        unaccounted: Totals of snapshot summaries that an engine gets wrong in it.
         probes: Filters that are read with at the end, too.
         coda: Engines that append one more row each before the end.
         in_sample: Whether it is played in every run of the tests; the others are soak.
@@ -462,6 +463,7 @@ class History:
     catalog: Literal["sql", "directory", "rest"] = "sql"
     refusals: Mapping[str, str] = field(default_factory=dict)
     wrong: Mapping[str, str] = field(default_factory=dict)
+    unaccounted: Sequence[str] = ()
     probes: Sequence[Where] = ()
     coda: Sequence[Engine] = ("java", "ours", "pyiceberg")
     in_sample: bool = False

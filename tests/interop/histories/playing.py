@@ -112,7 +112,7 @@ class Play:
             with saying(f"we read branch {branch}"):
                 check_rows(self._found(branch), self.model.state(branch).rows)
         assert table.scan().to_arrow().schema.names == list(self.model.columns)
-        check_summaries(table)
+        check_summaries(table, self.history.unaccounted)
         if before is not None and self._lineage_was_there(step, before):
             assert self._lineage() == before, "row ids or sequence numbers changed"
 

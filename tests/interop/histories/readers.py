@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -68,13 +67,11 @@ class Readers:
         values: dict[str, list[Any]] = {f.name: [] for f in schema.fields}
         with_close = scan.build()
         records = with_close.iterator()
-        object_class = jvm.java.lang.Class.forName("java.lang.Object")
         while records.hasNext():
             wrapped = wrapper.wrap(records.next())
             for place, f in enumerate(schema.fields):
-                value = wrapped.get(place, object_class)
-                text = None if value is None else iceberg.SingleValueParser.toJson(java_schema.findType(f.name), value)
-                values[f.name].append(None if text is None else value_from_json(f.type, json.loads(text)))
+                value = self.java.json_of(wrapped, place, java_schema.findType(f.name))
+                values[f.name].append(None if value is None else value_from_json(f.type, value))
         with_close.close()
         arrays = [to_arrow_array(schema.primitive(f.field_id), values[f.name]) for f in schema.fields]
         return rows_of(pa.Table.from_arrays(arrays, names=[f.name for f in schema.fields]))
