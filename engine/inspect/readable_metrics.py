@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 
 from engine.columnar.scalars import to_arrow_array
+from engine.errors import CorruptTable
 from engine.spec.data_file import DataFile
 from engine.spec.schema import Schema
 from engine.spec.types import PrimitiveType
-from engine.spec.values import decode_value
+from engine.spec.values import Value, decode_value
 
 _COUNTS = ("column_size", "value_count", "null_value_count", "nan_value_count")
 _NO_BOUNDS = frozenset({"variant", "geometry", "geography", "unknown"})
@@ -37,15 +38,23 @@ def _column(field_id: int, type_: PrimitiveType, rows: Sequence[DataFile]) -> pa
         [f.nan_value_counts for f in rows],
     )
     arrays = [pa.array([m.get(field_id) for m in maps], pa.int64()) for maps in counted]
-    arrays.append(_bounds(field_id, type_, (f.lower_bounds for f in rows)))
-    arrays.append(_bounds(field_id, type_, (f.upper_bounds for f in rows)))
+    arrays.append(_bounds(field_id, type_, rows, "lower_bounds"))
+    arrays.append(_bounds(field_id, type_, rows, "upper_bounds"))
     names = (*_COUNTS, "lower_bound", "upper_bound")
     return pa.StructArray.from_arrays(arrays, fields=[pa.field(n, a.type) for n, a in zip(names, arrays, strict=True)])
 
 
-def _bounds(field_id: int, type_: PrimitiveType, rows: Iterable[Mapping[int, bytes]]) -> pa.Array:
-    raw = [m.get(field_id) for m in rows]
+def _bounds(field_id: int, type_: PrimitiveType, rows: Sequence[DataFile], map_name: str) -> pa.Array:
+    raw: list[bytes | None] = [getattr(f, map_name).get(field_id) for f in rows]
     if type_.name in _NO_BOUNDS:
         return pa.array(raw, pa.binary())
-    values = [None if b is None else decode_value(type_, b) for b in raw]
-    return to_arrow_array(type_, values)
+    return to_arrow_array(
+        type_, [_decoded(type_, b, f, f"{map_name}.{field_id}") for b, f in zip(raw, rows, strict=True)]
+    )
+
+
+def _decoded(type_: PrimitiveType, bound: bytes | None, file: DataFile, path: str) -> Value | None:
+    try:
+        return None if bound is None else decode_value(type_, bound)
+    except CorruptTable as error:
+        raise CorruptTable(error.reason, location=f"the manifest entry of {file.file_path}", path=path) from error
