@@ -145,7 +145,7 @@ FILTERS = (
 )  # fmt: skip
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_plans_of_a_table_keep_every_matching_file(data: st.DataObject) -> None:
     """Appends, deletes, rewrites, promotions and indexes in any order; metrics are off, so that indexes decide."""
@@ -174,7 +174,7 @@ def test_plans_of_a_table_keep_every_matching_file(data: st.DataObject) -> None:
             elif step == "promote":
                 for each in (table, plain):
                     each.update_schema(_promoted)
-        for filter in FILTERS:
+        for filter in data.draw(st.lists(st.sampled_from(FILTERS), min_size=5, max_size=5, unique=True)):
             found, expected = table.scan(filter), plain.scan(filter)
             assert sorted(map(repr, found.to_arrow().to_pylist())) == sorted(map(repr, expected.to_arrow().to_pylist()))
             counters = found.plan().counters
