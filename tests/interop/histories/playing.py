@@ -29,6 +29,7 @@ from tests.interop.histories.language import (
     History,
     SameRows,
     Step,
+    Transaction,
 )
 from tests.interop.histories.model import Model, State, bag, check_rows
 from tests.interop.histories.places import Place
@@ -117,13 +118,13 @@ class Play:
             assert self._lineage() == before, "row ids or sequence numbers changed"
 
     def _maker(self, step: Step) -> Engine:
-        """Who makes a change. PyIceberg writes nothing of format version 3 yet: it has to say so, and Java stands in;
+        """Who makes a change. PyIceberg writes nothing of format version 3 yet: it has to say so, and another stands in;
         that is also how we learn of the day it does."""
         if step.engine != "pyiceberg" or self.table.metadata.format_version < 3:
             return step.engine
         with pytest.raises((ValueError, NotImplementedError), match=V3_REFUSED):
             self.actors["pyiceberg"].perform(step.change)
-        return "java"
+        return "ours" if isinstance(step.change, Transaction) else "java"
 
     def _lineage_was_there(self, step: Step, before: list[str] | None) -> bool:
         return self.table.metadata.format_version >= 3 and before is not None and not isinstance(step.change, Expire)
