@@ -23,10 +23,14 @@ def parse_json(data: bytes, *, location: str | None = None) -> JsonValue:
     """The value of a UTF-8 JSON text.
 
     Raises:
-        CorruptTable: Not JSON, or nested too deeply.
+        CorruptTable: Not JSON, nested too deeply, or with a text that UTF-8 cannot hold.
     """
     try:
-        return json.loads(data.decode("utf-8"), parse_constant=_refuse_constant)
+        value = json.loads(data.decode("utf-8"), parse_constant=_refuse_constant)
+        if b"\\ud" in data or b"\\uD" in data:
+            # An escaped half of a surrogate pair is JSON, and no text: it would fail wherever it is used.
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+        return value
     except (ValueError, RecursionError) as error:
         raise CorruptTable(f"not valid JSON: {error}", location=location) from error
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from engine.codec.json_object import parse_json
 from engine.codec.metadata_json import decode_metadata, encode_metadata
 from engine.errors import CorruptTable, Invalid, Unsupported
 from engine.spec.snapshots import SnapshotRef
@@ -276,3 +277,13 @@ def test_gzip_that_inflates_without_bound_is_corrupt() -> None:
     bomb = gzip.compress(b" " * (80 << 20))
     with pytest.raises(CorruptTable, match="inflates to more than"):
         decode_metadata(bomb, location="v1.gz.metadata.json")
+
+
+@pytest.mark.parametrize(("text", "is_good"), [("\\ud83d\\ude00", True), ("\\ud83d", False), ("\\uDE00", False)])
+def test_text_is_text(text: str, is_good: bool) -> None:
+    data = f'{{"a": "{text}"}}'.encode()
+    if is_good:
+        assert parse_json(data) == {"a": "\U0001f600"}
+    else:
+        with pytest.raises(CorruptTable, match="surrogates not allowed"):
+            parse_json(data)
