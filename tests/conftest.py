@@ -60,7 +60,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     It has Iceberg's Java runtime, with a catalog `iceberg_java` of type hadoop over a directory of its own, and the
     driver of SQLite, for Iceberg's JDBC catalog.
     """
-    # local imports: pyspark takes half a second, and most runs of a few tests need none
+    # local import: pyspark takes half a second, and most runs of a few tests need none
     from bench.spark_session import SparkSettings, spark_session
     from tests.services.rest_jars import sqlite_driver
 

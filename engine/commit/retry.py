@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from engine.spec import properties
 
-
 _SHORT_WAITS = 8
 _ATTEMPTS_LONG = 16
 

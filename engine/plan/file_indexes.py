@@ -53,7 +53,7 @@ class LoadedIndex:
     """An index, and its files in the order of the hashes of their paths."""
 
     index: FileIndex
-    hashes: Int64Array
+    hashes: Hashes
     order: Int64Array
 
     @property

@@ -118,8 +118,8 @@ class Play:
             assert self._lineage() == before, "row ids or sequence numbers changed"
 
     def _maker(self, step: Step) -> Engine:
-        """Who makes a change. PyIceberg writes nothing of format version 3 yet: it has to say so, and another stands in;
-        that is also how we learn of the day it does."""
+        """Who makes a change. PyIceberg writes nothing of format version 3 yet: it has to say so, and another stands
+        in; that is also how we learn of the day it does."""
         if step.engine != "pyiceberg" or self.table.metadata.format_version < 3:
             return step.engine
         with pytest.raises((ValueError, NotImplementedError), match=V3_REFUSED):
