@@ -233,6 +233,12 @@ def test_one_block_that_takes_far_more_room_than_most(codec: str):
     assert columns.split_offsets.to_pylist() == [e["data_file"]["split_offsets"] for e in made]
 
 
+def test_without_libdeflate_by_its_address(monkeypatch: pytest.MonkeyPatch):
+    data = manifest([entry(partition=i) for i in range(500)], objects_per_block=9, codec="deflate")
+    monkeypatch.setattr(avro_columns, "is_callable", lambda: False)
+    assert decode_columns(data).partition[1000].to_pylist() == list(range(500))
+
+
 def test_threads_give_the_same_columns():
     data = manifest([entry(partition=i, record_count=i) for i in range(2000)], objects_per_block=7, codec="null")
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(3) as pool:
