@@ -1,7 +1,7 @@
 """A scan plan as a DataFrame that executors fill with the Arrow reader: for what the native scan can not hold.
 
 The native scan decodes delete files on the driver and sends them to every executor. Here each task decodes those of its
-own files, so a set of deletes may be larger than any machine's memory. A row costs about three times as much to read.
+own files, so a set of deletes may be larger than any machine's memory.
 """
 
 from __future__ import annotations
