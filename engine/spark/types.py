@@ -31,6 +31,7 @@ from engine.spec.types import (
     PrimitiveType,
     StructType,
     Type,
+    children,
 )
 from engine.spec.values import Value
 
@@ -86,16 +87,21 @@ def spark_type(type_: Type, *, column: str) -> st.DataType:
 def _inner(field: NestedField, name: str) -> st.StructField:
     if field.initial_default is not None:
         raise Unsupported(f"column {name!r}: on Spark, defaults of fields inside structs are not supported")
-    if field.type == UUID:
-        raise Unsupported(f"column {name!r}: on Spark, uuid inside a struct is not supported")
     own = spark_type(field.type, column=name)
     return st.StructField(field.name, own, nullable=True, metadata={FIELD_ID_KEY: field.field_id})
 
 
 def read_field(field: NestedField, name: str) -> st.StructField:
-    """The field of a read schema under the given name: found by id, filled with the initial default where missing."""
+    """The field of a read schema under the given name: found by id, filled with the initial default where missing.
+
+    Raises:
+        Unsupported: As `spark_type`, and for defaults of type binary, fixed and uuid.
+    """
     metadata: dict[str, object] = {FIELD_ID_KEY: field.field_id}
     if field.initial_default is not None and isinstance(field.type, PrimitiveType):
+        if isinstance(spark_type(field.type, column=field.name), st.BinaryType):
+            # Spark's vectorized reader fails on them, file by file, and only where a file lacks the column.
+            raise Unsupported(f"on Spark, the default of {field.name!r}: Spark fills in no values of type {field.type}")
         metadata[DEFAULT_KEY] = sql_literal(field.type, field.initial_default)
     return st.StructField(name, spark_type(field.type, column=field.name), nullable=True, metadata=metadata)
 
@@ -136,16 +142,41 @@ def quoted(name: str) -> str:
 
 
 def shown(column: Column, type_: Type) -> Column:
-    """A column as the user gets it: uuid as text, everything else as it is read."""
-    if type_ != UUID:
+    """A column as the user gets it: uuid as text, at any depth, everything else as it is read."""
+    if not _has_uuid(type_):
         return column
+    match type_:
+        case StructType(fields):
+            parts = [shown(column.getField(f.name), f.type).alias(f.name) for f in fields]
+            return F.when(column.isNotNull(), F.struct(*parts))
+        case ListType(element):
+            return F.transform(column, lambda x: shown(x, element.type))
+        case MapType(key, value):
+            with_keys = F.transform_keys(column, lambda k, _: shown(k, key.type))
+            return F.transform_values(with_keys, lambda _, v: shown(v, value.type))
     pieces = [F.hex(F.substring(column, start, length)) for start, length in ((1, 4), (5, 2), (7, 2), (9, 2), (11, 6))]
     return F.when(column.isNotNull(), F.lower(F.concat_ws("-", *pieces)))
 
 
 def shown_type(type_: Type, *, column: str) -> st.DataType:
     """The type of `shown`; arguments and errors as `spark_type`."""
-    return st.StringType() if type_ == UUID else spark_type(type_, column=column)
+    if not _has_uuid(type_):
+        return spark_type(type_, column=column)
+    match type_:
+        case StructType(fields):
+            return st.StructType(
+                [st.StructField(f.name, shown_type(f.type, column=f"{column}.{f.name}")) for f in fields]
+            )
+        case ListType(element):
+            return st.ArrayType(shown_type(element.type, column=f"{column}.element"))
+        case MapType(key, value):
+            keys, values = (shown_type(f.type, column=f"{column}.{f.name}") for f in (key, value))
+            return st.MapType(keys, values)
+    return st.StringType()
+
+
+def _has_uuid(type_: Type) -> bool:
+    return type_ == UUID or any(_has_uuid(f.type) for f in children(type_))
 
 
 def pruned(column: Column, read: Type, wanted: Type) -> Column:

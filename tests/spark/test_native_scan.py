@@ -322,13 +322,13 @@ def test_files_without_field_ids_are_read_by_the_name_mapping(
 
 def test_uuid_is_text_at_any_depth(spark: SparkSession, make_table: Callable[..., Table]) -> None:
     one, two = uuid.UUID(int=2**127 + 5), uuid.UUID(int=7)
+    keys, values = pa.array([one, two], pa.uuid()), pa.array([two, None], pa.uuid())
+    fields = [pa.array([one, None, None], pa.uuid()), pa.array([1, 2, None])]
     rows = pa.table(
         {
-            "s": pa.array(
-                [{"u": one, "n": 1}, {"u": None, "n": 2}, None], pa.struct([("u", pa.uuid()), ("n", pa.int64())])
-            ),
-            "l": pa.array([[one, None], [], None], pa.list_(pa.uuid())),
-            "m": pa.array([[(one, two)], [(two, None)], None], pa.map_(pa.uuid(), pa.uuid())),
+            "s": pa.StructArray.from_arrays(fields, ["u", "n"], mask=pa.array([False, False, True])),
+            "l": pa.ListArray.from_arrays(pa.array([0, 2, None, 2], pa.int32()), pa.array([one, None], pa.uuid())),
+            "m": pa.MapArray.from_arrays(pa.array([0, 1, None, 2], pa.int32()), keys, values),
         }
     )
     table = make_table(rows)
