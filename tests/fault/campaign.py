@@ -21,12 +21,12 @@ SEED = int(os.environ.get("ICEBENCH_SEED", "1"))
 _SCALE = float(os.environ.get("ICEBENCH_SOAK_SCALE", "1"))
 
 
-def sizes(sample: Any, full: Any, *, hours: float = 1.0) -> pytest.MarkDecorator:
+def sizes(sample: Any, full: Any, *, hours: float = 2.0) -> pytest.MarkDecorator:
     """The parameter `size` of a test: `sample` among the other tests, `full` in `make soak`."""
-    marks = [pytest.mark.soak, pytest.mark.timeout(int(hours * 3600))]
-    return pytest.mark.parametrize(
-        "size", [pytest.param(sample, id="sample"), pytest.param(full, id="full", marks=marks)]
-    )
+    full_marks = [pytest.mark.soak, pytest.mark.timeout(int(hours * 3600))]
+    # Seconds, but for what a new checkout has to compile first.
+    sampled = pytest.param(sample, id="sample", marks=pytest.mark.timeout(300))
+    return pytest.mark.parametrize("size", [sampled, pytest.param(full, id="full", marks=full_marks)])
 
 
 def scaled(count: int) -> int:
