@@ -238,7 +238,7 @@ HISTORIES = [
             java(Append([nanos(i) for i in range(8, 14)])),
             ours(Delete(col("id") == 9)),
         ],
-        refusals={"ours on Spark": "'ns'"},
+        refusals={"ours on Spark": "'ns'", "DuckDB": "Unrecognized primitive type"},
         coda=("java", "ours"),
     ),
     History(
