@@ -85,7 +85,7 @@ class DeletedGroup:
         if not self._has_places:
             return frame
         file = "file_name" if self._has_plain_names else "file_path"
-        return frame.select("*", F.col(f"_metadata.{file}").alias(PATH), F.col("_metadata.row_index").alias(ROW))
+        return frame.selectExpr("*", f"_metadata.{file} as {PATH}", f"_metadata.row_index as {ROW}")
 
     def live(
         self, frame: DataFrame, paths: Callable[[], Sequence[str]], spark: SparkSession, column_of: ColumnOf
