@@ -59,12 +59,12 @@ def test_errors_reach_into_children():
         list(NODE.children("objects"))[1].int32("a")
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"\xff", b"[NaN]", b"[Infinity]", b"{" * 50_000])
+@pytest.mark.parametrize("data", [b"", b"{", b"\xff", b"[NaN]", b"[Infinity]", b"{" * 50_000, b'"\\ud800"'])
 def test_what_is_no_json(data: bytes):
     with pytest.raises(CorruptTable, match="not valid JSON"):
         parse_json(data, location="x")
 
 
-@pytest.mark.parametrize("value", [{"a": [1, 2.5, None, True, "é\ud800"]}, [], "x"])
+@pytest.mark.parametrize("value", [{"a": [1, 2.5, None, True, "é\U0001f9ca"]}, [], "x"])
 def test_json_both_ways(value: Any):
     assert parse_json(write_json(value)) == value

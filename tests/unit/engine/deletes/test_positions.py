@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from engine.deletes.files import DeleteFile
 from engine.deletes.positions import DataFilePlaces, load_positions
-from engine.errors import CorruptTable, FileNotFound, Unsupported
+from engine.errors import CorruptTable, FileNotFound
 from engine.runtime.counters import DELETE_FILES_LOADED, Counters
 from engine.runtime.local import LocalRunner
 from engine.spec.data_file import FileContent
@@ -115,8 +115,6 @@ def test_what_is_wrong_is_named() -> None:
 
     with pytest.raises(FileNotFound, match=r"memory://b/gone \(needed by table db\.t, snapshot 1\)"):
         load(delete_file("memory://b/gone"))
-    with pytest.raises(Unsupported, match="avro"):
-        load(delete_file("memory://b/d", "avro"))
     with pytest.raises(CorruptTable, match="null"):
         load(stored(store, "nulls", [("f1", None)]))
     sink = io.BytesIO()
