@@ -43,6 +43,11 @@ def test_what_has_no_clock_is_never_noisy_nor_repeated_too_little() -> None:
     assert remarks_of(sample_run(records=(counted,), skipped=(), environment=CLEAN)) == ()
 
 
+def test_what_deletes_add_is_no_noise_however_little_it_is() -> None:
+    added = record("deletes", "1%", "delete_cost", "s", [-0.1, 0.2, 0.01, -0.2, 0.1, 0.02])
+    assert remarks_of(sample_run(records=(added,), skipped=(), environment=CLEAN)) == ()
+
+
 def test_many_noisy_cases_are_told_in_one_remark() -> None:
     cases = [record("planning", f"f{i}", "latency_cold", "s", [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]) for i in range(8)]
     (remark,) = remarks_of(sample_run(records=tuple(cases), skipped=(), environment=CLEAN))
