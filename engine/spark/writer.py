@@ -6,6 +6,7 @@ entries of its files, Avro and compressed, so that wide tables do not fill the d
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -38,6 +39,8 @@ from engine.write.locations import DataLocations, FileNames
 
 _BATCH_ROWS = 1 << 17
 """Spark hands over batches of 10,000 rows; so many go to the writer at once."""
+_POLL_SECONDS = 0.2
+_POLLS = 50
 _MANIFEST_VERSION = 3
 _NO_SNAPSHOT = 0
 
@@ -92,6 +95,7 @@ def write_dataframe(
     try:
         rows = spread.mapInArrow(task, st.StructType([st.StructField("manifest", st.BinaryType())])).collect()
     except BaseException as error:
+        _wait_for_tasks(frame)
         remove_leftovers(task.make_store(), task.metadata, own_names)
         if isinstance(error, PythonException):
             _raise_own(error)
@@ -219,6 +223,20 @@ def _raise_own(error: PythonException) -> None:
         marker = f"{kind.__module__}.{kind.__qualname__}: "
         if marker in text:
             raise kind(text.rsplit(marker, maxsplit=1)[-1].splitlines()[0]) from error
+
+
+def _wait_for_tasks(frame: DataFrame, sleep: Callable[[float], object] = time.sleep) -> None:
+    """Until no task runs, or for ten seconds: Spark gives up a job before its other tasks have stopped, and those still
+    end files."""
+    session = getattr(frame.sparkSession, "_jsparkSession", None)
+    if session is None:  # Spark Connect does not tell
+        return
+    tracker = session.sparkContext().statusTracker()
+    for _ in range(_POLLS):
+        # First a pause: Spark's counts lag by a tenth of a second, but for a count of none.
+        sleep(_POLL_SECONDS)
+        if not any(executor.numRunningTasks() for executor in tracker.getExecutorInfos()):
+            return
 
 
 def remove_leftovers(store: Store, metadata: TableMetadata, names: FileNames) -> None:
