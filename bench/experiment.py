@@ -9,15 +9,17 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bench.definition import Definition, typed
 from bench.engines.registry import ENGINES
 from bench.errors import ConfigError
 from bench.layouts.registry import LAYOUTS
+
+T = TypeVar("T")
 
 _HERE = Path(__file__).resolve().parent
 DEFINITIONS = next((d for d in (_HERE / "datasets", _HERE.parent / "datasets") if d.is_dir()), _HERE / "datasets")
@@ -190,6 +192,20 @@ def parse_experiment(text: str) -> Experiment:
     if not experiment.filters and {"planning", "pruning"} & set(experiment.measurements):
         raise ConfigError("planning and pruning need at least one filter", path="filters")
     return experiment
+
+
+def load_of_kind(path: Path | str, kinds: Collection[str], parse: Callable[[dict[str, Any]], T]) -> T | None:
+    """The definition in a TOML file, or of that name, if its ``kind`` is one of `kinds`; None where it is another.
+
+    Raises:
+        ConfigError: No such file or name, not TOML, or a wrong definition; the message starts with the file's name.
+    """
+    found = find_experiment(path)
+    try:
+        values = tomllib.loads(found.read_text(encoding="utf-8"))
+        return parse(values) if values.get("kind") in kinds else None
+    except (ConfigError, tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as error:
+        raise ConfigError(str(error), path=str(found)) from error
 
 
 def find_experiment(path: Path | str) -> Path:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any, cast
 from bench.definition import Definition, typed
 from bench.engines.registry import ENGINES
 from bench.errors import ConfigError
-from bench.experiment import DEFAULT_SEED, Repetitions, SparkDefinition, find_experiment, spark_definition
+from bench.experiment import DEFAULT_SEED, Repetitions, SparkDefinition, load_of_kind, spark_definition
 from bench.workloads.metadata_files import DELETES, NARROW, Deletes, MetadataFiles
 
 KIND, COMMITS = "metadata", "commits"
@@ -90,12 +89,7 @@ def load_metadata_experiment(path: Path | str) -> MetadataExperiment | None:
     Raises:
         ConfigError: No such file or name, not TOML, or a wrong definition; the message starts with the file's name.
     """
-    found = find_experiment(path)
-    try:
-        values = tomllib.loads(found.read_text(encoding="utf-8"))
-        return parse_metadata_experiment(values) if values.get("kind") in (KIND, COMMITS) else None
-    except (ConfigError, tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as error:
-        raise ConfigError(str(error), path=str(found)) from error
+    return load_of_kind(path, (KIND, COMMITS), parse_metadata_experiment)
 
 
 def parse_metadata_experiment(values: dict[str, Any]) -> MetadataExperiment:

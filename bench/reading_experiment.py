@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 from bench.definition import Definition, typed
 from bench.engines.registry import ENGINES
 from bench.errors import ConfigError
-from bench.experiment import DEFAULT_SEED, Repetitions, SparkDefinition, find_experiment, spark_definition
+from bench.experiment import DEFAULT_SEED, Repetitions, SparkDefinition, load_of_kind, spark_definition
 from bench.workloads.reading_files import DELETE_KINDS, KEYS, PATTERNS, Cell, DeleteRows, cells_of
 
 KIND = "reading"
@@ -96,12 +95,7 @@ def load_reading_experiment(path: Path | str) -> ReadingExperiment | None:
     Raises:
         ConfigError: No such file or name, not TOML, or a wrong definition; the message starts with the file's name.
     """
-    found = find_experiment(path)
-    try:
-        values = tomllib.loads(found.read_text(encoding="utf-8"))
-        return parse_reading_experiment(values) if values.get("kind") == KIND else None
-    except (ConfigError, tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as error:
-        raise ConfigError(str(error), path=str(found)) from error
+    return load_of_kind(path, (KIND,), parse_reading_experiment)
 
 
 def parse_reading_experiment(values: dict[str, Any]) -> ReadingExperiment:

@@ -307,18 +307,15 @@ class Table(Evolving, Changing):
             NotFound: No such snapshot or reference.
         """
         extra = self._metadata_columns(columns)
-        scan = table_scan(
-            self.metadata,
-            self._store if counters is None else CountingStore(self._store, counters),
-            filter=filter,
-            columns=None if columns is None else [c for c in columns if c not in extra],
+        scan = self._table_scan(
+            filter,
+            None if columns is None else [c for c in columns if c not in extra],
             snapshot_id=snapshot_id,
             ref=ref,
             as_of=as_of,
             case_sensitive=case_sensitive,
             runner=runner,
-            cache=self._cache,
-            table_name=self.name,
+            counters=counters,
         )
         return Scan(scan, tuple(self._metadata_column(name, scan.schema) for name in extra), counters)
 
@@ -354,16 +351,8 @@ class Table(Evolving, Changing):
             Unsupported: SQL that a filter cannot be.
         """
         extra = self._metadata_columns(columns)
-        scan = table_scan(
-            self.metadata,
-            self._store if counters is None else CountingStore(self._store, counters),
-            filter=filter,
-            columns=None if columns is None else [c for c in columns if c not in extra],
-            case_sensitive=case_sensitive,
-            runner=runner,
-            cache=self._cache,
-            table_name=self.name,
-        )
+        own = None if columns is None else [c for c in columns if c not in extra]
+        scan = self._table_scan(filter, own, case_sensitive=case_sensitive, runner=runner, counters=counters)
         appended = incremental_append_scan(
             scan, from_snapshot_id=from_snapshot_id, from_inclusive=from_inclusive, to_snapshot_id=to_snapshot_id
         )
@@ -412,16 +401,7 @@ class Table(Evolving, Changing):
                 updates together with net changes, or without anything that identifies rows.
             Unsupported: SQL that a filter cannot be.
         """
-        scan = table_scan(
-            self.metadata,
-            self._store if counters is None else CountingStore(self._store, counters),
-            filter=filter,
-            columns=columns,
-            case_sensitive=case_sensitive,
-            runner=runner,
-            cache=self._cache,
-            table_name=self.name,
-        )
+        scan = self._table_scan(filter, columns, case_sensitive=case_sensitive, runner=runner, counters=counters)
         last = scan.snapshot if to_snapshot_id is None else self.metadata.snapshot(to_snapshot_id)
         return changelog.ChangelogScan(
             scan=scan,
@@ -430,6 +410,33 @@ class Table(Evolving, Changing):
             identifier_columns=None if identifier_columns is None else tuple(identifier_columns),
             compute_updates=identifier_columns is not None if compute_updates is None else compute_updates,
             counters=Counters() if counters is None else counters,
+        )
+
+    def _table_scan(
+        self,
+        filter: str | Predicate | None,
+        columns: Sequence[str] | None,
+        *,
+        case_sensitive: bool,
+        runner: Runner | None,
+        counters: Counters | None,
+        snapshot_id: int | None = None,
+        ref: str | None = None,
+        as_of: AsOf | None = None,
+    ) -> TableScan:
+        """What is common to all scans of the loaded state: its storage, counted where asked, its cache and its name."""
+        return table_scan(
+            self.metadata,
+            self._store if counters is None else CountingStore(self._store, counters),
+            filter=filter,
+            columns=columns,
+            snapshot_id=snapshot_id,
+            ref=ref,
+            as_of=as_of,
+            case_sensitive=case_sensitive,
+            runner=runner,
+            cache=self._cache,
+            table_name=self.name,
         )
 
     def _metadata_columns(self, columns: Sequence[str] | None) -> list[str]:
