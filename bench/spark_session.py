@@ -124,7 +124,7 @@ def spark_session(settings: SparkSettings = SparkSettings()) -> SparkSession:
 
     Raises:
         JavaMissing: No Java that Spark can run on is installed.
-        ValueError: A session with other settings is running in this process; the message names what differs.
+        ConfigError: A session with other settings is running in this process; the message names what differs.
     """
     wanted = settings.conf()
     running = SparkSession.getActiveSession()
@@ -143,5 +143,5 @@ def spark_session(settings: SparkSettings = SparkSettings()) -> SparkSession:
     differing = {name: value for name, value in differing.items() if value != wanted[name]}
     if differing:
         details = ", ".join(f"{name} is {value}, wanted {wanted[name]}" for name, value in differing.items())
-        raise ValueError(f"a Spark session with other settings is running in this process: {details}")
+        raise ConfigError(f"a Spark session with other settings is running in this process: {details}")
     return running

@@ -27,8 +27,8 @@ from engine.columnar.avro_types import arrow_schema, converter, is_plain, plain_
 from engine.columnar.file_columns import FileColumns
 from engine.columnar.name_mapping import identified
 from engine.columnar.schemas import field_id_of
-from engine.columnar.source import RowGroup
-from engine.errors import CorruptTable, FileNotFound
+from engine.columnar.source import RowGroup, check_size, fetched
+from engine.errors import CorruptTable
 from engine.spec.name_mapping import NameMapping
 from engine.spec.schema import Schema
 from engine.storage.store import Store
@@ -47,21 +47,27 @@ class AvroSource:
         location: The file.
         name_mapping: Gives field ids to a file that has none.
         needed_by: What refers to the file, for errors.
+        size_bytes: The file's size, where it is known; the file must have it.
 
     Raises:
         FileNotFound: Naming the file and `needed_by`.
-        CorruptTable: The file is not Avro, or its schema is not one of a table.
+        CorruptTable: The file is not Avro, not of that size, or its schema is not one of a table.
         Unsupported: The file has no field ids and there is no name mapping, or a type that Iceberg does not have.
     """
 
     def __init__(
-        self, store: Store, location: str, *, name_mapping: NameMapping | None = None, needed_by: str | None = None
+        self,
+        store: Store,
+        location: str,
+        *,
+        name_mapping: NameMapping | None = None,
+        needed_by: str | None = None,
+        size_bytes: int | None = None,
     ) -> None:
         self.location = location
-        try:
+        with fetched(location, needed_by):
             self._data = store.read(location)
-        except FileNotFound as error:
-            raise FileNotFound(location, needed_by) from error
+        check_size(len(self._data), size_bytes, location)
         self._header: AvroHeader = read_header(self._data, location=location)
         self._stored = arrow_schema(self._header.schema, location)
         self.columns = FileColumns(identified(self._stored, name_mapping, location))

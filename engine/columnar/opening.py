@@ -41,18 +41,18 @@ def open_source(
         name_mapping: Gives field ids to a file that has none.
         needed_by: What refers to the file, for errors, e.g. ``"table db.t, snapshot 17"``.
         dictionaries: Text columns, by name, that may come as Arrow dictionaries.
-        size_bytes: The file's size, where it is known.
+        size_bytes: The file's size, where it is known; the file must have it.
 
     Raises:
         FileNotFound: Naming the file and `needed_by`.
-        CorruptTable: The file is not of that format.
+        CorruptTable: The file is not of that format, or not of that size.
         Unsupported: Another format, or a file without field ids where there is no name mapping.
     """
     check_format(file_format, location)
     if file_format == "orc":
-        return OrcSource(store, location, name_mapping=name_mapping, needed_by=needed_by)
+        return OrcSource(store, location, name_mapping=name_mapping, needed_by=needed_by, size_bytes=size_bytes)
     if file_format == "avro":
-        return AvroSource(store, location, name_mapping=name_mapping, needed_by=needed_by)
+        return AvroSource(store, location, name_mapping=name_mapping, needed_by=needed_by, size_bytes=size_bytes)
     return ParquetSource(
         store,
         location,

@@ -17,8 +17,8 @@ from engine.codec.orc_tail import decode_orc_tail
 from engine.columnar.file_columns import FileColumns
 from engine.columnar.name_mapping import has_field_ids, identified
 from engine.columnar.schemas import FIELD_ID_KEY, child_fields, is_list
-from engine.columnar.source import RowGroup
-from engine.errors import CorruptTable, FileNotFound, Unsupported
+from engine.columnar.source import RowGroup, check_size, fetched
+from engine.errors import CorruptTable, Unsupported
 from engine.spec.name_mapping import NameMapping
 from engine.spec.schema import Schema
 from engine.storage.store import InputFile, Store
@@ -37,23 +37,29 @@ class OrcSource:
         location: The file.
         name_mapping: Gives field ids to a file that has none.
         needed_by: What refers to the file, for errors.
+        size_bytes: The file's size, where it is known; the file must have it.
 
     Raises:
         FileNotFound: Naming the file and `needed_by`.
-        CorruptTable: The file is not ORC.
+        CorruptTable: The file is not ORC, or not of that size.
         Unsupported: The file has no field ids and there is no name mapping, or holds timestamps before 1678 or after
             2261, which pyarrow can not read.
     """
 
     def __init__(
-        self, store: Store, location: str, *, name_mapping: NameMapping | None = None, needed_by: str | None = None
+        self,
+        store: Store,
+        location: str,
+        *,
+        name_mapping: NameMapping | None = None,
+        needed_by: str | None = None,
+        size_bytes: int | None = None,
     ) -> None:
         self.location = location
-        try:
+        with fetched(location, needed_by):
             self._input: InputFile = store.open_input(location)
-        except FileNotFound as error:
-            raise FileNotFound(location, needed_by) from error
         try:
+            check_size(self._input.size(), size_bytes, location)
             file = orc.ORCFile(self._input)
             tail = decode_orc_tail(file.reader.serialized_file_tail(), location=location)
             self.num_rows = int(file.nrows)

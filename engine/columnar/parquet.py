@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from engine.columnar.decimals import narrow_footer
 from engine.columnar.file_columns import FileColumns
 from engine.columnar.name_mapping import has_field_ids, identified
-from engine.columnar.source import RowGroup
-from engine.errors import CorruptTable, FileNotFound
+from engine.columnar.source import RowGroup, check_size, fetched
+from engine.errors import CorruptTable
 from engine.spec.name_mapping import NameMapping
 from engine.spec.schema import Schema
 from engine.spec.types import DecimalType, ListType, MapType, StructType, Type
@@ -70,17 +70,13 @@ class ParquetSource:
         self._narrow_made = False
         self._in_memory = size_bytes is not None and size_bytes <= _WHOLE_FILE_BYTES
         self._input: InputFile
-        try:
+        with fetched(location, needed_by):
             if self._in_memory:
                 self._input = pa.BufferReader(store.read(location, 0, _WHOLE_FILE_BYTES))
             else:
                 self._input = store.open_input(location)
-        except FileNotFound as error:
-            raise FileNotFound(location, needed_by) from error
         try:
-            if size_bytes is not None and self._input.size() != size_bytes:
-                found = f"has {self._input.size()} bytes, and its manifest entry says {size_bytes}"
-                raise CorruptTable(found, location=location)
+            check_size(self._input.size(), size_bytes, location)
             first = self._open(None)
             self.footer: Footer = first.metadata
             self.row_groups = _row_groups(self.footer)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol, Self
 
 import pyarrow as pa
 
 from engine.columnar.file_columns import FileColumns
+from engine.errors import CorruptTable, FileNotFound
 from engine.spec.schema import Schema
 
 
@@ -73,3 +76,18 @@ class Source(Protocol):
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *exception: object) -> None: ...
+
+
+@contextmanager
+def fetched(location: str, needed_by: str | None) -> Iterator[None]:
+    """Around the first request for a file: one that is not there is told together with what refers to it."""
+    try:
+        yield
+    except FileNotFound as error:
+        raise FileNotFound(location, needed_by) from error
+
+
+def check_size(found: int, size_bytes: int | None, location: str) -> None:
+    """Raise CorruptTable where a file has not the size that its manifest entry says."""
+    if size_bytes is not None and found != size_bytes:
+        raise CorruptTable(f"has {found} bytes, and its manifest entry says {size_bytes}", location=location)

@@ -57,7 +57,7 @@ def write_rows(data: Rows, metadata: TableMetadata, target: Target) -> Sequence[
     if is_dataframe(data):
         # PySpark is loaded already, since the caller has a DataFrame.
         written: Sequence[DataFile] = import_module("engine.spark.writer").write_dataframe(
-            data, metadata=metadata, counters=target.counters
+            data, metadata=metadata, store=target.store, counters=target.counters
         )
         return written
     return write_data_files(data, metadata=metadata, store=target.store, counters=target.counters)

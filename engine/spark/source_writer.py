@@ -10,7 +10,6 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -32,7 +31,6 @@ from engine.spec.metadata import TableMetadata
 from engine.spec.properties import ACCEPT_ANY_SCHEMA
 from engine.spec.schema import Schema
 from engine.spec.types import UUID
-from engine.storage.store import Store
 from engine.table import Table
 from engine.write.locations import FileNames
 
@@ -79,7 +77,7 @@ class SourceWrite:
             names=self.names,
             mode="auto",
             sorted_by=None,
-            make_store=partial(_same, table.store),
+            store=table.store,
         )
 
     def written(self, batches: Iterator[pa.RecordBatch], names: FileNames) -> bytes | None:
@@ -145,7 +143,7 @@ class SourceWrite:
 
     def discard(self, files: Sequence[DataFile]) -> None:
         """Delete files that nothing refers to, as far as the storage lets."""
-        store = self.task.make_store()
+        store = self.task.store
         for file in files:
             with suppress(EngineError):
                 store.delete(file.file_path)
@@ -191,7 +189,7 @@ class BatchWriter(sd.DataSourceArrowWriter):
         """
         if any(message is None for message in messages):
             task = self._write.task
-            remove_leftovers(task.make_store(), task.metadata, self._write.names)
+            remove_leftovers(task.store, task.metadata, self._write.names)
 
 
 def task_files(messages: Sequence[sd.WriterCommitMessage | None]) -> Sequence[DataFile]:
@@ -218,10 +216,6 @@ def merged_metadata(table: Table, incoming: Schema) -> TableMetadata:
 def _last_batch(table: Table, branch: str, query_id: str) -> int:
     found = last_batch(table.metadata, branch, query_id)
     return _NO_BATCH if found is None else found
-
-
-def _same(store: Store) -> Store:
-    return store
 
 
 def _with_uuids(batch: pa.RecordBatch, names: set[str]) -> pa.RecordBatch:

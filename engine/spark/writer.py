@@ -32,7 +32,6 @@ from engine.spec.partitioning import PartitionSpec
 from engine.spec.schema import Schema
 from engine.spec.sorting import SortOrder
 from engine.spec.types import UUID
-from engine.storage.resolve import store_for
 from engine.storage.store import Store
 from engine.write.data_files import write_data_files
 from engine.write.locations import DataLocations, FileNames
@@ -49,11 +48,11 @@ def write_dataframe(
     frame: DataFrame,
     *,
     metadata: TableMetadata,
+    store: Store,
     schema: Schema | None = None,
     spec: PartitionSpec | None = None,
     names: FileNames | None = None,
     properties: Mapping[str, str] | None = None,
-    make_store: Callable[[], Store] | None = None,
     counters: Counters | None = None,
 ) -> Sequence[DataFile]:
     """Write the rows of a DataFrame as new data files, on the executors.
@@ -61,11 +60,11 @@ def write_dataframe(
     Args:
         frame: Rows by column name. uuid columns are text or 16 bytes.
         metadata: The table; its properties say how to write, ``write.distribution-mode`` how to spread rows first.
+        store: The table's storage, which executors get a copy of.
         schema: The schema to write; the current one by default.
         spec: The partition spec to write; the default one by default.
         names: Unique names for the files; task numbers are filled in.
         properties: Override those of the table, for this write.
-        make_store: Makes the table's storage on an executor; by default the one that the table's location names.
         counters: Count the files.
 
     Returns:
@@ -90,13 +89,13 @@ def write_dataframe(
         names=own_names,
         mode="auto" if mode == "none" else "clustered",
         sorted_by=order if is_sorted else None,
-        make_store=make_store or (lambda: store_for(metadata.location, options)),
+        store=store,
     )
     try:
         rows = spread.mapInArrow(task, st.StructType([st.StructField("manifest", st.BinaryType())])).collect()
     except BaseException as error:
         _wait_for_tasks(frame)
-        remove_leftovers(task.make_store(), task.metadata, own_names)
+        remove_leftovers(store, task.metadata, own_names)
         if isinstance(error, PythonException):
             _raise_own(error)
         raise
@@ -116,7 +115,7 @@ class WriteTask:
         names: Unique names for the files; the task's numbers are filled in.
         mode: See `engine.write.data_files.write_data_files`, as for the next.
         sorted_by: See there.
-        make_store: Makes the table's storage on the executor.
+        store: The table's storage, which the executor gets a copy of.
     """
 
     def __init__(
@@ -128,7 +127,7 @@ class WriteTask:
         names: FileNames,
         mode: Literal["auto", "clustered"],
         sorted_by: SortOrder | None,
-        make_store: Callable[[], Store],
+        store: Store,
     ) -> None:
         self.metadata = small_metadata(metadata)
         self.schema = schema
@@ -136,7 +135,7 @@ class WriteTask:
         self.names = names
         self.mode = mode
         self.sorted_by = sorted_by
-        self.make_store = make_store
+        self.store = store
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The task's manifest as a batch of one row; none for no rows."""
@@ -156,7 +155,7 @@ class WriteTask:
         files = write_data_files(
             reader,
             metadata=self.metadata,
-            store=self.make_store(),
+            store=self.store,
             schema=self.schema,
             spec=self.spec,
             names=replace(names, partition_id=context.partitionId(), task_id=context.taskAttemptId()),

@@ -30,6 +30,10 @@ class CountingStore:
         self._inner = inner
         self._counters = counters
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Another process gets the store itself: what is counted there could not come back."""
+        return _same, (self._inner,)
+
     @property
     def creates_atomically(self) -> bool:
         return self._inner.creates_atomically
@@ -70,6 +74,10 @@ class CountingStore:
 
     def physical(self, location: str) -> str:
         return self._inner.physical(location)
+
+
+def _same(store: Store) -> Store:
+    return store
 
 
 class CountingInputFile:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from threading import Lock
 
-from engine.errors import AlreadyExists, FileNotFound, Invalid, StorageFailed
+from engine.errors import AlreadyExists, FileNotFound, Invalid, StorageFailed, Unsupported
 from engine.storage.store import FileInfo, OutputFile
 
 _SCHEME = "memory://"
@@ -20,6 +20,9 @@ class MemoryStore:
         self._now_ms = now_ms
         self._lock = Lock()
         self._files: dict[str, tuple[bytes, int]] = {}
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise Unsupported("a store in memory is of this process alone; other processes can not write to it")
 
     @property
     def creates_atomically(self) -> bool:

@@ -36,6 +36,7 @@ from engine.spec.types import (
     StructType,
     list_type,
 )
+from engine.storage.local import LocalStore
 from tests.unit.engine.write.metadata_for_writes import metadata_of
 
 SCHEMA = Schema(
@@ -71,7 +72,7 @@ def frame_of(spark: SparkSession, count: int = 1000, partitions: int = 4) -> Dat
 
 def test_each_task_writes_its_rows_and_tells_of_its_files(spark: SparkSession, tmp_path: Path) -> None:
     counters = Counters()
-    files = write_dataframe(frame_of(spark), metadata=metadata(tmp_path), counters=counters)
+    files = write_dataframe(frame_of(spark), metadata=metadata(tmp_path), store=LocalStore(), counters=counters)
     assert [f.record_count for f in files] == [250] * 4
     assert [Path(f.file_path).name[:5] for f in files] == ["00000", "00001", "00002", "00003"]
     assert counters[FILES_WRITTEN] == 4
@@ -93,7 +94,7 @@ def test_rows_go_to_their_partitions_in_every_distribution(spark: SparkSession, 
     made = metadata(
         tmp_path, ("p", Identity()), ("id", Bucket(2)), ("at", Day()), order=order, write_distribution_mode=mode
     )
-    files = write_dataframe(frame_of(spark, 300), metadata=made)
+    files = write_dataframe(frame_of(spark, 300), metadata=made, store=LocalStore())
     assert sum(f.record_count for f in files) == 300
     for file, rows in zip(files, rows_of(files), strict=True):
         ids = [row["id"] for row in rows]
@@ -116,7 +117,7 @@ def test_ranges_hardly_overlap(spark: SparkSession, tmp_path: Path) -> None:
     coalesce = "spark.sql.adaptive.coalescePartitions.enabled"
     spark.conf.set(coalesce, "false")
     try:
-        files = write_dataframe(frame_of(spark).orderBy(F.rand(3)), metadata=made)
+        files = write_dataframe(frame_of(spark).orderBy(F.rand(3)), metadata=made, store=LocalStore())
     finally:
         spark.conf.unset(coalesce)
     assert len(files) == 2
@@ -142,7 +143,7 @@ def test_all_types_arrive(spark: SparkSession, tmp_path: Path) -> None:
            union all select null, null, null, null, null"""
     )
     made = replace(metadata_of(schema), location=str(tmp_path / "t"))
-    files = write_dataframe(frame.coalesce(1), metadata=made)
+    files = write_dataframe(frame.coalesce(1), metadata=made, store=LocalStore())
     (rows,) = rows_of(files)
     assert str(rows[0]["u"]) == "00000000-0000-0000-0000-000000000001"
     assert rows[0]["day"] == dt.date(1, 1, 1)
@@ -155,11 +156,11 @@ def test_rows_that_do_not_fit_are_named_and_leave_nothing(spark: SparkSession, t
     made = metadata(tmp_path, ("p", Identity()))
     bad = frame_of(spark).withColumn("x", F.when(F.col("id") < 990, 1).otherwise(123456).cast("decimal(9,2)"))
     with pytest.raises(Invalid, match="'x' does not fit"):
-        write_dataframe(bad, metadata=made)
+        write_dataframe(bad, metadata=made, store=LocalStore())
     with pytest.raises(Invalid, match="'more' is not in the table"):
-        write_dataframe(frame_of(spark).withColumn("more", F.lit(1)), metadata=made)
+        write_dataframe(frame_of(spark).withColumn("more", F.lit(1)), metadata=made, store=LocalStore())
     with pytest.raises(Invalid, match="'id' is required"):
-        write_dataframe(frame_of(spark).withColumn("id", F.lit(None).cast("long")), metadata=made)
+        write_dataframe(frame_of(spark).withColumn("id", F.lit(None).cast("long")), metadata=made, store=LocalStore())
     assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
 
 
@@ -167,13 +168,14 @@ def test_storage_that_refuses_an_executor_is_named_here(spark: SparkSession, tmp
     (tmp_path / "file").touch()
     made = replace(metadata(tmp_path), location=str(tmp_path / "file" / "t"))
     with pytest.raises(StorageFailed, match=f"cannot write {tmp_path}/file/t/data/"):
-        write_dataframe(frame_of(spark), metadata=made)
+        write_dataframe(frame_of(spark), metadata=made, store=LocalStore())
 
 
 def test_no_rows_give_no_files(spark: SparkSession, tmp_path: Path) -> None:
-    assert not write_dataframe(frame_of(spark).where("id < 0"), metadata=metadata(tmp_path))
+    assert not write_dataframe(frame_of(spark).where("id < 0"), metadata=metadata(tmp_path), store=LocalStore())
 
 
 def test_a_wrong_mode_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    made = metadata(tmp_path, write_distribution_mode="random")
     with pytest.raises(Invalid, match="distribution-mode"):
-        write_dataframe(frame_of(spark), metadata=metadata(tmp_path, write_distribution_mode="random"))
+        write_dataframe(frame_of(spark), metadata=made, store=LocalStore())

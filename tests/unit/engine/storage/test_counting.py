@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import pickle
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from engine.errors import FileNotFound
+from engine.errors import FileNotFound, Unsupported
 from engine.runtime import counters as names
 from engine.runtime.counters import Counters
 from engine.storage.counting import CountingStore
+from engine.storage.local import LocalStore
 from engine.storage.memory import MemoryStore
 
 
@@ -79,3 +82,12 @@ def test_a_column_costs_less_than_the_file() -> None:
         file.read(columns=["a"])
     assert 0 < counters[names.STORAGE_BYTES_READ] < store.size("memory://f") / 4
     store.physical("memory://f")
+
+
+def test_another_process_gets_the_store_itself() -> None:
+    assert pickle.loads(pickle.dumps(CountingStore(LocalStore(), Counters()))) == LocalStore()
+
+
+def test_a_store_in_memory_does_not_go_to_another_process() -> None:
+    with pytest.raises(Unsupported, match="of this process alone"):
+        pickle.dumps(CountingStore(MemoryStore(), Counters()))
