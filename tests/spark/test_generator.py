@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from bench.errors import ConfigError
 from bench.spark_session import SparkSettings, spark_session
 from bench.workloads.tpcds import Tpcds
 
@@ -61,5 +62,5 @@ def test_fewer_than_one_partition_is_refused(spark: SparkSession) -> None:
 
 
 def test_a_session_with_other_settings_is_refused(spark: SparkSession) -> None:
-    with pytest.raises(ValueError, match=r"spark.driver.memory is .*, wanted 77m"):
+    with pytest.raises(ConfigError, match=r"spark.driver.memory is .*, wanted 77m"):
         spark_session(SparkSettings(driver_memory="77m"))
