@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 import click
 
@@ -55,26 +57,9 @@ def run(
     if table is None:
         if filters or relocate:
             raise click.UsageError("--filter and --relocate need --table")
-        planning = load_metadata_experiment(experiment or "default")
-        if planning is not None:
-            if scale is not None:
-                raise click.UsageError(f"{planning.name} has tables of fixed sizes: no --scale")
-            limited = planning.restricted(only, repetitions)
-            with RunProgress(context.terminal.err) as progress:
-                result = run_metadata_experiment(limited, where=_surroundings(context, progress, asked))
-            return _conclude(context, result, output)
-        reading = load_reading_experiment(experiment or "default")
-        if reading is not None:
-            if scale is not None:
-                raise click.UsageError(f"{reading.name} has tables of fixed sizes: no --scale")
-            with RunProgress(context.terminal.err) as progress:
-                surroundings = _surroundings(context, progress, asked)
-                result = run_reading_experiment(reading.restricted(only, repetitions), where=surroundings)
-            return _conclude(context, result, output)
-        chosen = load_experiment(experiment or "default")
-        definition = adjusted(chosen, scale=scale, repetitions=repetitions, only=only)
+        measure = _measure(experiment or "default", scale=scale, repetitions=repetitions, only=only)
         with RunProgress(context.terminal.err) as progress:
-            result = run_experiment(definition, where=_surroundings(context, progress, asked))
+            result = measure(where=_surroundings(context, progress, asked))
     else:
         if experiment is not None or scale is not None:
             raise click.UsageError("--table measures a table as it is: no experiment, no --scale")
@@ -85,6 +70,31 @@ def run(
             context.terminal.err.print(f"filter chosen: {choice.name}: {choice.text}", markup=False, soft_wrap=True)
         result = measured.run
     return _conclude(context, result, output)
+
+
+class _Measure(Protocol):
+    """Runs an experiment."""
+
+    def __call__(self, *, where: Surroundings) -> RunResult: ...
+
+
+def _measure(name: str, *, scale: float | None, repetitions: int | None, only: Sequence[str]) -> _Measure:
+    """What runs the experiment, of whatever kind it is, with what the command line says otherwise."""
+    planning = load_metadata_experiment(name)
+    if planning is not None:
+        _refuse_scale(planning.name, scale)
+        return partial(run_metadata_experiment, planning.restricted(only, repetitions))
+    reading = load_reading_experiment(name)
+    if reading is not None:
+        _refuse_scale(reading.name, scale)
+        return partial(run_reading_experiment, reading.restricted(only, repetitions))
+    chosen = adjusted(load_experiment(name), scale=scale, repetitions=repetitions, only=only)
+    return partial(run_experiment, chosen)
+
+
+def _refuse_scale(name: str, scale: float | None) -> None:
+    if scale is not None:
+        raise click.UsageError(f"{name} has tables of fixed sizes: no --scale")
 
 
 def adjusted(
