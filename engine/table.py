@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -12,7 +13,7 @@ import pyarrow as pa
 from engine.catalog.identifiers import dotted
 from engine.columnar.reserved import METADATA_COLUMNS, PARTITION_NAME, partition_column
 from engine.commit.committer import Committer, Identifier, TableState
-from engine.errors import Unsupported
+from engine.errors import Invalid, Unsupported
 from engine.expressions.predicate import Predicate
 from engine.late import LateModule
 from engine.operations.changing import Changing
@@ -55,6 +56,7 @@ else:  # planning does not wait for what reads and changes rows
 
 
 DecimalWidth: TypeAlias = Literal["wide", "narrow"]
+PlanningMode: TypeAlias = Literal["auto", "local", "distributed"]
 
 
 class Scan:
@@ -83,15 +85,38 @@ class Scan:
         """The columns that come out."""
         return Schema((*self._scan.projection.fields, *self._metadata_columns))
 
-    def plan(self) -> ScanPlan:
+    def plan(
+        self,
+        spark: Any = None,  # noqa: ANN401 - as in `to_spark`
+        *,
+        mode: PlanningMode | None = None,
+    ) -> ScanPlan:
         """The data files to read, with their deletes and what is left of the filter for each.
 
+        Files and counters do not depend on where a plan is made; `ScanPlan.modes` says where it was.
+
+        Args:
+            spark: A `pyspark.sql.SparkSession` whose executors may decode and filter manifests; without one, all is
+                done here.
+            mode: ``"local"`` uses no executors, ``"distributed"`` does, ``"auto"`` does where the manifests are many
+                (`engine.spark.planning.LOCAL_BYTES`). By default what the table's properties say,
+                ``read.data-planning-mode`` and ``read.delete-planning-mode``, and else ``"auto"``.
+
         Raises:
-            Invalid: The filter or the columns do not fit the schema.
+            Invalid: The filter or the columns do not fit the schema; there is no such mode, or no session for it.
             FileNotFound: A file of the metadata tree is missing.
             CorruptTable: The metadata contradicts the specification.
         """
-        plan = self._scan.plan()
+        scan = self._scan
+        if spark is not None:
+            # PySpark is loaded here and not before: most uses of a table need none.
+            planning = import_module("engine.spark.planning")
+            properties = scan.metadata.properties
+            executors = planning.spark_executors(spark, properties, mode, requests=self._counters)
+            scan = replace(scan, executors=executors)
+        elif mode not in (None, "auto", "local"):
+            raise Invalid(f"planning mode {mode!r} needs a Spark session")
+        plan = scan.plan()
         if self._counters is not None:
             self._counters.merge(plan.counters)
         return plan
@@ -136,13 +161,19 @@ class Scan:
             table_name=self._scan.table_name,
         )
 
-    def to_spark(self, spark: Any) -> Any:  # noqa: ANN401 - Spark's own types are at home in `engine.spark` alone
+    def to_spark(
+        self,
+        spark: Any,  # noqa: ANN401 - Spark's own types are at home in `engine.spark` alone
+        *,
+        planning_mode: PlanningMode | None = None,
+    ) -> Any:  # noqa: ANN401
         """The rows as a DataFrame of a session; Spark's own Parquet reader reads the planned files.
 
         See `engine.spark.native_scan`.
 
         Args:
             spark: A `pyspark.sql.SparkSession`; its settings stay as they are.
+            planning_mode: Whether its executors plan, too: the `mode` of `plan`.
 
         Returns:
             A `pyspark.sql.DataFrame`.
@@ -153,7 +184,7 @@ class Scan:
         # PySpark is loaded here and not before: most uses of a table need none.
         return import_module("engine.spark.native_scan").plan_to_dataframe(
             spark,
-            self.plan(),
+            self.plan(spark, mode=planning_mode),
             self._scan.store,
             projection=self.schema,
             counters=self._counters,

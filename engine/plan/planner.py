@@ -1,20 +1,20 @@
-"""The work of a plan: manifests pruned, decoded in parallel and filtered, deletes matched to data files."""
+"""The order of a plan: manifests pruned, decoded in parallel and filtered, deletes matched to data files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from engine.codec.columns import BoolArray
-from engine.expressions.bound import BOUND_TRUE, BoundPredicate
-from engine.expressions.segments import TRUE
+from engine.expressions.bound import BoundPredicate
+from engine.late import LateModule
 from engine.plan.delete_index import DeletesOfFiles, match_deletes
-from engine.plan.filtering import MANIFESTS_SKIPPED_BY_SCHEMA_ID, EntryFilter, Filtered
-from engine.plan.key_ranges import key_columns, uses_key
-from engine.plan.manifests import LiveEntries, ManifestSource, live_entries, spec_of
-from engine.plan.pruning import MetricStatistics, PartitionStatistics
+from engine.plan.filtering import MANIFESTS_SKIPPED_BY_SCHEMA_ID, Filtered
+from engine.plan.key_ranges import key_columns
+from engine.plan.manifest_work import Admits, ManifestWork
+from engine.plan.manifests import LiveEntries, ManifestSource
 from engine.plan.targets import concerning
 from engine.runtime.counters import (
     DELETE_FILES_PLANNED,
@@ -32,9 +32,13 @@ from engine.runtime.counters import (
 )
 from engine.spec.manifest import ManifestContent, ManifestFile
 from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import PartitionSpec
 from engine.spec.schema import Schema
 from engine.spec.snapshots import Snapshot
+
+if TYPE_CHECKING:
+    from engine.plan import remote
+else:  # most plans are made in one process
+    remote = LateModule("engine.plan.remote")
 
 DELETE_FILES_UNUSED = "delete_files_unused"
 """Counter: live delete files that no planned data file needs, dangling ones and those of files that were skipped."""
@@ -59,23 +63,28 @@ _PLANNING = (
 """What every plan counts, if only zero."""
 
 
+Mode = Literal["local", "distributed"]
+"""Where manifests were decoded: in this process, or by executors."""
+LOCAL: Mapping[str, Mode] = {content.name.lower(): "local" for content in ManifestContent}
+"""Everything in this process, by what manifests list: ``data`` and ``deletes``."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PlannedEntries:
-    """Data files by manifest, in order, the delete files that may concern them, and which belong to which."""
+    """Data files by manifest, in order, the delete files that may concern them, and which belong to which; where
+    manifests of either content were decoded."""
 
     data: tuple[Filtered, ...] = ()
     deletes: tuple[LiveEntries, ...] = ()
     matches: DeletesOfFiles
-
-
-Admits = Callable[[LiveEntries], LiveEntries]
-"""A further choice of data entries, such as those that certain snapshots added."""
+    modes: Mapping[str, Mode] = field(default_factory=lambda: LOCAL)
 
 
 class Planner:
     """Plans scans of one table.
 
-    Counters say what had to be looked at, whether or not a cache had it already, so they are the same in every run.
+    Counters say what had to be looked at, whether or not a cache had it already and wherever it was done, so they are
+    the same in every run.
 
     Args:
         metadata: The table.
@@ -83,6 +92,7 @@ class Planner:
         bound: The filter.
         source: Where manifests come from.
         counters: What the work is counted in.
+        executors: Other processes that may decode and filter manifests; None does it here.
     """
 
     def __init__(
@@ -93,12 +103,16 @@ class Planner:
         bound: BoundPredicate,
         source: ManifestSource,
         counters: Counters,
+        executors: remote.Executors | None = None,
     ) -> None:
         self._metadata = metadata
         self._schema = schema
-        self._filter = EntryFilter(bound, schema, metadata, source.store, source.cache)
+        self._bound = bound
+        self._work = ManifestWork(metadata=metadata, schema=schema, bound=bound, source=source, counters=counters)
         self.source = source
         self._counters = counters
+        self._executors = executors
+        self._modes = dict(LOCAL)
         for name in _PLANNING:
             counters.add(name, 0)
 
@@ -106,31 +120,20 @@ class Planner:
         """The files of a snapshot that may hold matching rows, with their deletes."""
         manifests = () if snapshot is None else self.source.manifests_of(snapshot)
         kept = self.select(manifests)
-        delete_manifests = [m for m in kept if m.content == ManifestContent.DELETES]
-        few = len(delete_manifests) <= _FEW
-        found = self.source.runner.map(lambda m: self._deletes_of(m, in_parts=few), delete_manifests)
-        deletes = [each for each in found if len(each)]
+        found = self._filtered([m for m in kept if m.content == ManifestContent.DELETES])
+        deletes = [each.entries for each in found]
         return self.plan_data([m for m in kept if m.content == ManifestContent.DATA], deletes)
 
     def select(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
         """The manifests that may list files with matching rows, or their deletes."""
         self._counters.add(MANIFESTS_IN_LIST, len(manifests))
-        return self._filter.select(manifests, self._counters)
+        return self._work.filter.select(manifests, self._counters)
 
     def plan_data(
         self, manifests: Sequence[ManifestFile], deletes: Sequence[LiveEntries], admits: Admits | None = None
     ) -> PlannedEntries:
         """The files of these data manifests that may hold matching rows, and which of `deletes` concern them."""
-        keys = key_columns(deletes)
-
-        def data_of(manifest: ManifestFile) -> Filtered:
-            spec = spec_of(manifest, self._metadata)
-            columns = self.source.columns(manifest, self._filter.metrics(spec) | keys, in_parts=len(manifests) <= _FEW)
-            self._count_decoded(manifest, columns.count)
-            entries = live_entries(manifest, columns)
-            return self._filter.apply(entries if admits is None else admits(entries), spec, self._counters)
-
-        data = tuple(each for each in self.source.runner.map(data_of, manifests) if len(each.entries))
+        data = self._filtered(manifests, key_columns(deletes), admits)
         own = [each.entries for each in data]
         concerned = concerning(own, deletes)
         matches = match_deletes(own, concerned, self._metadata)
@@ -138,37 +141,28 @@ class Planner:
         self._counters.add(FILES_PLANNED, sum(len(each.entries) for each in data))
         self._counters.add(DELETE_FILES_PLANNED, used)
         self._counters.add(DELETE_FILES_UNUSED, sum(len(each) for each in deletes) - used)
-        return PlannedEntries(data=data, deletes=tuple(concerned), matches=matches)
+        return PlannedEntries(data=data, deletes=tuple(concerned), matches=matches, modes=self._modes)
 
-    def _count_decoded(self, manifest: ManifestFile, entries: int) -> None:
-        self._counters.add(MANIFESTS_DECODED)
-        self._counters.add(MANIFEST_BYTES_DECODED, manifest.manifest_length)
-        self._counters.add(ENTRIES_DECODED, entries)
+    def _filtered(
+        self, manifests: Sequence[ManifestFile], keys: frozenset[int] = frozenset(), admits: Admits | None = None
+    ) -> tuple[Filtered, ...]:
+        """The entries that matter of these manifests of one content, without manifests that have none."""
+        found: Iterable[Filtered]
+        if self._executors is not None and manifests and self._executors.take(manifests):
+            self._modes[manifests[0].content.name.lower()] = "distributed"
+            found = self._executors.filtered(self._order(keys, admits), manifests, self._counters)
+        else:
+            work, in_parts = self._work, len(manifests) <= _FEW
+            found = self.source.runner.map(lambda m: work.filtered(m, keys, admits, in_parts=in_parts), manifests)
+        return tuple(each for each in found if len(each.entries))
 
-    def _deletes_of(self, manifest: ManifestFile, *, in_parts: bool) -> LiveEntries:
-        """The delete files of a manifest that may delete matching rows."""
-        columns = self.source.columns(manifest, None, in_parts=in_parts)
-        self._count_decoded(manifest, columns.count)
-        entries = live_entries(manifest, columns)
-        return self._relevant(entries, spec_of(manifest, self._metadata))
-
-    def _relevant(self, entries: LiveEntries, spec: PartitionSpec) -> LiveEntries:
-        """Deletes are skipped like data files: by partition, and equality deletes by the metrics of their keys.
-
-        What an equality delete stores of other columns is not looked at: rows are deleted whatever they hold there.
-        """
-        evaluator = self._filter.evaluator
-        if evaluator.bound == BOUND_TRUE:
-            return entries
-        columns, rows = entries.columns, entries.rows
-        by_partition = evaluator.leaf_outcomes(PartitionStatistics(columns, spec, self._schema))
-        by_metrics = evaluator.leaf_outcomes(MetricStatistics(columns, self._schema))
-        outcomes = [
-            np.where(uses_key(columns, test.leaf.column.field_id), part & metric, part)
-            for test, part, metric in zip(evaluator.leaves, by_partition, by_metrics, strict=True)
-        ]
-        in_partition: BoolArray = (evaluator.combine(by_partition, columns.count)[rows] & TRUE) != 0
-        kept = in_partition & ((evaluator.combine(outcomes, columns.count)[rows] & TRUE) != 0)
-        self._counters.add(ENTRIES_SKIPPED_BY_PARTITION, int(len(rows) - in_partition.sum()))
-        self._counters.add(ENTRIES_SKIPPED_BY_METRICS, int(in_partition.sum() - kept.sum()))
-        return entries.take(np.flatnonzero(kept))
+    def _order(self, keys: frozenset[int], admits: Admits | None) -> remote.Order:
+        return remote.Order(
+            metadata=remote.sent_metadata(self._metadata, self._schema, self._bound),
+            schema=self._schema,
+            bound=self._bound,
+            store=self.source.store,
+            needed_by=self.source.needed_by,
+            keys=keys,
+            admits=admits,
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from engine.late import LateModule
 from engine.plan.cache import ManifestCache
 from engine.plan.files_table import delete_file_structs, files_table, with_deletes, with_residuals
 from engine.plan.manifests import ManifestSource
-from engine.plan.planner import PlannedEntries, Planner
+from engine.plan.planner import LOCAL, Mode, PlannedEntries, Planner
 from engine.plan.snapshots import AsOf, Selected, select
 from engine.plan.tasks import DEFAULT_SPLIT_BYTES, ScanTask, combined_tasks
 from engine.runtime.counters import Counters
@@ -32,6 +32,7 @@ from engine.storage.store import Store
 
 if TYPE_CHECKING:
     from engine.expressions import parse
+    from engine.plan.remote import Executors
 else:  # the SQL parser is for filters that are text
     parse = LateModule("engine.expressions.parse")
 
@@ -50,6 +51,8 @@ class ScanPlan:
         projection: The columns to return.
         predicate: The bound filter.
         metadata: The table.
+        modes: Where manifests of ``data`` and of ``deletes`` were decoded and filtered: ``local``, in this process, or
+            ``distributed``, by executors. Files and counters are the same.
     """
 
     files: pa.Table
@@ -61,6 +64,7 @@ class ScanPlan:
     metadata: TableMetadata
     residuals: tuple[BoundPredicate, ...] = (BOUND_TRUE,)
     residual_codes: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    modes: Mapping[str, Mode] = field(default_factory=lambda: LOCAL)
 
     def residual_predicate(self, row: int) -> BoundPredicate:
         """What is left of the filter for the rows of the file at this row of `files`."""
@@ -86,6 +90,7 @@ class TableScan:
         runner: Runs work on manifests in parallel.
         cache: Keeps decoded manifests from one plan to the next.
         table_name: For messages.
+        executors: Other processes that may decode and filter manifests; None does it here.
     """
 
     metadata: TableMetadata
@@ -97,6 +102,7 @@ class TableScan:
     runner: Runner = field(default_factory=LocalRunner)
     cache: ManifestCache | None = None
     table_name: str | None = None
+    executors: Executors | None = None
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -156,6 +162,7 @@ class TableScan:
                 needed_by=f"table {self.table_name or self.metadata.location}{at}",
             ),
             counters=counters,
+            executors=self.executors,
         )
 
     def assembled(self, planned: PlannedEntries, counters: Counters) -> ScanPlan:
@@ -174,6 +181,7 @@ class TableScan:
             metadata=self.metadata,
             residuals=residuals,
             residual_codes=codes,
+            modes=planned.modes,
         )
 
 

@@ -24,6 +24,7 @@ from engine.codec.manifest_writer import encode_manifest
 from engine.errors import EngineError, Invalid, StorageFailed, Unsupported
 from engine.runtime.counters import FILES_WRITTEN, Counters
 from engine.spark.distribution import PROPERTY, distributed, distribution_mode
+from engine.spark.executor_errors import raise_own
 from engine.spark.types import quoted
 from engine.spec.data_file import DataFile
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
@@ -97,7 +98,7 @@ def write_dataframe(
         _wait_for_tasks(frame)
         remove_leftovers(store, task.metadata, own_names)
         if isinstance(error, PythonException):
-            _raise_own(error)
+            raise_own(error, Invalid, StorageFailed, Unsupported)
         raise
     files = files_of(bytes(row[0]) for row in rows)
     if counters is not None:
@@ -209,19 +210,6 @@ def _with_uuids(frame: DataFrame, schema: Schema) -> DataFrame:
         return F.unhex(F.regexp_replace(plain, "-", "")).alias(name) if name in uuids else plain
 
     return frame.select(*[column(name) for name in frame.columns]) if uuids else frame
-
-
-_EXECUTOR_ERRORS = (Invalid, StorageFailed, Unsupported)
-"""What an executor may raise that a caller of this process is promised by type."""
-
-
-def _raise_own(error: PythonException) -> None:
-    """Raise an executor's error as the one that it was, with its own line; others stay as Spark reports them."""
-    text = str(error)
-    for kind in _EXECUTOR_ERRORS:
-        marker = f"{kind.__module__}.{kind.__qualname__}: "
-        if marker in text:
-            raise kind(text.rsplit(marker, maxsplit=1)[-1].splitlines()[0]) from error
 
 
 def _wait_for_tasks(frame: DataFrame, sleep: Callable[[float], object] = time.sleep) -> None:

@@ -72,6 +72,7 @@ def _one_of(*allowed: str) -> Callable[[str], str]:
 
 _MODES = _one_of("copy-on-write", "merge-on-read")
 _ISOLATION = _one_of("serializable", "snapshot")
+_PLANNING = _one_of("auto", "local", "distributed")
 _MB = 1 << 20
 _SECOND = 1_000
 _MINUTE = 60 * _SECOND
@@ -121,6 +122,8 @@ MERGE_ISOLATION = Property("write.merge.isolation-level", "serializable", _ISOLA
 SPLIT_SIZE = Property("read.split.target-size", 128 * _MB, _positive)
 SPLIT_LOOKBACK = Property("read.split.planning-lookback", 10, _positive)
 SPLIT_OPEN_FILE_COST = Property("read.split.open-file-cost", 4 * _MB, _not_negative)
+DATA_PLANNING_MODE = Property("read.data-planning-mode", "auto", _PLANNING)
+DELETE_PLANNING_MODE = Property("read.delete-planning-mode", "auto", _PLANNING)
 NAME_MAPPING: Property[str | None] = Property("schema.name-mapping.default", None, str)
 
 # Retention.

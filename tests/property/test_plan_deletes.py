@@ -23,6 +23,7 @@ from engine.spec.schema import Schema
 from engine.spec.transforms import Identity, Void
 from engine.spec.types import LONG, STRING, NestedField
 from engine.spec.values import Value
+from tests.property.remote_planning import assert_same_elsewhere
 from tests.property.table_builder import TableBuilder, added, data_file
 from tests.property.test_plan_files import metrics_of
 
@@ -186,8 +187,10 @@ def test_deletes_are_those_of_the_rules(data: st.DataObject) -> None:
     _write(builder, data.draw, [*files, *deletes])
     text = data.draw(st.sampled_from(FILTERS))
     bound = bind(parse(text), SCHEMA)
-    plan = table_scan(builder.metadata(), builder.store, filter=text, runner=LocalRunner(1)).plan()
+    scan = table_scan(builder.metadata(), builder.store, filter=text, runner=LocalRunner(1))
+    plan = scan.plan()
     plan.files.validate(full=True)
+    assert_same_elsewhere(scan, plan, data.draw(st.sampled_from([1, 10_000])))
     vectors = {h.file.file_path for h in with_vector}
     by_path = {h.file.file_path: h for h in files}
     used = set()

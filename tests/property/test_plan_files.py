@@ -23,6 +23,7 @@ from engine.spec.transforms import Bucket, Day, Hour, Identity, Month, Transform
 from engine.spec.types import DecimalType, NestedField, PrimitiveType
 from engine.spec.values import Value, encode_value, unscaled
 from tests.property.filter_strategies import columns_of, predicates, rows, schemas
+from tests.property.remote_planning import assert_same_elsewhere
 from tests.property.table_builder import SNAPSHOT_ID, TableBuilder, data_file
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
@@ -174,8 +175,10 @@ def test_no_file_with_a_matching_row_is_lost(data: st.DataObject) -> None:
     planted = plant(data.draw, builder, data.draw(st.lists(rows(schema), min_size=1, max_size=6)))
     predicate = data.draw(predicates(schema))
     bound = bind(predicate, schema)
-    plan = table_scan(builder.metadata(), builder.store, filter=predicate, runner=LocalRunner(1)).plan()
+    scan = table_scan(builder.metadata(), builder.store, filter=predicate, runner=LocalRunner(1))
+    plan = scan.plan()
     plan.files.validate(full=True)
+    assert_same_elsewhere(scan, plan, data.draw(st.sampled_from([1, 10_000])))
     at = {path: i for i, path in enumerate(plan.files["file_path"].to_pylist())}
     live = [p for p in planted if p.live]
     assert len(at) == plan.files.num_rows

@@ -20,6 +20,7 @@ from engine.spec.schema import Schema
 from engine.spec.snapshots import Snapshot
 from engine.spec.types import DOUBLE, INT, STRING, NestedField, StructType
 from engine.spec.values import Value
+from tests.property.remote_planning import assert_same_elsewhere
 from tests.property.table_builder import SNAPSHOT_ID, TableBuilder, data_file
 from tests.property.test_plan_files import metrics_of
 
@@ -97,7 +98,9 @@ def test_files_older_than_a_column_are_skipped_only_if_they_cannot_match(data: s
     metadata = replace(metadata, snapshots=(*snapshots, *metadata.snapshots))
     text = draw(st.sampled_from(FILTERS))
     bound = bind(parse(text), SCHEMAS[-1])
-    plan = table_scan(metadata, builder.store, filter=text, snapshot_id=SNAPSHOT_ID, runner=LocalRunner(1)).plan()
+    scan = table_scan(metadata, builder.store, filter=text, snapshot_id=SNAPSHOT_ID, runner=LocalRunner(1))
+    plan = scan.plan()
+    assert_same_elsewhere(scan, plan)
     at = {path: i for i, path in enumerate(plan.files["file_path"].to_pylist())}
     for path, rows in files.items():
         if path not in at:

@@ -1,0 +1,115 @@
+"""What a plan does with one manifest: decode it, give its entries what they inherit, keep those that matter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from engine.codec.columns import BoolArray
+from engine.expressions.bound import BOUND_TRUE, BoundPredicate
+from engine.expressions.segments import TRUE
+from engine.plan.filtering import EntryFilter, Filtered
+from engine.plan.key_ranges import uses_key
+from engine.plan.manifests import LiveEntries, ManifestSource, live_entries, spec_of
+from engine.plan.pruning import MetricStatistics, PartitionStatistics
+from engine.runtime.counters import (
+    ENTRIES_DECODED,
+    ENTRIES_SKIPPED_BY_METRICS,
+    ENTRIES_SKIPPED_BY_PARTITION,
+    MANIFEST_BYTES_DECODED,
+    MANIFESTS_DECODED,
+    Counters,
+)
+from engine.spec.manifest import ManifestContent, ManifestFile
+from engine.spec.metadata import TableMetadata
+from engine.spec.partitioning import PartitionSpec
+from engine.spec.schema import Schema
+
+Admits = Callable[[LiveEntries], LiveEntries]
+"""A further choice of data entries, such as those that certain snapshots added."""
+
+
+class ManifestWork:
+    """The work on the manifests of one plan. Safe among threads.
+
+    Args:
+        metadata: The table.
+        schema: The schema that the filter is bound to.
+        bound: The filter.
+        source: Where manifests come from.
+        counters: What the work is counted in.
+
+    Attributes:
+        filter: The filter for manifests and their entries.
+    """
+
+    def __init__(
+        self,
+        *,
+        metadata: TableMetadata,
+        schema: Schema,
+        bound: BoundPredicate,
+        source: ManifestSource,
+        counters: Counters,
+    ) -> None:
+        self.filter = EntryFilter(bound, schema, metadata, source.store, source.cache)
+        self._metadata = metadata
+        self._schema = schema
+        self._source = source
+        self._counters = counters
+
+    def filtered(
+        self,
+        manifest: ManifestFile,
+        keys: frozenset[int] = frozenset(),
+        admits: Admits | None = None,
+        *,
+        in_parts: bool = False,
+    ) -> Filtered:
+        """The data files of a manifest that may hold matching rows, or its delete files that may delete such rows.
+
+        Args:
+            manifest: The manifest.
+            keys: Ids of the columns that equality deletes compare: their metrics of data files are wanted besides the
+                filter's. Of delete files all metrics are there.
+            admits: A further choice of data files.
+            in_parts: As `ManifestSource.columns`.
+
+        Raises:
+            As `ManifestSource.columns`, `live_entries` and `spec_of`.
+        """
+        spec = spec_of(manifest, self._metadata)
+        if manifest.content == ManifestContent.DELETES:
+            kept = self._relevant(self._live(manifest, None, in_parts=in_parts), spec)
+            return Filtered(entries=kept, residual=np.zeros(len(kept), np.int64), residuals=(BOUND_TRUE,))
+        entries = self._live(manifest, self.filter.metrics(spec) | keys, in_parts=in_parts)
+        return self.filter.apply(entries if admits is None else admits(entries), spec, self._counters)
+
+    def _live(self, manifest: ManifestFile, metrics: frozenset[int] | None, *, in_parts: bool) -> LiveEntries:
+        columns = self._source.columns(manifest, metrics, in_parts=in_parts)
+        self._counters.add(MANIFESTS_DECODED)
+        self._counters.add(MANIFEST_BYTES_DECODED, manifest.manifest_length)
+        self._counters.add(ENTRIES_DECODED, columns.count)
+        return live_entries(manifest, columns)
+
+    def _relevant(self, entries: LiveEntries, spec: PartitionSpec) -> LiveEntries:
+        """Deletes are skipped like data files: by partition, and equality deletes by the metrics of their keys.
+
+        What an equality delete stores of other columns is not looked at: rows are deleted whatever they hold there.
+        """
+        evaluator = self.filter.evaluator
+        if evaluator.bound == BOUND_TRUE:
+            return entries
+        columns, rows = entries.columns, entries.rows
+        by_partition = evaluator.leaf_outcomes(PartitionStatistics(columns, spec, self._schema))
+        by_metrics = evaluator.leaf_outcomes(MetricStatistics(columns, self._schema))
+        outcomes = [
+            np.where(uses_key(columns, test.leaf.column.field_id), part & metric, part)
+            for test, part, metric in zip(evaluator.leaves, by_partition, by_metrics, strict=True)
+        ]
+        in_partition: BoolArray = (evaluator.combine(by_partition, columns.count)[rows] & TRUE) != 0
+        kept = in_partition & ((evaluator.combine(outcomes, columns.count)[rows] & TRUE) != 0)
+        self._counters.add(ENTRIES_SKIPPED_BY_PARTITION, int(len(rows) - in_partition.sum()))
+        self._counters.add(ENTRIES_SKIPPED_BY_METRICS, int(in_partition.sum() - kept.sum()))
+        return entries.take(np.flatnonzero(kept))

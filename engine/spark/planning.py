@@ -1,0 +1,136 @@
+"""Scan planning on executors, for tables whose metadata is too much for the driver.
+
+The driver reads the manifest list and prunes manifests. Executors decode and filter those that are left, each task as
+many as weigh about `TASK_BYTES`, and give back the surviving files as compressed Arrow (`engine.plan.remote`). The
+driver matches deletes to data files. Delete manifests come first: they say which metrics of data files are needed.
+
+Who decides: the caller, by a `PlanningMode`; else the table, by ``read.data-planning-mode`` and
+``read.delete-planning-mode``; and where that is ``auto``, the size of the manifests. Nothing runs on Spark unless it
+was chosen, and the plan says what was (`ScanPlan.modes`).
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import pyarrow as pa
+from pyspark.errors import PythonException
+from pyspark.sql import SparkSession
+from pyspark.sql import types as st
+
+from engine.errors import Invalid, StorageFailed
+from engine.plan.filtering import Filtered
+from engine.plan.remote import Numbered, Order, answers, balanced
+from engine.runtime.counters import Counters
+from engine.spark.executor_errors import raise_own
+from engine.spec.manifest import ManifestContent, ManifestFile
+from engine.spec.properties import DATA_PLANNING_MODE, DELETE_PLANNING_MODE
+
+PlanningMode = Literal["auto", "local", "distributed"]
+
+LOCAL_BYTES = 256 << 20
+"""Manifests of one content, as stored, that ``auto`` leaves to the driver."""
+TASK_BYTES = 8 << 20
+"""Manifests of one task, as stored: one of the size that writers aim at (``commit.manifest.target-size-bytes``)."""
+
+_ANSWER = st.StructType([st.StructField("survivors", st.BinaryType())])
+
+
+class SparkExecutors:
+    """The executors of a Spark application, as `engine.plan.remote.Executors`.
+
+    Args:
+        spark: The user's session; its settings stay as they are.
+        modes: How manifests of either content are to be planned.
+        requests: Count the executors' requests to storage; None does not.
+        local_bytes: See `LOCAL_BYTES`.
+        task_bytes: See `TASK_BYTES`.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        modes: Mapping[ManifestContent, PlanningMode],
+        *,
+        requests: Counters | None = None,
+        local_bytes: int = LOCAL_BYTES,
+        task_bytes: int = TASK_BYTES,
+    ) -> None:
+        self._spark = spark
+        self._modes = modes
+        self._requests = requests
+        self._local_bytes = local_bytes
+        self._task_bytes = task_bytes
+
+    def take(self, manifests: Sequence[ManifestFile]) -> bool:
+        """Whether executors are to plan these manifests of one content."""
+        mode = self._modes[manifests[0].content]
+        too_many = sum(manifest.manifest_length for manifest in manifests) > self._local_bytes
+        return mode == "distributed" or (mode == "auto" and too_many)
+
+    def filtered(self, order: Order, manifests: Sequence[ManifestFile], counters: Counters) -> list[Filtered]:
+        """The surviving entries of these manifests, in order.
+
+        Raises:
+            Unsupported: The store is of this process alone.
+            EngineError: As planning here would raise it; StorageFailed after Spark tried again as often as it is set
+                to.
+        """
+        task = _Task(pickle.dumps(order), [_sent(group) for group in balanced(manifests, self._task_bytes)])
+        numbers = self._spark.range(0, len(task.groups), 1, len(task.groups))
+        try:
+            given = numbers.mapInArrow(task, _ANSWER).toArrow()
+        except PythonException as error:
+            raise_own(error, StorageFailed)
+            raise
+        return answers((value.as_buffer() for value in given.column(0)), manifests, counters, self._requests)
+
+
+def spark_executors(
+    spark: SparkSession,
+    properties: Mapping[str, str],
+    mode: str | None = None,
+    *,
+    requests: Counters | None = None,
+) -> SparkExecutors:
+    """The executors of a session, to be used as `mode` says, or as the properties of the table do.
+
+    Raises:
+        Invalid: There is no such mode.
+    """
+    chosen = {
+        ManifestContent.DATA: _mode(mode or DATA_PLANNING_MODE.of(properties)),
+        ManifestContent.DELETES: _mode(mode or DELETE_PLANNING_MODE.of(properties)),
+    }
+    return SparkExecutors(spark, chosen, requests=requests)
+
+
+def _mode(text: str) -> PlanningMode:
+    match text:
+        case "auto" | "local" | "distributed":
+            return text
+    raise Invalid(f"planning mode {text!r} is none of auto, local, distributed")
+
+
+def _sent(group: Sequence[Numbered]) -> bytes:
+    """Manifests without their partition summaries, which have been looked at."""
+    return pickle.dumps([(number, replace(manifest, partitions=None)) for number, manifest in group])
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What an executor runs. Each group of manifests is a task, which unpickles no other."""
+
+    order: bytes
+    groups: Sequence[bytes]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        order: Order = pickle.loads(self.order)  # noqa: S301 - the driver's own, as the next
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                answer = order.carried_out(pickle.loads(self.groups[number]))  # noqa: S301
+                column = pa.array([answer.to_pybytes()], pa.binary())
+                yield pa.RecordBatch.from_arrays([column], ["survivors"])
