@@ -45,6 +45,21 @@ def _icebench(location: str, filter: str | None) -> Planner:
     return plan
 
 
+def _icebench_executors(location: str, filter: str | None) -> Planner:
+    import engine  # local import: a fresh process imports one engine and no other
+    from bench.spark_session import SparkSettings, spark_session  # local import: it imports PySpark
+
+    spark = spark_session(SparkSettings(master="local[2]"))
+    table = engine.load_table(location)
+    kept = []
+
+    def plan() -> int:
+        kept.append(table.scan(filter=filter).plan(spark, mode="distributed"))
+        return len(kept[0].files)
+
+    return plan
+
+
 def _pyiceberg(location: str, filter: str | None) -> Planner:
     # local import: a fresh process imports one engine and no other
     from pyiceberg.expressions import AlwaysTrue
@@ -75,10 +90,15 @@ def _polars(location: str, filter: str | None) -> Planner:
 
 PLANNERS: dict[str, Callable[[str, str | None], Planner]] = {
     "icebench": _icebench,
+    "icebench-executors": _icebench_executors,
     "pyiceberg": _pyiceberg,
     "polars": _polars,
 }
-"""Engines that plan in a Python process. The filter's text must be one that all of them read alike."""
+"""Engines that plan in a Python process. The filter's text must be one that all of them read alike.
+
+``icebench-executors`` is icebench with the manifests left to executors of a Spark session, which is there before planning
+begins: its process is the driver; Spark's virtual machine and workers are not counted. No experiment has it.
+"""
 
 
 def _reset_peak() -> int | None:

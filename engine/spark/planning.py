@@ -36,7 +36,7 @@ LOCAL_BYTES = 256 << 20
 1.4 times as much memory, and two threads need little more than a second for them, which is what starting executors may
 take. Iceberg Java leaves 128 MB to each thread."""
 TASK_BYTES = 32 << 20
-"""Manifests of one task, as stored: decoding them takes about 0.3 s, and Spark's own work for a task of Python 0.2 s."""
+"""Manifests of one task, as stored: decoding them takes about 0.3 s, where Spark needs 0.2 s for any task of Python."""
 
 _ANSWER = st.StructType([st.StructField("survivors", st.BinaryType())])
 
