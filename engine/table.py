@@ -20,6 +20,7 @@ from engine.operations.changing import Changing
 from engine.operations.evolving import Evolving
 from engine.plan.cache import ManifestCache
 from engine.plan.incremental import incremental_append_scan, snapshots_between
+from engine.plan.planner import PlanningMode
 from engine.plan.scan import ScanPlan, TableScan, table_scan
 from engine.plan.snapshots import AsOf
 from engine.runtime.counters import Counters
@@ -56,7 +57,6 @@ else:  # planning does not wait for what reads and changes rows
 
 
 DecimalWidth: TypeAlias = Literal["wide", "narrow"]
-PlanningMode: TypeAlias = Literal["auto", "local", "distributed"]
 
 
 class Scan:

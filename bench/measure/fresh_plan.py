@@ -96,8 +96,8 @@ PLANNERS: dict[str, Callable[[str, str | None], Planner]] = {
 }
 """Engines that plan in a Python process. The filter's text must be one that all of them read alike.
 
-``icebench-executors`` is icebench with the manifests left to executors of a Spark session, which is there before planning
-begins: its process is the driver; Spark's virtual machine and workers are not counted. No experiment has it.
+``icebench-executors`` is icebench with its manifests left to executors of a Spark session, which is there before the
+planning begins: its process is the driver; Spark's virtual machine and workers are not counted. No experiment has it.
 """
 
 

@@ -65,6 +65,8 @@ _PLANNING = (
 
 Mode = Literal["local", "distributed"]
 """Where manifests were decoded: in this process, or by executors."""
+PlanningMode = Literal["auto", "local", "distributed"]
+"""Where they should be, or `auto`: where it is better for so many."""
 LOCAL: Mapping[str, Mode] = {content.name.lower(): "local" for content in ManifestContent}
 """Everything in this process, by what manifests list: ``data`` and ``deletes``."""
 

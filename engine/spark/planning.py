@@ -14,7 +14,6 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import pyarrow as pa
 from pyspark.errors import PythonException
@@ -23,13 +22,12 @@ from pyspark.sql import types as st
 
 from engine.errors import Invalid, StorageFailed
 from engine.plan.filtering import Filtered
+from engine.plan.planner import PlanningMode
 from engine.plan.remote import Numbered, Order, answers, balanced
 from engine.runtime.counters import Counters
 from engine.spark.executor_errors import raise_own
 from engine.spec.manifest import ManifestContent, ManifestFile
 from engine.spec.properties import DATA_PLANNING_MODE, DELETE_PLANNING_MODE
-
-PlanningMode = Literal["auto", "local", "distributed"]
 
 LOCAL_BYTES = 256 << 20
 """Manifests of one content, as stored, that ``auto`` leaves to the driver. Decoded for a filter on one column they take

@@ -12,8 +12,9 @@ from pyspark.sql import SparkSession
 import engine
 from engine.errors import CorruptTable, FileNotFound, Invalid, StorageFailed
 from engine.plan.file_indexes import INDEXES_UNUSABLE
+from engine.plan.planner import PlanningMode
 from engine.plan.scan import ScanPlan
-from engine.spark.planning import PlanningMode, SparkExecutors, spark_executors
+from engine.spark.planning import SparkExecutors, spark_executors
 from engine.spec.manifest import ManifestContent
 from engine.spec.types import STRING
 from engine.table import Table
