@@ -14,6 +14,7 @@ import numpy as np
 from engine.codec.columns import BoolArray, BytesColumn, FixedColumn, Int64Array, ManifestColumns, PartitionColumn
 from engine.expressions.bounds import ColumnBounds, Evidence, Flags, Presence
 from engine.expressions.partitions import source_evidence
+from engine.expressions.uuid_bounds import uuid_bounds
 from engine.expressions.vectors import (
     BytesVector,
     NumberVector,
@@ -75,10 +76,14 @@ class SummaryStatistics:
         null = [s is None or s.contains_null for s in summaries]
         nan = [s is None or s.contains_nan is not False for s in summaries]
         value = [s is None or _may_have_values(s) for s in summaries]
+        lower = _serialized(type_, [None if s is None else s.lower_bound for s in summaries])
+        upper = _serialized(type_, [None if s is None else s.upper_bound for s in summaries])
+        if type_.name == "uuid":
+            lower, upper = uuid_bounds(lower, upper, len(summaries))
         return ColumnBounds(
             count=len(summaries),
-            lower=_serialized(type_, [None if s is None else s.lower_bound for s in summaries]),
-            upper=_serialized(type_, [None if s is None else s.upper_bound for s in summaries]),
+            lower=lower,
+            upper=upper,
             presence=Presence(np.array(null, np.bool_), np.array(nan, np.bool_), np.array(value, np.bool_)),
         )
 
@@ -183,10 +188,14 @@ class MetricStatistics:
 
 def metric_bounds(columns: ManifestColumns, field_id: int, type_: PrimitiveType) -> ColumnBounds:
     """Bounds and presence of a column of this type in each entry's file."""
+    lower = _bound(type_, columns.lower_bounds.get(field_id))
+    upper = _bound(type_, columns.upper_bounds.get(field_id))
+    if type_.name == "uuid":
+        lower, upper = uuid_bounds(lower, upper, columns.count)
     return ColumnBounds(
         count=columns.count,
-        lower=_bound(type_, columns.lower_bounds.get(field_id)),
-        upper=_bound(type_, columns.upper_bounds.get(field_id)),
+        lower=lower,
+        upper=upper,
         presence=_presence(columns, field_id, floating=type_.name in ("float", "double")),
     )
 

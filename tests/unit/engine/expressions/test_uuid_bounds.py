@@ -1,0 +1,56 @@
+"""Bounds of uuids in the byte order of the RFC and in Java's signed order, against brute force."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.expressions.uuid_bounds import uuid_bounds
+from engine.expressions.vectors import BytesVector, Vector, vector_of
+from engine.spec.types import UUID
+
+HALF = st.sampled_from([0, 1, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1]) | st.integers(0, 2**64 - 1)
+UUIDS = st.builds(lambda high, low: uuid.UUID(int=high << 64 | low), HALF, HALF)
+
+
+def in_java(value: uuid.UUID) -> tuple[int, int]:
+    """The key of `java.util.UUID.compareTo`."""
+    raw = value.bytes
+    return int.from_bytes(raw[:8], "big", signed=True), int.from_bytes(raw[8:], "big", signed=True)
+
+
+def told(vector: Vector | None) -> list[bytes | None]:
+    assert isinstance(vector, BytesVector)
+    assert vector.valid is not None
+    raw = vector.data.tobytes()
+    return [raw[16 * i : 16 * i + 16] if known else None for i, known in enumerate(vector.valid)]
+
+
+@given(
+    files=st.lists(st.lists(UUIDS, min_size=1, max_size=4), min_size=1, max_size=4),
+    order=st.sampled_from([in_java, lambda value: value.bytes]),
+    left_out=st.sampled_from(["", "lower", "upper"]),
+)
+def test_hold_in_whichever_order_the_writer_took_them(
+    files: Sequence[Sequence[uuid.UUID]], order: Callable[[uuid.UUID], Any], left_out: str
+) -> None:
+    given_lower = vector_of(UUID, [min(f, key=order) for f in files]) if left_out != "lower" else None
+    given_upper = vector_of(UUID, [max(f, key=order) for f in files]) if left_out != "upper" else None
+    lower, upper = uuid_bounds(given_lower, given_upper, len(files))
+    for file, low, high in zip(files, told(lower), told(upper), strict=True):
+        assert low is None or low <= min(v.bytes for v in file)
+        assert high is None or high >= max(v.bytes for v in file)
+
+
+def test_keep_what_prunes_random_uuids() -> None:
+    first, last = uuid.UUID("0188c0de-0000-4000-8000-000000000001"), uuid.UUID("f088c0de-0000-4000-9000-000000000001")
+    lower, upper = uuid_bounds(vector_of(UUID, [first]), vector_of(UUID, [last]), 1)
+    assert told(lower) == [first.bytes[:8] + bytes(8)]
+    assert told(upper) == [last.bytes]
+    lower, upper = uuid_bounds(vector_of(UUID, [last, first, None]), vector_of(UUID, [first, first, last]), 3)
+    assert told(lower) == [None, first.bytes, None]
+    assert told(upper) == [None, first.bytes, last.bytes]
