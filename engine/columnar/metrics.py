@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from engine.columnar.columns import map_entries
 from engine.columnar.metrics_modes import MetricsMode
 from engine.columnar.parquet import group_offset
 from engine.columnar.schemas import Leaf, child_fields, field_id_of, leaves
@@ -32,7 +31,10 @@ _NANOS_PER = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 @dataclass(frozen=True, kw_only=True)
 class FileMetrics:
-    """What a manifest entry says of a Parquet file's columns; maps are keyed by column id."""
+    """What a manifest entry says of a Parquet file's columns; maps are keyed by column id.
+
+    Of columns inside lists and maps it tells sizes alone.
+    """
 
     record_count: int
     column_sizes: Mapping[int, int] = field(default_factory=dict)
@@ -69,6 +71,9 @@ def parquet_metrics(
             continue
         chunks = [group.column(leaf.index) for group in groups]
         sizes[column_id] = sum(chunk.total_compressed_size for chunk in chunks)
+        if leaf.repeated:
+            # The footer counts a null or empty list or map as a null value, which it is not.
+            continue
         values[column_id] = sum(chunk.num_values for chunk in chunks)
         known = [chunk.statistics for chunk in chunks if chunk.num_values]
         if all(s is not None and s.has_null_count for s in known):
@@ -76,7 +81,7 @@ def parquet_metrics(
         type_ = types[column_id]
         if nan_counts is not None and type_.name in ("float", "double"):
             nans[column_id] = nan_counts.get(column_id, 0)
-        if modes[column_id].has_bounds and not leaf.repeated:
+        if modes[column_id].has_bounds:
             lower, upper = _bounds(leaf, type_, modes[column_id], known)
             if lower is not None:
                 lowers[column_id] = lower
@@ -188,7 +193,7 @@ def _serialized(type_: PrimitiveType, value: Any) -> bytes:  # noqa: ANN401
 
 
 class NanCounter:
-    """Counts NaN values of float columns, at any depth, batch by batch.
+    """Counts NaN values of float columns, those inside structs too, batch by batch.
 
     Args:
         schema: The Arrow schema of the batches, with field ids.
@@ -198,7 +203,9 @@ class NanCounter:
         self.counts: dict[int, int] = {
             field_id: 0
             for leaf in leaves(schema)
-            if pat.is_floating(leaf.field.type) and (field_id := field_id_of(leaf.field)) is not None
+            if not leaf.repeated
+            and pat.is_floating(leaf.field.type)
+            and (field_id := field_id_of(leaf.field)) is not None
         }
         self._places = [i for i, f in enumerate(schema) if _holds_floats(f)]
 
@@ -215,12 +222,12 @@ class NanCounter:
             if field_id is not None and len(array):
                 self.counts[field_id] += int(pc.sum(pc.is_nan(array)).as_py() or 0)
         elif _holds_floats(field_):
-            parts = map_entries(array) if pat.is_map(field_.type) else array.flatten()
-            if isinstance(parts, pa.Array):
-                parts = (parts,)
-            for child, values in zip(child_fields(field_.type), parts, strict=True):
+            for child, values in zip(child_fields(field_.type), array.flatten(), strict=True):
                 self._visit(child, values)
 
 
 def _holds_floats(field_: pa.Field) -> bool:
-    return pat.is_floating(field_.type) or any(_holds_floats(child) for child in child_fields(field_.type))
+    """Whether a field is, or has in structs, a float column that is counted."""
+    if pat.is_struct(field_.type):
+        return any(map(_holds_floats, child_fields(field_.type)))
+    return pat.is_floating(field_.type)

@@ -8,7 +8,6 @@ since every column's statistics cost memory in every plan that needs them.
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -16,7 +15,7 @@ from typing import Literal
 from engine.errors import Invalid
 from engine.spec.schema import Schema
 from engine.spec.sorting import SortOrder
-from engine.spec.types import PrimitiveType, children
+from engine.spec.types import NestedField, PrimitiveType, children
 
 DEFAULT_PROPERTY = "write.metadata.metrics.default"
 COLUMN_PREFIX = "write.metadata.metrics.column."
@@ -65,7 +64,7 @@ def metrics_modes(
     Columns of the sort order that would get ``none`` or ``counts`` by default get ``truncate(16)``: files cluster by
     them, so their bounds prune best.
     """
-    columns = _breadth_first(schema)
+    columns = _own_first(schema)
     default = properties.get(DEFAULT_PROPERTY)
     if default is not None:
         mode = parse_mode(default, DEFAULT_PROPERTY)
@@ -94,13 +93,14 @@ def _max_inferred(properties: Mapping[str, str]) -> int:
     return int(text)
 
 
-def _breadth_first(schema: Schema) -> list[int]:
-    """Primitive columns, those of the top level first, so that a deep struct does not use up the limit."""
+def _own_first(schema: Schema) -> list[int]:
+    """Primitive columns: those of the top level first, then all of the first nested field, then of the next."""
     found: list[int] = []
-    level = deque(schema.fields)
-    while level:
-        current = level.popleft()
-        if isinstance(current.type, PrimitiveType):
-            found.append(current.field_id)
-        level.extend(children(current.type))
+
+    def visit(fields: tuple[NestedField, ...]) -> None:
+        found.extend(f.field_id for f in fields if isinstance(f.type, PrimitiveType))
+        for f in fields:
+            visit(children(f.type))
+
+    visit(schema.fields)
     return found

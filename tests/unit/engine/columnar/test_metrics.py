@@ -104,7 +104,7 @@ def test_upper_bounds_round_up_at_the_last_place_that_can(
     assert upper_bound(type_, raw, MetricsMode("truncate", length)) == expected
 
 
-def test_nested_columns_have_counts_and_those_in_lists_no_bounds() -> None:
+def test_columns_in_structs_have_counts_and_those_in_lists_and_maps_sizes_alone() -> None:
     in_list = StructType((NestedField(field_id=10, name="x", type=INT),))
     schema = Schema(
         (
@@ -124,11 +124,12 @@ def test_nested_columns_have_counts_and_those_in_lists_no_bounds() -> None:
     arrays = [pa.array(c, to_arrow_field(f).type) for c, f in zip(columns, schema.fields, strict=True)]
     batch = pa.RecordBatch.from_arrays(arrays, schema=to_arrow_schema(schema))
     metrics = written(schema, [batch, batch.slice(1, 2), batch], FULL)
-    assert metrics.nan_value_counts == {2: 3, 4: 4, 7: 2}
+    assert metrics.nan_value_counts == {2: 3}
     assert set(metrics.lower_bounds) == set(metrics.upper_bounds) == {2}
     assert metrics.value_counts[2] == 10
     assert metrics.null_value_counts[2] == 5
-    assert set(metrics.value_counts) == {2, 4, 6, 7, 10}
+    assert set(metrics.value_counts) == set(metrics.null_value_counts) == {2}
+    assert set(metrics.column_sizes) == {2, 4, 6, 7, 10}
     assert len(metrics.split_offsets) == 3
     assert list(metrics.split_offsets) == sorted(metrics.split_offsets)
 

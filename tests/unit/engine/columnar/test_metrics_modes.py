@@ -5,7 +5,7 @@ from engine.errors import Invalid
 from engine.spec.schema import Schema
 from engine.spec.sorting import SortField, SortOrder
 from engine.spec.transforms import Bucket, Identity
-from engine.spec.types import INT, STRING, NestedField, StructType
+from engine.spec.types import INT, STRING, NestedField, StructType, list_type
 
 WIDE = Schema(
     (
@@ -25,6 +25,20 @@ def test_without_a_default_the_first_hundred_columns_get_bounds_top_level_first(
     assert [modes[1000 + i] for i in (0, 9, 10, 49)] == [TRUNCATE_16, TRUNCATE_16, NONE, NONE]
     assert 1 not in modes
     assert metrics_modes({"write.metadata.metrics.max-inferred-column-defaults": "1"}, WIDE)[3] == NONE
+
+
+def test_all_of_a_nested_column_comes_before_the_next_one() -> None:
+    inner = StructType((NestedField(field_id=5, name="x", type=INT),))
+    first = StructType((NestedField(field_id=3, name="inner", type=inner), NestedField(field_id=4, name="y", type=INT)))
+    schema = Schema(
+        (
+            NestedField(field_id=1, name="first", type=first),
+            NestedField(field_id=2, name="then", type=list_type(6, STRING)),
+        )
+    )
+    limited = {count: {"write.metadata.metrics.max-inferred-column-defaults": str(count)} for count in (1, 2, 3)}
+    kept = {n: [i for i, mode in metrics_modes(p, schema).items() if mode != NONE] for n, p in limited.items()}
+    assert kept == {1: [4], 2: [4, 5], 3: [4, 5, 6]}
 
 
 def test_a_default_holds_for_all_columns_and_a_column_may_differ() -> None:
