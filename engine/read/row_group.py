@@ -249,29 +249,35 @@ class _RowGroupReader:
         self, body: pa.Table, start: int, end: int, keep: Mask | None, deleted: Mask | None
     ) -> Iterator[pa.RecordBatch]:
         """The rows from `start` to `end` that are kept, as batches of the projection."""
-        own = None if keep is None else keep[start:end]
         part = body.slice(start, end - start)
-        at = np.arange(start, end, dtype=np.int64)
-        if own is not None and not own.all():
-            if not own.any():
-                return
-            at = at[own]
-            part = _kept(part, own)
-        marks = np.zeros(len(at), np.bool_) if deleted is None else deleted[at]
-        yield from self._completed(part, at, marks)
+        own = None if keep is None else keep[start:end]
+        if own is not None and own.all():
+            own = None
+        if own is not None and not own.any():
+            return
+        request = self._request
+        if len(request.stored.fields) < len(request.projection.fields):
+            at = np.arange(start, end, dtype=np.int64) if own is None else start + np.flatnonzero(own)
+            marks = np.zeros(len(at), np.bool_) if deleted is None else deleted[at]
+            yield from self._completed(part, own, at, marks)
+        elif part.num_columns:
+            kept = _kept(part, own, request.arrow_schema)
+            yield from pa.Table.from_arrays(kept, schema=request.arrow_schema).to_batches()
+        else:
+            yield from (part if own is None else part.filter(pa.array(own))).to_batches()
 
-    def _completed(self, part: pa.Table, at: npt.NDArray[np.int64], marks: Mask) -> Iterator[pa.RecordBatch]:
+    def _completed(
+        self, part: pa.Table, keep: Mask | None, at: npt.NDArray[np.int64], marks: Mask
+    ) -> Iterator[pa.RecordBatch]:
         """Stored columns with the metadata columns among them, as the projection orders them."""
         request = self._request
-        if len(request.stored.fields) == len(request.projection.fields):
-            stored = [_as_wide(c, f.type) for c, f in zip(part.columns, request.arrow_schema, strict=True)]
-            yield from (pa.Table.from_arrays(stored, schema=request.arrow_schema) if stored else part).to_batches()
-            return
+        types = pa.schema([request.arrow_schema.field(name) for name in part.schema.names])
+        stored = dict(zip(part.schema.names, _kept(part, keep, types), strict=True))
         file = self._work.file
         positions = at + self._work.group.first_row
         columns: list[pa.Array | pa.ChunkedArray] = []
         for target in request.projection.fields:
-            own = part.column(target.name).combine_chunks() if target.name in part.schema.names else None
+            own = stored[target.name].combine_chunks() if target.name in stored else None
             match target.field_id:
                 case field_id if field_id == FILE_ID:
                     columns.append(pa.repeat(pa.scalar(file.file_path), len(at)))
@@ -290,23 +296,34 @@ class _RowGroupReader:
                     columns.append(last_updated(own, file.first_row_id, sequence_number, len(at)))
                 case _:
                     assert target.field_id < FIRST_METADATA_COLUMN_ID
-                    type_ = request.arrow_schema.field(target.name).type
-                    columns.append(_as_wide(part.column(target.name), type_))
+                    columns.append(stored[target.name])
         yield from pa.Table.from_arrays(columns, schema=request.arrow_schema).to_batches()
 
 
-def _kept(part: pa.Table, keep: Mask) -> pa.Table:
-    """The rows to keep. Arrow filters a table by taking row numbers, value by value; its filter of a single column
-    copies what lies between left-out rows at once, which is faster while those are few."""
-    mask = pa.array(keep)
-    if not part.num_columns or np.count_nonzero(keep) < _MANY * len(keep):
-        return part.filter(mask)
-    return pa.Table.from_arrays([column.filter(mask) for column in part.columns], schema=part.schema)
+def _kept(part: pa.Table, keep: Mask | None, wanted: pa.Schema) -> list[pa.ChunkedArray]:
+    """The columns with the rows to keep (None: all), decimals as wide as `wanted` has them.
+
+    Arrow filters a table by taking row numbers, value by value; its filter of a single column copies what lies between
+    left-out rows at once, which is faster while those are few.
+    """
+    if keep is not None and np.count_nonzero(keep) < _MANY * len(keep):
+        part, keep = part.filter(pa.array(keep)), None
+    mask = None if keep is None else pa.array(keep)
+    found = []
+    for column, field in zip(part.columns, wanted, strict=True):
+        if is_narrow(column.type) and not is_narrow(field.type):
+            found.append(_as_wide(column, keep, field.type))
+        else:
+            found.append(column if mask is None else column.filter(mask))
+    return found
 
 
-def _as_wide(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
-    """Decimals as wide as they are asked for: those of the rows that are left only, and in pieces of a batch, which
-    stay in the processor's cache."""
-    if not is_narrow(column.type) or is_narrow(type_):
-        return column
-    return pa.chunked_array([widened(chunk, type_) for chunk in column.chunks], type_)
+def _as_wide(column: pa.ChunkedArray, keep: Mask | None, type_: pa.DataType) -> pa.ChunkedArray:
+    """Narrow decimals as wide as they are asked for: those of the rows that are left only, and in pieces of a batch,
+    which stay in the processor's cache."""
+    pieces, start = [], 0
+    for chunk in column.chunks:
+        end = start + len(chunk)
+        pieces.append(widened(chunk, type_, None if keep is None else keep[start:end]))
+        start = end
+    return pa.chunked_array(pieces, type_)

@@ -254,16 +254,18 @@ def test_rows_are_read_as_they_were_written(data: st.DataObject, file_format: st
 def position_deletes(store: MemoryStore, positions: Sequence[int], file_format: str) -> DeleteFile:
     arrays = {"file_path": pa.array([PATH] * len(positions)), "pos": pa.array(positions, pa.int64())}
     stored(store, DELETES, POSITION_DELETES, arrays, file_format)
-    return delete_file(FileContent.POSITION_DELETES, len(positions), file_format)
+    return delete_file(store, FileContent.POSITION_DELETES, len(positions), file_format)
 
 
-def delete_file(content: FileContent, rows: int, file_format: str, ids: tuple[int, ...] = ()) -> DeleteFile:
+def delete_file(
+    store: MemoryStore, content: FileContent, rows: int, file_format: str, ids: tuple[int, ...] = ()
+) -> DeleteFile:
     return DeleteFile(
         content=content,
         file_path=DELETES,
         file_format=file_format,
         record_count=rows,
-        file_size_in_bytes=1,
+        file_size_in_bytes=store.size(DELETES),
         sequence_number=2,
         equality_ids=ids,
     )
@@ -287,7 +289,7 @@ def test_large_files_have_parts_that_equality_deletes_apply_to(file_format: str,
         stored(store, PATH, schema, {"ordinal": pa.array(range(rows), pa.int32()), "price": prices}, "avro")
     keys = pa.array(random.integers(0, rows, 50), pa.int32())
     stored(store, DELETES, Schema((ORDINAL,)), {"ordinal": keys}, delete_format)
-    deletes = (delete_file(FileContent.EQUALITY_DELETES, len(keys), delete_format, (1,)),)
+    deletes = (delete_file(store, FileContent.EQUALITY_DELETES, len(keys), delete_format, (1,)),)
     request = ReadRequest(store=store, projection=schema, schemas=(schema,))
     found = []
     sizes = store.size(PATH)
