@@ -22,7 +22,7 @@ class MemoryStore:
         self._files: dict[str, tuple[bytes, int]] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
-        raise Unsupported("a store in memory is of this process alone; other processes can not write to it")
+        raise Unsupported("a store in memory is of this process alone; other processes can not use it")
 
     @property
     def creates_atomically(self) -> bool:
