@@ -55,29 +55,41 @@ class ByteStrings:
 class KeyIndex:
     """Keys with a number each; of equal keys the greatest number counts.
 
-    `dictionaries` has an entry a column, None where the column is not text or binary.
+    `dictionaries` has an entry a column, None where the column is not text or binary. `tags` has a byte of each slot's
+    hash, 0 for a free slot: a row that is no key mostly is known by it alone, and the bytes of many keys are few enough
+    for the processor's cache.
     """
 
     dictionaries: tuple[ByteStrings | None, ...]
+    has_nulls: bool
     words: Words
     numbers: npt.NDArray[np.int64]
     slots: npt.NDArray[np.int32]
+    tags: npt.NDArray[np.uint8]
 
     @classmethod
     def build(cls, columns: Sequence[pa.Array], numbers: npt.NDArray[np.int64]) -> KeyIndex:
         """Index the rows of `columns` (at least one, each of an engine type) with a number for each row."""
         stored = [storage_of(column) for column in columns]
         dictionaries = tuple(ByteStrings.of(c) if _is_bytes(c.type) else None for c in stored)
-        words = _words(stored, dictionaries)
+        has_nulls = any(column.null_count for column in stored)
+        words = _words(stored, dictionaries, with_nulls=has_nulls)
         greatest = numbers.astype(np.int64)
         slots = _slots(len(words))
-        _insert(words, greatest, slots)
-        return cls(dictionaries, words, greatest, slots)
+        tags = np.zeros(len(slots), np.uint8)
+        _insert(words, greatest, slots, tags)
+        return cls(dictionaries, has_nulls, words, greatest, slots, tags)
 
     def greatest(self, columns: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
         """For each row of `columns` the greatest number of its key, -1 for a row that is no key."""
         stored = [storage_of(column) for column in columns]
-        return _find(_words(stored, self.dictionaries), self.words, self.numbers, self.slots)
+        probes = _words(stored, self.dictionaries, with_nulls=self.has_nulls)
+        found = _find(probes, self.words, self.numbers, self.slots, self.tags)
+        if not self.has_nulls:
+            for column in stored:
+                if column.null_count:
+                    found[column.is_null().to_numpy(zero_copy_only=False)] = -1
+        return found
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -87,19 +99,20 @@ def _is_bytes(type_: pa.DataType) -> bool:
     return pat.is_string(type_) or pat.is_binary(type_) or pat.is_fixed_size_binary(type_)
 
 
-def _words(columns: Sequence[pa.Array], dictionaries: Sequence[ByteStrings | None]) -> Words:
-    """Rows as 64-bit words: those of each column, then some with a bit for each null."""
+def _words(columns: Sequence[pa.Array], dictionaries: Sequence[ByteStrings | None], *, with_nulls: bool) -> Words:
+    """Rows as 64-bit words: those of each column, then some with a bit for each null, if they are asked for."""
     rows = len(columns[0])
     parts: list[Words] = []
-    nulls = [np.zeros(rows, np.int64) for _ in range(0, len(columns), 63)]
+    nulls = [np.zeros(rows, np.int64) for _ in range(0, len(columns), 63)] if with_nulls else []
     for place, (column, dictionary) in enumerate(zip(columns, dictionaries, strict=True)):
         own = [dictionary.codes(column)] if dictionary is not None else _numbers(column)
-        if column.null_count:
+        if column.null_count and with_nulls:
             missing = column.is_null().to_numpy(zero_copy_only=False)
             own = [np.where(missing, 0, word) for word in own]
             nulls[place // 63] |= missing.astype(np.int64) << place % 63
         parts.extend(own)
-    return np.ascontiguousarray(np.column_stack([*parts, *nulls]))
+    parts += nulls
+    return np.ascontiguousarray(parts[0].reshape(-1, 1) if len(parts) == 1 else np.column_stack(parts))
 
 
 def _numbers(column: pa.Array) -> list[Words]:
@@ -120,7 +133,8 @@ def _numbers(column: pa.Array) -> list[Words]:
     if pat.is_null(type_):
         return [np.zeros(len(column), np.int64)]
     integers = column.view(pa.int32() if type_.bit_width == 32 else pa.int64())
-    return [integers.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)]
+    filled = integers.fill_null(0) if integers.null_count else integers
+    return [filled.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)]
 
 
 def _slots(count: int) -> npt.NDArray[np.int32]:
@@ -171,38 +185,48 @@ def _mixed(words: Any, row: Any) -> Any:  # noqa: ANN401
     return h
 
 
-@kernel(helpers=(_mixed,), work=None)
-def _insert(words: Any, numbers: Any, slots: Any) -> None:  # noqa: ANN401
+def _tag(h: Any) -> Any:  # noqa: ANN401
+    """The bits of a hash that no slot's number has, and never 0."""
+    return np.uint8((h >> np.uint64(57)) + np.uint64(1))
+
+
+@kernel(helpers=(_mixed, _tag), work=None)
+def _insert(words: Any, numbers: Any, slots: Any, tags: Any) -> None:  # noqa: ANN401
     mask = np.uint64(len(slots) - 1)
     for row in range(len(words)):
-        slot = np.int64(_mixed(words, row) & mask)
-        while slots[slot] >= 0:
+        h = _mixed(words, row)
+        slot = h & mask
+        while tags[slot]:
             other = slots[slot]
             column = 0
             while column < words.shape[1] and words[other, column] == words[row, column]:
                 column += 1
             if column == words.shape[1]:
                 break
-            slot = np.int64(np.uint64(slot + 1) & mask)
-        if slots[slot] < 0:
+            slot = (slot + np.uint64(1)) & mask
+        if not tags[slot]:
             slots[slot] = row
+            tags[slot] = _tag(h)
         elif numbers[slots[slot]] < numbers[row]:
             numbers[slots[slot]] = numbers[row]
 
 
-@kernel(helpers=(_mixed,), work=None)
-def _find(probes: Any, words: Any, numbers: Any, slots: Any) -> Any:  # noqa: ANN401
+@kernel(helpers=(_mixed, _tag), work=None)
+def _find(probes: Any, words: Any, numbers: Any, slots: Any, tags: Any) -> Any:  # noqa: ANN401
     mask = np.uint64(len(slots) - 1)
     found = np.full(len(probes), -1, np.int64)
     for row in range(len(probes)):
-        slot = np.int64(_mixed(probes, row) & mask)
-        while slots[slot] >= 0:
-            other = slots[slot]
-            column = 0
-            while column < words.shape[1] and words[other, column] == probes[row, column]:
-                column += 1
-            if column == words.shape[1]:
-                found[row] = numbers[other]
-                break
-            slot = np.int64(np.uint64(slot + 1) & mask)
+        h = _mixed(probes, row)
+        slot = h & mask
+        wanted = _tag(h)
+        while tags[slot]:
+            if tags[slot] == wanted:
+                other = slots[slot]
+                column = 0
+                while column < words.shape[1] and words[other, column] == probes[row, column]:
+                    column += 1
+                if column == words.shape[1]:
+                    found[row] = numbers[other]
+                    break
+            slot = (slot + np.uint64(1)) & mask
     return found
