@@ -51,7 +51,10 @@ class PartitionSpecUpdate:
             if name is not None:
                 self._renamed[restored.field_id] = name
             return self
-        known = [f for spec in self.history for f in spec.fields if _key(f) == key]
+        # What was dropped in v1 is still there as void, under its id.
+        held = {f.field_id for f in self.base.fields if self.format_version == 1 or f.field_id not in self._removed}
+        former = [f for spec in self.history for f in spec.fields if f.field_id not in held]
+        known = [f for f in former if _key(f) == key]
         if known:
             field_id = known[-1].field_id
             name = name or known[-1].name
@@ -87,8 +90,10 @@ class PartitionSpecUpdate:
             if old.field_id in self._removed:
                 if self.format_version == 1:
                     fields.append(replace(old, name=self._void_name(old), transform=Void()))
-                continue
-            fields.append(replace(old, name=self._renamed.get(old.field_id, old.name)))
+            elif isinstance(old.transform, Void):
+                fields.append(replace(old, name=self._void_name(old)))
+            else:
+                fields.append(replace(old, name=self._renamed.get(old.field_id, old.name)))
         fields += self._added
         for known in self.history:
             if known.fields == tuple(fields):

@@ -209,7 +209,7 @@ HISTORIES = [
         name="dates become timestamps",
         columns={"id": pa.int64(), "day": pa.date32()},
         versions=(3,),
-        refusals={"Iceberg Java": "cannot be cast to", "PyIceberg": "no attribute 'tz'"},
+        refusals={"Iceberg Java": "ClassCastException", "PyIceberg": "no attribute 'tz'"},
         steps=[
             ours(Append([{"id": 1, "day": dt.date(2024, 2, 29)}, {"id": 2, "day": None}])),
             ours(Promote("day", engine.TIMESTAMP, lambda day: dt.datetime(day.year, day.month, day.day))),  # noqa: DTZ001

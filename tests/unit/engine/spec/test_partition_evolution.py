@@ -36,6 +36,18 @@ def test_version_1_leaves_a_void_field_in_place():
     assert [(f.field_id, f.transform) for f in spec.fields] == [(1000, Void()), (1001, Bucket(4))]
 
 
+@pytest.mark.parametrize("version", [1, 2])  # also after an upgrade
+def test_a_field_comes_back_beside_the_void_one_that_it_left_in_version_1(version):
+    dropped, last = update(version=1).drop_field("ts_month").apply()
+    history = (BY_MONTH, dropped)
+    spec, last = PartitionSpecUpdate(SCHEMA, dropped, history, last, version).add_field("ts", Month()).apply()
+    assert [(f.name, f.field_id, f.transform) for f in spec.fields] == [
+        ("ts_month_1000", 1000, Void()),
+        ("ts_month", 1001, Month()),
+    ]
+    assert (spec.spec_id, last) == (2, 1001)
+
+
 def test_a_field_of_an_earlier_spec_gets_its_id_again():
     daily, last = update().drop_field("ts_month").add_field("ts", Day()).apply()
     back = PartitionSpecUpdate(SCHEMA, daily, (BY_MONTH, daily), last)
