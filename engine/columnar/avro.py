@@ -17,13 +17,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
+from fastavro.schema import SchemaParseException
 
 from engine.codec.avro_columns import decode_objects
 from engine.codec.avro_file import AvroBlock, AvroHeader, read_blocks, read_header
 from engine.codec.avro_program import Selection
 from engine.codec.block_codecs import BadBlockError, Inflater
 from engine.codec.columns import BytesColumn, FixedColumn
-from engine.columnar.avro_types import arrow_schema, converter, is_plain, plain_schema
+from engine.columnar.avro_types import MALFORMED, arrow_schema, converter, is_plain, plain_schema
 from engine.columnar.file_columns import FileColumns
 from engine.columnar.name_mapping import identified
 from engine.columnar.schemas import field_id_of
@@ -35,6 +36,8 @@ from engine.storage.store import Store
 
 _SYNC_SIZE = 16
 _DECIMAL_BYTES = 16
+_MOST_EMPTY_ROWS = 1 << 20
+"""A block may have so many rows that take no bytes: of nulls that are no choice."""
 _GROUP_BYTES = 8 << 20
 """Compressed bytes that are decoded at once, about."""
 
@@ -122,15 +125,18 @@ class AvroSource:
         if not places:
             return {}
         inflate = Inflater(self._header.codec)
-        schema = fastavro.parse_schema(plain_schema(self._header.schema))
+        schema = self._value_schema()
         view = memoryview(self._data)
         rows: list[dict[str, Any]] = []
         try:
             for block in blocks:
-                body = io.BytesIO(bytes(inflate(view[block.start : block.end])))
-                rows += [fastavro.schemaless_reader(body, schema, None) for _ in range(block.count)]  # type: ignore[misc]
-        except (BadBlockError, EOFError, ValueError, IndexError, UnicodeDecodeError) as error:
-            raise CorruptTable(f"block {blocks[0].index} or after: {error}", location=self.location) from error
+                body = bytes(inflate(view[block.start : block.end]))
+                if block.count > max(len(body), _MOST_EMPTY_ROWS):
+                    raise CorruptTable(f"block {block.index} has fewer bytes than rows", location=self.location)
+                stream = io.BytesIO(body)
+                rows += [fastavro.schemaless_reader(stream, schema, None) for _ in range(block.count)]  # type: ignore[misc]
+        except (BadBlockError, EOFError, ValueError, IndexError) as error:
+            raise CorruptTable(f"block {blocks[0].index} or after: {error!s:.300}", location=self.location) from error
         made = {}
         for place in places:
             field = self._stored.field(place)
@@ -138,6 +144,13 @@ class AvroSource:
             values = [row[field.name] for row in rows]
             made[place] = pa.array([None if v is None else convert(v) for v in values], field.type)
         return made
+
+    def _value_schema(self) -> Any:  # noqa: ANN401 - JSON
+        """The schema as fastavro takes it."""
+        try:
+            return fastavro.parse_schema(plain_schema(self._header.schema))
+        except (SchemaParseException, *MALFORMED) as error:
+            raise CorruptTable(f"the Avro schema is malformed: {error!s:.300}", location=self.location) from error
 
     def close(self) -> None:
         """Let go of the bytes."""

@@ -10,7 +10,7 @@ import pyarrow.types as pat
 
 from engine.codec.avro_schema import AvroSchema
 from engine.columnar.schemas import FIELD_ID_KEY, child_fields, field_id_of, is_list
-from engine.errors import Unsupported
+from engine.errors import CorruptTable, Unsupported
 from engine.spec.values import decimal_of
 
 _PRIMITIVES = {
@@ -23,19 +23,25 @@ _PRIMITIVES = {
     "string": pa.string(),
     "null": pa.null(),
 }
-_UUID_BYTES = 16
+MALFORMED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
+"""What walking something else than a schema comes to, and what pyarrow says to types that can not be."""
 
 
 def arrow_schema(schema: AvroSchema, location: str) -> pa.Schema:
     """The columns of a record schema, under their Avro names, with the ids that it gives.
 
     Raises:
+        CorruptTable: Not an Avro schema.
         Unsupported: A type that tables do not have, or a schema that is no record.
     """
     made = _Types(location)
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise Unsupported(f"{location}: an Avro file of something else than records")
-    return pa.schema(made.fields(schema))
+    try:
+        return pa.schema(made.fields(schema))
+    except MALFORMED as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise CorruptTable(f"the Avro schema is malformed: {reason:.300}", location=location) from error
 
 
 class _Types:
@@ -112,7 +118,9 @@ def _zone(schema: Mapping[str, Any], name: str) -> str | None:
     return None if name.startswith("local") or schema.get("adjust-to-utc") is False else "UTC"
 
 
-def _field(name: str, type_: pa.DataType, field_id: int | None) -> pa.Field:
+def _field(name: Any, type_: pa.DataType, field_id: Any) -> pa.Field:  # noqa: ANN401 - JSON
+    if not isinstance(name, str) or not (field_id is None or type(field_id) is int):
+        raise TypeError(f"a field with the name {name!r} and the id {field_id!r}")
     return pa.field(name, type_, metadata=None if field_id is None else {FIELD_ID_KEY: str(field_id)})
 
 

@@ -66,14 +66,15 @@ class OrcSource:
             self._stored: pa.Schema = file.schema
             schema = pa.schema([_identified_field(f) for f in file.schema])
             self._schema = identified(schema, name_mapping, location) if not has_field_ids(schema) else schema
+            self.columns = FileColumns(self._schema)
             _check_timestamps(tail.timestamp_bounds_ms, location)
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
+            # Attributes that are no numbers, names that are not UTF-8.
             self._input.close()
             raise CorruptTable(f"not a readable ORC file: {error}", location=location) from error
         except BaseException:
             self._input.close()
             raise
-        self.columns = FileColumns(self._schema)
         found, first_row = [], 0
         for index, stripe in enumerate(tail.stripes):
             found.append(RowGroup(index, first_row, stripe.rows, stripe.offset, stripe.size_bytes))
@@ -94,6 +95,8 @@ class OrcSource:
         try:
             batch = orc.ORCFile(self._input).read_stripe(row_group, columns=chosen)
             table = pa.Table.from_batches([batch]).select(names)
+            # ORC has no checksums, and pyarrow does not look whether text is UTF-8.
+            table.validate(full=True)
             return table.cast(pa.schema([self._schema.field(place) for place in places]))
         except (pa.ArrowException, OSError) as error:
             raise CorruptTable(f"stripe {row_group}: {error}", location=self.location) from error
@@ -117,7 +120,7 @@ def _check_timestamps(bounds_ms: tuple[int, ...], location: str) -> None:
 def _identified_field(field: pa.Field) -> pa.Field:
     """A field with its id in Parquet's place, and the type that its attributes say."""
     attributes = field.metadata or {}
-    metadata = {FIELD_ID_KEY: attributes[_ID]} if _ID in attributes else None
+    metadata = {FIELD_ID_KEY: str(int(attributes[_ID]))} if _ID in attributes else None
     return pa.field(field.name, _type_of(field.type, attributes), nullable=True, metadata=metadata)
 
 

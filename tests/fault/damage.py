@@ -25,6 +25,8 @@ _HUGE = [
 ]  # fmt: skip
 """Numbers that promise more than there is, in the encodings of the formats."""
 _BOMB_BYTES = 48 << 20
+_ORC_TAIL_BYTES = 600
+"""About what the tails of the specimens take."""
 _ODD_VALUES: list[Any] = [
     None, True, -1, 0, 1, 1 << 31, 1 << 63, 1 << 70, 1.5, "", "x", "9" * 30, "\ud800", [], [[]], {}, {"id": 1},
     "decimal(99,99)", "bucket[0]", "s3://elsewhere/x", "memory://wh/none", [[[[[[1]]]]]],
@@ -179,6 +181,18 @@ def parquet_pages(random: Random, data: bytes) -> bytes:
     return random.choice([flipped, overwritten])(random, data[: -8 - length]) + data[-8 - length :]
 
 
+def orc_tail(random: Random, data: bytes) -> bytes:
+    """Damage in the tail alone: statistics, footer and postscript, of the same length."""
+    start = max(len(data) - _ORC_TAIL_BYTES, 0)
+    return data[:start] + random.choice([flipped, overwritten])(random, data[start:])
+
+
+def orc_stripes(random: Random, data: bytes) -> bytes:
+    """Damage before the tail alone, of the same length."""
+    end = max(len(data) - _ORC_TAIL_BYTES, 1)
+    return random.choice([flipped, overwritten])(random, data[:end]) + data[end:]
+
+
 def digits(random: Random, data: bytes) -> bytes:
     """Another version hint."""
     return random.choice(
@@ -198,6 +212,8 @@ DAMAGES: dict[str, tuple[Damage, ...]] = {
     "data manifest": (*BLIND, *_AVRO),
     "delete manifest": (*BLIND, *_AVRO),
     "data file": (*BLIND, *_PARQUET),
+    "orc data file": (*BLIND, orc_tail, orc_tail, orc_stripes, orc_stripes),
+    "avro data file": (*BLIND, *_AVRO),
     "position-delete file": (*BLIND, *_PARQUET),
     "equality-delete file": (*BLIND, *_PARQUET),
     "deletion vector": (*BLIND, puffin_footer, vector_resealed),

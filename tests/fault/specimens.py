@@ -20,10 +20,11 @@ from engine.catalog.filesystem import FileSystemCatalog
 from engine.codec.manifest import decode_entries
 from engine.codec.manifest_list import decode_manifest_list
 from engine.runtime.local import LocalRunner
-from engine.spec.data_file import FileContent
+from engine.spec.data_file import FileContent, FileFormat
 from engine.spec.manifest import ManifestContent
 from engine.storage.memory import MemoryStore
 from engine.storage.store import FileInfo, InputFile, OutputFile, Store
+from tests.fault.foreign_files import append_foreign
 
 Found: TypeAlias = dict[str, Any]
 """What was read, by the way in which it was read."""
@@ -57,6 +58,8 @@ OPTIONS: dict[str, tuple[dict[str, str], bool]] = {
             "write.parquet.compression-codec": "snappy"}, True),
 }  # fmt: skip
 """Table -> properties, and whether rows are deleted by delete files."""
+FOREIGN: dict[str, FileFormat] = {"orc": "orc", "avro": "avro"}
+"""Table -> the format of its data files, which are as other engines write them."""
 
 
 def rows(first: int, count: int) -> pa.Table:
@@ -186,8 +189,12 @@ def make_zoo() -> Zoo:
         patches.enter_context(patch("time.time_ns", lambda: next(now_ns)))
         for name, (properties, deletes) in OPTIONS.items():
             _build(store, name, properties, deletes=deletes)
-    specimens = tuple(each for name in OPTIONS for each in _specimens(store, name))
-    return Zoo(store, specimens, {name: read_table(store, name) for name in OPTIONS})
+        for name, file_format in FOREIGN.items():
+            opened = engine.Catalog(FileSystemCatalog(WAREHOUSE, store))
+            append_foreign(opened.create_table(f"db.{name}", SCHEMA), file_format, [rows(0, 60), rows(60, 60)])
+    specimens = [each for name in OPTIONS for each in _specimens(store, name)]
+    specimens += [each for name in FOREIGN for each in _specimens(store, name) if each.kind.endswith("data file")]
+    return Zoo(store, tuple(specimens), {name: read_table(store, name) for name in (*OPTIONS, *FOREIGN)})
 
 
 def _build(store: MemoryStore, name: str, properties: dict[str, str], *, deletes: bool) -> None:
@@ -230,7 +237,8 @@ def _specimens(store: MemoryStore, name: str) -> Iterator[Specimen]:
                 blob = range(file.content_offset, file.content_offset + file.content_size_in_bytes)
                 yield specimen("deletion vector", file.file_path, knows_length=True, sealed=(blob,))
             else:
-                yield specimen(_KINDS[file.content], file.file_path, knows_length=True)
+                of_format = "" if file.file_format == "parquet" else f"{file.file_format} "
+                yield specimen(of_format + _KINDS[file.content], file.file_path, knows_length=True)
 
 
 _KINDS = {
