@@ -12,7 +12,6 @@ from pyarrow import orc
 import engine
 from engine.codec.avro_schema import record_schema
 from engine.columnar.schemas import field_id_of, is_list, to_arrow_schema
-from engine.operations.append import append
 from engine.spec.data_file import DataFile, FileFormat
 from engine.spec.schema import Schema
 from engine.spec.types import StructType
@@ -24,7 +23,7 @@ CODECS: dict[FileFormat, tuple[str, ...]] = {"orc": ("zlib", "uncompressed"), "a
 
 def append_foreign(table: engine.Table, file_format: FileFormat, parts: list[pa.Table]) -> None:
     """Append a file for each part to an unpartitioned table."""
-    append(table._target(None), lambda _: list(_written(table, file_format, parts)))
+    table.add_files(list(_written(table, file_format, parts)))
 
 
 def _written(table: engine.Table, file_format: FileFormat, parts: list[pa.Table]) -> Iterator[DataFile]:
