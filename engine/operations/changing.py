@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -331,7 +332,7 @@ class Changing(ABC):
         """Makes the scan that finds what to change."""
 
         def scan_of(metadata: TableMetadata) -> TableScan:
-            return table_scan(
+            scan = table_scan(
                 metadata,
                 target.store,
                 filter=filter,
@@ -339,6 +340,7 @@ class Changing(ABC):
                 cache=self._manifest_cache,
                 table_name=self.name,
             )
+            return replace(scan, whole_files=True)  # a file that is written again has other rows, too
 
         return scan_of
 

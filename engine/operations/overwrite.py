@@ -60,7 +60,7 @@ def overwrite(
         added_rows=scan.predicate if serializable else None,
         branch=branch,
         properties=dict(properties or {}),
-    ).prepare(matches, files)
+    ).prepare(matches, added=files)
     committed = target.commit([change], [*change.data_files, *change.delete_files])
     return committed, committed.metadata.snapshot(change.added_snapshot_id)
 

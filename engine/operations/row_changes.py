@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +39,7 @@ from engine.write.delete_files import DeletedRows, write_position_deletes
 from engine.write.vectors import write_deletion_vectors
 
 Mode = Literal["copy-on-write", "merge-on-read"]
+Rows: TypeAlias = pa.RecordBatchReader | pa.Table
 
 
 def chosen_mode(mode: Mode | None, metadata: TableMetadata, default: Property[str | None], verb: str) -> str:
@@ -96,22 +97,27 @@ class RowChange:
             refuse_deletes=refuse_deletes,
         )
 
-    def prepare(self, matches: Matches, added: Sequence[DataFile] = ()) -> FileChanges:
-        """Write what goes, and say what to commit.
+    def prepare(self, matches: Matches, *, added: Sequence[DataFile] = (), coming: Rows | None = None) -> FileChanges:
+        """Write what goes and comes, and say what to commit.
 
         Args:
             matches: Rows that go.
             added: Files of rows that come; they are deleted if anything fails.
+            coming: Rows that come and are not written yet, with the columns of `written_schema` by name. Copy-on-write
+                puts them into the files of the rows that remain: half as many files as by themselves.
         """
+        files = list(added)
         try:
             if self.mode == "copy-on-write":
-                return self._rewritten(matches, added)
-            return self._marked(matches, added)
+                files += self._written_again(matches, coming)
+                return self._rewritten(matches, files)
+            files += [] if coming is None else self.write(coming)
+            return self._marked(matches, files)
         except BaseException:
-            remove_files(self.target.store, list(added))
+            remove_files(self.target.store, files)
             raise
 
-    def write(self, rows: pa.RecordBatchReader | pa.Table) -> list[DataFile]:
+    def write(self, rows: Rows) -> list[DataFile]:
         """Write rows with the columns of `written_schema` by name."""
         return write_data_files(
             rows,
@@ -151,10 +157,14 @@ class RowChange:
             properties=self.properties,
         )
 
-    def _rewritten(self, matches: Matches, added: Sequence[DataFile]) -> FileChanges:
-        files = list(added)
-        if matches.partial:
-            files += self.write(_remaining_rows(matches.partial, self))
+    def _written_again(self, matches: Matches, coming: Rows | None) -> list[DataFile]:
+        """New files of the rows that remain, and of those that come."""
+        if not matches.partial:
+            return [] if coming is None else self.write(coming)
+        remaining = _remaining_rows(matches.partial, self)
+        return self.write(remaining if coming is None else _joined(remaining, coming))
+
+    def _rewritten(self, matches: Matches, files: Sequence[DataFile]) -> FileChanges:
         kind = Overwrite if matches.refs else Append
         return kind(
             data_files=files,
@@ -255,5 +265,18 @@ def _remaining_rows(matches: Sequence[MatchedRows], change: RowChange) -> pa.Rec
                 positions = batch.column(batch.num_columns - 1).to_numpy()
                 kept = batch.filter(pa.array(~np.isin(positions, match.positions, assume_unique=True)))
                 yield pa.RecordBatch.from_arrays(kept.columns[:-1], schema=schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _joined(first: pa.RecordBatchReader, second: Rows) -> pa.RecordBatchReader:
+    """The rows of both, with the columns of the first."""
+    schema = first.schema
+    rest = second.to_batches() if isinstance(second, pa.Table) else second
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from first
+        for batch in rest:
+            yield pa.RecordBatch.from_arrays([batch.column(name) for name in schema.names], schema=schema)
 
     return pa.RecordBatchReader.from_batches(schema, batches())

@@ -79,7 +79,7 @@ def update(
         branch=branch,
         properties=dict(properties or {}),
     )
-    changed = change.prepare(matches, change.write(_updated(matches, plan, target, assign)))
+    changed = change.prepare(matches, coming=_updated(matches, plan, target, assign))
     committed = target.commit([changed], [*changed.data_files, *changed.delete_files])
     return committed, committed.metadata.snapshot(changed.added_snapshot_id)
 

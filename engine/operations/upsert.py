@@ -88,7 +88,7 @@ def upsert(
         branch=branch,
         properties=dict(properties or {}),
     )
-    changed = change.prepare(matches, change.write(_with_lineage(source.rows, row_ids, metadata)))
+    changed = change.prepare(matches, coming=_with_lineage(source.rows, row_ids, metadata))
     committed = target.commit([changed], [*changed.data_files, *changed.delete_files])
     return committed, committed.metadata.snapshot(changed.added_snapshot_id)
 

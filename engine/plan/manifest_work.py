@@ -39,6 +39,7 @@ class ManifestWork:
         bound: The filter.
         source: Where manifests come from.
         counters: What the work is counted in.
+        whole_files: Take also equality deletes that no matching row can have: for who needs the files' other rows.
 
     Attributes:
         filter: The filter for manifests and their entries.
@@ -52,7 +53,9 @@ class ManifestWork:
         bound: BoundPredicate,
         source: ManifestSource,
         counters: Counters,
+        whole_files: bool = False,
     ) -> None:
+        self._whole_files = whole_files
         self.filter = EntryFilter(bound, schema, metadata, source.store, source.cache)
         self._metadata = metadata
         self._schema = schema
@@ -103,13 +106,15 @@ class ManifestWork:
             return entries
         columns, rows = entries.columns, entries.rows
         by_partition = evaluator.leaf_outcomes(PartitionStatistics(columns, spec, self._schema))
+        in_partition: BoolArray = (evaluator.combine(by_partition, columns.count)[rows] & TRUE) != 0
+        self._counters.add(ENTRIES_SKIPPED_BY_PARTITION, int(len(rows) - in_partition.sum()))
+        if self._whole_files:
+            return entries.take(np.flatnonzero(in_partition))
         by_metrics = evaluator.leaf_outcomes(MetricStatistics(columns, self._schema))
         outcomes = [
             np.where(uses_key(columns, test.leaf.column.field_id), part & metric, part)
             for test, part, metric in zip(evaluator.leaves, by_partition, by_metrics, strict=True)
         ]
-        in_partition: BoolArray = (evaluator.combine(by_partition, columns.count)[rows] & TRUE) != 0
         kept = in_partition & ((evaluator.combine(outcomes, columns.count)[rows] & TRUE) != 0)
-        self._counters.add(ENTRIES_SKIPPED_BY_PARTITION, int(len(rows) - in_partition.sum()))
         self._counters.add(ENTRIES_SKIPPED_BY_METRICS, int(in_partition.sum() - kept.sum()))
         return entries.take(np.flatnonzero(kept))

@@ -95,6 +95,7 @@ class Planner:
         source: Where manifests come from.
         counters: What the work is counted in.
         executors: Other processes that may decode and filter manifests; None does it here.
+        whole_files: As `ManifestWork`.
     """
 
     def __init__(
@@ -106,11 +107,15 @@ class Planner:
         source: ManifestSource,
         counters: Counters,
         executors: remote.Executors | None = None,
+        whole_files: bool = False,
     ) -> None:
         self._metadata = metadata
         self._schema = schema
         self._bound = bound
-        self._work = ManifestWork(metadata=metadata, schema=schema, bound=bound, source=source, counters=counters)
+        self._whole_files = whole_files
+        self._work = ManifestWork(
+            metadata=metadata, schema=schema, bound=bound, source=source, counters=counters, whole_files=whole_files
+        )
         self.source = source
         self._counters = counters
         self._executors = executors
@@ -167,4 +172,5 @@ class Planner:
             needed_by=self.source.needed_by,
             keys=keys,
             admits=admits,
+            whole_files=self._whole_files,
         )

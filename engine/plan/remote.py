@@ -66,6 +66,7 @@ class Order:
         needed_by: As `ManifestSource.needed_by`.
         keys: As `ManifestWork.filtered`, like the next.
         admits: See there; a function that can be pickled.
+        whole_files: As `ManifestWork`.
     """
 
     metadata: TableMetadata
@@ -75,6 +76,7 @@ class Order:
     needed_by: str | None
     keys: frozenset[int]
     admits: Admits | None
+    whole_files: bool = False
 
     def carried_out(self, manifests: Iterable[Numbered]) -> pa.Buffer:
         """Do the work on these manifests, in their order, up to the first error.
@@ -94,6 +96,7 @@ class Order:
             bound=self.bound,
             source=ManifestSource(store=store, runner=LocalRunner(1), needed_by=self.needed_by),
             counters=counters,
+            whole_files=self.whole_files,
         )
         found: dict[int, Filtered] = {}
         error: dict[str, object] | None = None

@@ -90,6 +90,7 @@ class TableScan:
         runner: Runs work on manifests in parallel.
         cache: Keeps decoded manifests from one plan to the next.
         table_name: For messages.
+        whole_files: Plan also equality deletes that no matching row can have: for who rewrites the files' other rows.
         executors: Other processes that may decode and filter manifests; None does it here.
     """
 
@@ -102,6 +103,7 @@ class TableScan:
     runner: Runner = field(default_factory=LocalRunner)
     cache: ManifestCache | None = None
     table_name: str | None = None
+    whole_files: bool = False
     executors: Executors | None = None
 
     @property
@@ -163,6 +165,7 @@ class TableScan:
             ),
             counters=counters,
             executors=self.executors,
+            whole_files=self.whole_files,
         )
 
     def assembled(self, planned: PlannedEntries, counters: Counters) -> ScanPlan:

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 
@@ -14,13 +11,6 @@ from engine.runtime.counters import COMMIT_ATTEMPTS, FILES_WRITTEN, Counters
 from engine.spec.updates import UpgradeFormatVersion
 
 ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("day", pa.int32())])
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[engine.Catalog]:
-    opened = engine.load_catalog(f"{tmp_path}/wh")
-    yield opened
-    opened.close()
 
 
 def table(catalog: engine.Catalog, rows: int = 10, **properties: str) -> engine.Table:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,13 +11,6 @@ from engine.operations.keyed_stream import KeyedStream
 
 ROWS = pa.schema([pa.field("id", pa.int32()), pa.field("data", pa.string())])
 Change = tuple[str, int, str | None]
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[engine.Catalog]:
-    opened = engine.load_catalog(f"{tmp_path}/wh")
-    yield opened
-    opened.close()
 
 
 def table(catalog: engine.Catalog, version: int = 2, spec: list[tuple[str, str]] | None = None) -> engine.Table:

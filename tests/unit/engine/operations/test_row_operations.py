@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -22,13 +21,6 @@ Row = tuple[int, str | None, int | None]
 def arrow(*rows: Row) -> pa.Table:
     columns = list(zip(*rows, strict=True)) or [(), (), ()]
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, ROWS, strict=True)], schema=ROWS)
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[engine.Catalog]:
-    opened = engine.load_catalog(f"{tmp_path}/wh")
-    yield opened
-    opened.close()
 
 
 def table(

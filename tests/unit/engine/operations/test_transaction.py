@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 
@@ -15,13 +12,6 @@ ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("day", pa.string())])
 
 def rows(*ids: int) -> pa.Table:
     return pa.table({"id": ids, "day": [f"d{i}" for i in ids]}, schema=ROWS)
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[engine.Catalog]:
-    opened = engine.load_catalog(f"{tmp_path}/wh")
-    yield opened
-    opened.close()
 
 
 @pytest.fixture(params=["1", "2", "3"])
