@@ -38,6 +38,11 @@ def interprets(work_ns: int) -> bool:
     return True
 
 
+def spent_ns() -> int:
+    """How long this process has interpreted what it might have compiled."""
+    return _Process.spent_ns
+
+
 def jit(function: Callable[P, R], **options: Any) -> Callable[P, R]:  # noqa: ANN401 - Numba's own options
     """The function compiled by Numba at its first call, without the GIL; its code is kept on disk beside the source, in
     the user's cache directory, or in ``NUMBA_CACHE_DIR``.

@@ -14,7 +14,7 @@ from engine.codec.avro_file import AvroBlock
 from engine.codec.avro_kernels import FAILED_BLOCK, FAILED_ENTRY, MESSAGES, NO_ROOM
 from engine.codec.block_codecs import Buffer
 from engine.codec.columns import ByteArray
-from engine.codec.kernel_choice import compiled
+from engine.codec.kernel_choice import DECODE_CHUNK
 from engine.codec.libdeflate import INSUFFICIENT_SPACE, decompressor
 
 _FIRST_ROOM = 4
@@ -135,11 +135,19 @@ class _Attempt:
         call[kernels.SOURCE], call[kernels.SCRATCH] = source.ctypes.data, self._scratch.ctypes.data
         call[kernels.MADE_AT] = call.ctypes.data + kernels.MADE * call.itemsize
         call[kernels.SMALLEST] = max(self._layout.program.smallest, 1)
-        outputs = self._numbers, self._valid.view(np.uint8), self._offsets, self._strings
-        return int(
-            compiled().decode_chunk(
-                source, blocks, self._scratch, call, self._control, self._memory, self._columns, self._tables, outputs
-            )
+        return DECODE_CHUNK(
+            source,
+            blocks,
+            self._scratch,
+            call,
+            self._control,
+            self._memory,
+            self._columns,
+            self._tables,
+            self._numbers,
+            self._valid.view(np.uint8),
+            self._offsets,
+            self._strings,
         )
 
     @property

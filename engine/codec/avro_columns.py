@@ -21,7 +21,7 @@ from engine.codec.avro_file import AvroBlock, AvroHeader, read_blocks
 from engine.codec.avro_program import ColumnLayout, Path, Selection, compile_schema
 from engine.codec.block_codecs import BadBlockError, Buffer, Inflater, deflate_limit
 from engine.codec.columns import BoolArray, BytesColumn, FixedColumn, Int64Array, ListColumn
-from engine.codec.kernel_choice import interprets
+from engine.codec.kernel_choice import interprets_chunk as interprets
 from engine.codec.libdeflate import is_callable
 from engine.errors import CorruptTable
 

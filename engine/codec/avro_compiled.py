@@ -1,7 +1,7 @@
 """`avro_kernels` compiled by Numba, without the GIL. Importing this module imports Numba, so it is imported late.
 
-The compiled code is kept on disk (see `engine.compiling.jit`): only the first run on a machine compiles. There is one
-signature, whatever the writer schema.
+The compiled code is kept on disk (see `engine.compiling.jit` and `engine.machine_code`): only the first run on a
+machine compiles. There is one signature, whatever the writer schema.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from typing import Any
 from numba.core import types
 from numba.core.cgutils import ir  # type: ignore[attr-defined]
 from numba.extending import intrinsic, overload, register_jitable
+from numba.np.arrayobj import make_array, populate_array
 
 from engine.codec import avro_chunk_kernels as chunk_kernels
 from engine.codec import avro_kernels as kernels
 from engine.codec import avro_write_kernels as write_kernels
 from engine.codec.avro_kernels import Integers
 from engine.compiling import jit
+from engine.machine_code import MachineCode
 
 _HELPERS: tuple[Callable[..., Any], ...] = (
     kernels.decode_object,
@@ -36,6 +38,8 @@ _HELPERS: tuple[Callable[..., Any], ...] = (
     kernels.find_key,
     kernels.put_slots,
     kernels.put_value,
+    kernels.gather,
+    chunk_kernels.decode_chunk,
     chunk_kernels.decode_inflated,
     chunk_kernels.keep_rows,
     chunk_kernels.copy_bytes,
@@ -93,10 +97,80 @@ def _inflate_block(function, decompressor, source, size, target, room, made):  #
     return call
 
 
+def _array_at(kind: Any) -> Any:  # noqa: ANN401 - Numba's types
+    """A function for compiled code: the array of this type at an address, with a length in each dimension."""
+
+    def one(typing_context, address, length):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        del typing_context, address, length
+        return kind(types.int64, types.int64), _make_array
+
+    def two(typing_context, address, length, width):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        del typing_context, address, length, width
+        return kind(types.int64, types.int64, types.int64), _make_array
+
+    return intrinsic(one if kind.ndim == 1 else two)
+
+
+def _make_array(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+    """What Numba's `carray` does, which does not compile without reference counts."""
+    address, *shape = arguments
+    kind = signature.return_type
+    array = make_array(kind)(context, builder)  # type: ignore[no-untyped-call]
+    itemsize = context.get_constant(types.intp, kind.dtype.bitwidth // 8)
+    strides = [itemsize]
+    for length in shape[:0:-1]:
+        strides.insert(0, builder.mul(strides[0], length))
+    data = builder.inttoptr(address, array.data.type)
+    parts = {"data": data, "shape": shape, "strides": strides, "itemsize": itemsize, "meminfo": None}
+    populate_array(array, **parts)  # type: ignore[no-untyped-call]
+    return array._getvalue()  # noqa: SLF001 - of Numba's structures
+
+
+_integers = _array_at(types.Array(types.int64, 1, "C"))
+_rows = _array_at(types.Array(types.int64, 2, "C"))
+_bytes = _array_at(types.Array(types.uint8, 1, "C"))
+
+
+def decode_chunk_at(address: int) -> int:
+    """`decode_chunk` of arrays whose addresses and lengths, two integers each, are at an address."""
+    at = _integers(address, 24)
+    return chunk_kernels.decode_chunk(
+        _bytes(at[0], at[1]),
+        _rows(at[2], at[3], 3),
+        _bytes(at[4], at[5]),
+        _integers(at[6], at[7]),
+        _integers(at[8], at[9]),
+        _integers(at[10], at[11]),
+        _rows(at[12], at[13], chunk_kernels.WIDTH),
+        _rows(at[14], at[15], 2),
+        (
+            _integers(at[16], at[17]),
+            _bytes(at[18], at[19]),
+            _integers(at[20], at[21]),
+            _bytes(at[22], at[23]),
+        ),
+    )
+
+
+def gather_at(address: int) -> int:
+    """`gather` of arrays whose addresses and lengths, two integers each, are at an address."""
+    at = _integers(address, 8)
+    kernels.gather(
+        _bytes(at[0], at[1]),
+        _integers(at[2], at[3]),
+        _integers(at[4], at[5]),
+        _bytes(at[6], at[7]),
+    )
+    return 0
+
+
 # Without Numba's reference counts of arrays, which cost six times the decoding itself and protect nothing here: the
 # kernels allocate nothing, and the caller holds every array.
 _OPTIONS: dict[str, Any] = {"_nrt": False}
 
-decode_chunk = jit(chunk_kernels.decode_chunk, **_OPTIONS)
-gather = jit(kernels.gather, **_OPTIONS)
 write_rows = jit(write_kernels.write_rows, **_OPTIONS)
+
+
+def compiled(code: MachineCode, function: Callable[[int], int]) -> Callable[[int], int]:
+    """The function as machine code; where that cannot be kept, by Numba's own cache."""
+    return code.compile(function) or jit(function, **_OPTIONS)

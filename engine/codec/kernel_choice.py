@@ -1,18 +1,80 @@
-"""Whether to run the Avro kernels compiled by Numba or as plain Python; see `engine.compiling`."""
+"""Whether to run the Avro kernels as machine code or as plain Python; see `engine.compiling`, `engine.machine_code`."""
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
-from engine.compiling import interprets as interprets_for
+import numpy as np
+from numpy.typing import NDArray
+
+from engine import compiling
+from engine.machine_code import Function, MachineCode
 
 _NS_PER_BYTE = 140
 """What plain Python takes for each uncompressed byte of a manifest."""
+_LOADING_NS = 60_000_000
+"""What loading kept machine code takes, so that a process pays twice at worst."""
+_SOURCES = [
+    __file__.replace("kernel_choice.py", name)
+    for name in ("avro_kernels.py", "avro_chunk_kernels.py", "avro_compiled.py")
+]
+
+
+class FlatKernel:
+    """A compiled function of arrays of integers and bytes; called with them, in order.
+
+    Args:
+        name: Of the function in `avro_compiled` that takes where they are.
+        arrays: Their types.
+    """
+
+    def __init__(self, name: str, arrays: str) -> None:
+        self._name = name
+        self._types = [np.dtype(letter) for letter in arrays]
+        self._code = MachineCode(name, _SOURCES)
+        self._function: Function | None = None
+
+    def interprets(self, size_bytes: int) -> bool:
+        """Whether plain Python is the better choice for this many more bytes; counts them when it is.
+
+        It soon is not where machine code was kept, which loads faster than Numba.
+        """
+        work_ns = size_bytes * _NS_PER_BYTE
+        if self._function is None and compiling.spent_ns() + work_ns > _LOADING_NS:
+            self._function = self._code.load()
+        return self._function is None and compiling.interprets(work_ns)
+
+    def __call__(self, *arrays: NDArray[Any]) -> int:
+        places: list[int] = []
+        for array, of_type in zip(arrays, self._types, strict=True):
+            if array.dtype != of_type or not array.flags.c_contiguous:
+                raise TypeError(f"{self._name} takes contiguous arrays of {', '.join(map(str, self._types))}")
+            places += array.__array_interface__["data"][0], len(array)
+        memory = (ctypes.c_int64 * len(places))(*places)
+        return self._loaded()(ctypes.addressof(memory))
+
+    def _loaded(self) -> Function:
+        if self._function is None:
+            self._function = self._code.load()
+        if self._function is None:
+            module = compiled()
+            self._function = module.compiled(self._code, getattr(module, self._name))
+        return self._function
+
+
+DECODE_CHUNK = FlatKernel("decode_chunk_at", "BqBqqqqqqBqB")
+GATHER = FlatKernel("gather_at", "BqqB")
 
 
 def interprets(size_bytes: int) -> bool:
     """Whether plain Python is the better choice for this many more bytes; counts them when it is."""
-    return interprets_for(size_bytes * _NS_PER_BYTE)
+    return compiling.interprets(size_bytes * _NS_PER_BYTE)
+
+
+def interprets_chunk(size_bytes: int) -> bool:
+    """Whether plain Python is the better choice for decoding this many more bytes; counts them when it is."""
+    return DECODE_CHUNK.interprets(size_bytes)
 
 
 def compiled() -> Any:  # noqa: ANN401 - the module

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.codec.columns import BoolArray, ByteArray, BytesColumn, FixedColumn, Int64Array, ListColumn
-from engine.codec.kernel_choice import compiled, interprets
+from engine.codec.kernel_choice import GATHER
 
 
 def take_numbers(column: FixedColumn, rows: Int64Array) -> FixedColumn:
@@ -31,13 +31,13 @@ def take_lists(column: ListColumn, rows: Int64Array) -> ListColumn:
 def gathered(data: ByteArray, starts: Int64Array, offsets: Int64Array) -> ByteArray:
     """Byte strings one after the other: value i begins at ``starts[i]`` and goes to ``offsets[i]:offsets[i + 1]``."""
     size = int(offsets[-1])
-    if interprets(size):
+    if GATHER.interprets(size):
         view, sizes = data.data, np.diff(offsets).tolist()
         pieces = [view[a : a + n] for a, n in zip(starts.tolist(), sizes, strict=True)]
         return np.frombuffer(b"".join(pieces), np.uint8)
     out = np.empty(size, np.uint8)
     if size:
-        compiled().gather(data, starts, offsets, out)
+        GATHER(np.ascontiguousarray(data), np.ascontiguousarray(starts), np.ascontiguousarray(offsets), out)
     return out
 
 

@@ -216,9 +216,17 @@ def _floats(raw: NDArray[np.int64], lengths: NDArray[np.int64], *, wide: bool) -
 
 
 def _little_endian(offsets: Offsets, data: Bytes, valid: Mask | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    rows = len(offsets) - 1
-    if valid is None and rows and offsets[-1] - offsets[0] == 8 * rows and (np.diff(offsets) == 8).all():
-        return data[offsets[0] : offsets[-1]].view("<i8").astype(np.int64), np.full(rows, 8, dtype=np.int64)
+    sizes = np.diff(offsets)
+    width = int(sizes.max(initial=0))
+    if width in (4, 8) and sizes.sum() == width * np.count_nonzero(sizes):
+        # One width, as almost always: the values lie as in an array.
+        packed = data[offsets[0] : offsets[-1]].view(f"<i{width}").astype(np.int64)
+        if valid is None and len(packed) == len(sizes):
+            return packed, np.full(len(sizes), width, dtype=np.int64)
+        values = np.zeros(len(sizes), dtype=np.int64)
+        values[sizes == width] = packed
+        usable = sizes == width if valid is None else (sizes == width) & valid
+        return np.where(usable, values, 0), np.where(usable, width, -1)
     found: tuple[NDArray[np.int64], NDArray[np.int64]] = little_endian(offsets, data, mask_of(valid))
     return found
 

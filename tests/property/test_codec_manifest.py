@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codec import avro_columns
+from engine.codec import avro_columns, avro_compiled
 from engine.codec.columns import ManifestColumns
+from engine.codec.kernel_choice import DECODE_CHUNK
 from engine.codec.manifest import decode_columns, decode_entries
+from engine.compiling import jit
 from engine.spec.manifest import ManifestEntry
 from tests.property.manifest_strategies import (
     BOUND_MAPS,
@@ -29,11 +31,13 @@ from tests.property.manifest_strategies import (
 MAPS = {**COUNT_MAPS, **BOUND_MAPS}
 
 
-@pytest.fixture(params=["interpreted", "compiled"], scope="module", autouse=True)
+@pytest.fixture(params=["interpreted", "kept", "Numba"], scope="module", autouse=True)
 def kernels(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Both ways to run the kernels."""
+    """All ways to run the kernels: as Python, as kept machine code, as Numba runs them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(avro_columns, "interprets", lambda _: request.param == "interpreted")
+        if request.param == "Numba":
+            patch.setattr(DECODE_CHUNK, "_function", jit(avro_compiled.decode_chunk_at, _nrt=False))
         yield
 
 
