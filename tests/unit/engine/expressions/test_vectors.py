@@ -8,6 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
+from engine.expressions import kernels, vectors
 from engine.expressions.vectors import (
     BytesVector,
     NumberVector,
@@ -109,3 +110,16 @@ def test_types_without_order() -> None:
     assert representation(VARIANT) is None
     assert vector_of(VARIANT, [b""]) is None
     assert from_serialized(VARIANT, *pack([b""]), None) is None
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("first", [0, 3])
+@pytest.mark.parametrize("sizes", [[4, 4, 4], [8, 8], [4, 0, 4], [8, 0, 0], [0, 0], [], [4, 8], [1, 1], [3, 4]])
+def test_bounds_of_one_width_are_read_as_by_the_kernel(sizes: list[int], first: int, masked: bool):
+    offsets = np.cumsum([first, *sizes], dtype=np.int64)
+    data = np.arange(250, 250 + int(offsets[-1]) + 2).astype(np.uint8)
+    valid = np.arange(len(sizes)) % 2 == 0 if masked else None
+    expected = kernels.little_endian._function(offsets, data, kernels.ALL_VALID if valid is None else valid)
+    for found, known in zip(vectors._little_endian(offsets, data, valid), expected, strict=True):
+        assert found.dtype == known.dtype
+        np.testing.assert_array_equal(found, known)
