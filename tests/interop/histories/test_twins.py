@@ -54,6 +54,18 @@ def account(snapshot: Snapshot) -> Mapping[str, object]:
     return {"operation": snapshot.operation, **counted}
 
 
+def account_on_read(snapshot: Snapshot) -> Mapping[str, object]:
+    """The same of a merge-on-read change, where files differ by choice: we take a data file out of the table, with its
+    deletes, once no row of it is left, and Iceberg Java writes the older position deletes of a data file again with the
+    new ones. What must be the same is the rows."""
+    counted = account(snapshot)
+    return {
+        "operation": counted["operation"],
+        "added-records": counted.get("added-records"),
+        "live": int(snapshot.summary["total-records"]) - int(snapshot.summary["total-position-deletes"]),
+    }
+
+
 COUNTED = ("added-", "deleted-", "removed-", "total-", "changed-", "replace-")
 
 
@@ -74,7 +86,8 @@ def test_snapshots_say_the_same(version: int, mode: str, place_of) -> None:
         for who, play in twins.items():
             play.actors[who].perform(change)  # type: ignore[index]
             found[who] = head_of(play.table)
-        assert account(found["ours"]) == account(found["java"]), change
+        told = account if mode == "on write" else account_on_read
+        assert told(found["ours"]) == told(found["java"]), change
         check_rows(twins["ours"].table.scan().to_arrow().to_pylist(), twins["java"].table.scan().to_arrow().to_pylist())
 
 
