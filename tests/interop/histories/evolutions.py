@@ -235,6 +235,8 @@ HISTORIES = [
             java(Delete(col("id") == 30)),
         ],
         probes=[col("p") == "a", (col("id") > 10) & (col("p") == "ccc")],
+        # PyIceberg does not write where a column has both a void field, as in v1, and another.
+        coda=("java", "ours"),
         in_sample=True,
     ),
     History(
