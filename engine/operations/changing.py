@@ -87,7 +87,7 @@ class Changing(ABC):
                 go by name; one that is missing takes its write default, or null.
             branch: See the class, as for the others.
             merge_schema: Add columns that the table does not have, and widen those that are narrower, in the same
-                commit; for Arrow data, and where the property ``write.spark.accept-any-schema`` allows it.
+                commit, where the property ``write.spark.accept-any-schema`` allows it.
             wap_id: Write, audit, publish: leave the branch where it is; the snapshot can be read by its id, and
                 `cherry_pick` makes it visible. The id goes into its summary as ``wap.id``.
             snapshot_properties: See the class.
@@ -99,7 +99,7 @@ class Changing(ABC):
         if merge_schema:
             if wap_id is not None:
                 raise Unsupported("a change of schema together with wap_id: a schema is never staged")
-            incoming = from_arrow_schema(_arrow(data, "append with merge_schema").schema)
+            incoming = from_arrow_schema(row_source.incoming_schema(data))
             state, snapshot = append.append_merging(target, prepare, incoming, branch=branch, properties=own)
         else:
             state, snapshot = append.append(target, prepare, branch=branch, properties=own, is_visible=wap_id is None)

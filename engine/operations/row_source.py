@@ -45,6 +45,17 @@ def is_dataframe(data: object) -> bool:
     )
 
 
+def incoming_schema(data: Rows) -> pa.Schema:
+    """The columns of rows that are not written yet; raises Invalid where they are."""
+    if isinstance(data, WrittenRows):
+        raise Invalid("files that are written already have no columns to add")
+    if is_dataframe(data):
+        found: pa.Schema = import_module("engine.spark.writer").incoming_schema(data)
+        return found
+    schema: pa.Schema = data.schema
+    return schema
+
+
 def write_rows(data: Rows, metadata: TableMetadata, target: Target) -> Sequence[DataFile]:
     """Write rows as new data files; a failed write leaves nothing behind.
 

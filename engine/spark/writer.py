@@ -18,6 +18,7 @@ from pyspark.errors import PythonException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as st
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from engine.codec.encoded_files import EncodedFiles
 from engine.codec.manifest_writer import encode_manifest
@@ -173,6 +174,12 @@ class WriteTask:
             compression="zstd",
         )
         return encoded.data
+
+
+def incoming_schema(frame: DataFrame) -> pa.Schema:
+    """The columns of a DataFrame as Arrow has them."""
+    schema: pa.Schema = to_arrow_schema(frame.schema)
+    return schema
 
 
 def files_of(manifests: Iterable[bytes]) -> Sequence[DataFile]:

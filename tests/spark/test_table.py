@@ -52,3 +52,18 @@ def test_a_dataframe_is_appended_by_the_executors(spark: SparkSession, tmp_path:
         table.append(frame.withColumnRenamed("name", "nosuch"))
     assert len(table.snapshots) == 2
     catalog.close()
+
+
+def test_columns_of_a_dataframe_are_added_in_the_commit_of_its_rows(spark: SparkSession, tmp_path: Path) -> None:
+    catalog = engine.load_catalog(f"{tmp_path}/wh")
+    table = catalog.create_table("db.t", ROWS, properties={"write.spark.accept-any-schema": "true"})
+    table.append(rows(0, 2))
+    versions = len(table.metadata.metadata_log)
+    table.append(spark.range(2, 4).selectExpr("id", "named_struct('x', id * 2) as more"), merge_schema=True)
+    assert len(table.metadata.metadata_log) == versions + 1
+    assert [f.name for f in table.schema().fields] == ["id", "name", "day", "more"]
+    found = table.scan(columns=["id", "more"]).to_arrow().sort_by("id")["more"].to_pylist()
+    assert found == [None, None, {"x": 4}, {"x": 6}]
+    with pytest.raises(engine.errors.Invalid, match="'id'"):
+        table.append(spark.createDataFrame([("text",)], "id string"), merge_schema=True)
+    assert len(table.metadata.metadata_log) == versions + 1
