@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from engine.codec.file_index import IndexKind
 from engine.commit.committer import TableState
 from engine.maintenance.build_index import BuiltIndex, build_file_index
 from engine.maintenance.maintained_table import MaintainedTable
+from engine.maintenance.rewrite_manifests import rewrite_manifests
+from engine.spec.snapshots import MAIN, Snapshot
 
 
 @dataclass(frozen=True)
@@ -41,3 +43,32 @@ class Maintenance:
         state, built = build_file_index(self.table, column, kind=kind, fpp=fpp)
         self.advance(state)
         return built
+
+    def rewrite_manifests(
+        self,
+        *,
+        by_partition: bool = True,
+        branch: str = MAIN,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> Snapshot:
+        """Write all manifests again, up to ``commit.manifest.target-size-bytes`` each. No data or delete file changes.
+
+        Many small manifests cost a plan a request each; manifests whose files are of all partitions are read by every
+        plan, whatever it filters.
+
+        Args:
+            by_partition: Bring the files of a partition together; otherwise they stay in order.
+            branch: Where.
+            snapshot_properties: Entries for the snapshot summary.
+
+        Returns:
+            The snapshot, whose summary counts the manifests.
+
+        Raises:
+            Invalid: The branch has no snapshot.
+        """
+        state, snapshot = rewrite_manifests(
+            self.table, by_partition=by_partition, branch=branch, properties=snapshot_properties
+        )
+        self.advance(state)
+        return snapshot

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import engine
-from engine.commit.changes.rewrite_manifests import RewriteManifests as RewriteManifestsChange
 from engine.operations.changing import Changing
 from engine.operations.evolving import Evolving
 from engine.operations.transaction import TableTransaction
@@ -81,7 +80,7 @@ class Ours:
             case lang.Upgrade(version):
                 table.upgrade_format(version)
             case lang.RewriteManifests():
-                self.table._target(None).commit([RewriteManifestsChange(cluster_by=lambda file: file.spec_id)])
+                self.table.maintenance.rewrite_manifests()
             case _:
                 self._moved_refs(change, table)
 
