@@ -135,7 +135,7 @@ class Twins:
 
 @pytest.fixture(scope="module")
 def place(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    made = sql_place(spark, tmp_path_factory.mktemp("metrics"))
+    made = sql_place(spark, tmp_path_factory.mktemp("metrics"), "metrics_sql")
     yield made
     made.close()
 

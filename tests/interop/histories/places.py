@@ -78,9 +78,10 @@ class Place:
         catalog.buildTable(identifier, schema).withPartitionSpec(spec).withProperties(given).create()
 
 
-def sql_place(spark: SparkSession, home: Path) -> Place:
-    """A SQLite database: Iceberg Java's JDBC catalog, PyIceberg's SQL catalog, and ours."""
-    name, database, warehouse = "histories_sql", home / "catalog.db", home / "warehouse"
+def sql_place(spark: SparkSession, home: Path, name: str = "histories_sql") -> Place:
+    """A SQLite database: Iceberg Java's JDBC catalog, PyIceberg's SQL catalog, and ours. Spark keeps what it once
+    opened under a name."""
+    database, warehouse = home / "catalog.db", home / "warehouse"
     ours = engine.load_catalog(f"sqlite:///{database}", warehouse=str(warehouse), name=name)
     ours.create_namespace("db")
     conf = {
