@@ -70,9 +70,10 @@ class ScanPlan:
         """What is left of the filter for the rows of the file at this row of `files`."""
         return self.residuals[int(self.residual_codes[row])]
 
-    def tasks(self, split_bytes: int = DEFAULT_SPLIT_BYTES) -> list[ScanTask]:
-        """The files in splits, packed into tasks of about `split_bytes`; see `engine.plan.tasks`."""
-        return combined_tasks(self.files, split_bytes=split_bytes)
+    def tasks(self, split_bytes: int = DEFAULT_SPLIT_BYTES, *, by_partition: bool = False) -> list[ScanTask]:
+        """The files in splits, packed into tasks of about `split_bytes`, of one partition each if that is asked for
+        (for joins of tables that are partitioned alike); see `engine.plan.tasks`."""
+        return combined_tasks(self.files, split_bytes=split_bytes, by_partition=by_partition)
 
 
 @dataclass(frozen=True, kw_only=True)

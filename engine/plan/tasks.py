@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from engine.codec.columns import BoolArray, Int64Array
 from engine.compiling import kernel
 from engine.errors import Invalid
+from engine.plan.grouping import codes_of
 
 DEFAULT_SPLIT_BYTES = 128 << 20
 DEFAULT_LOOKBACK = 10
@@ -84,6 +85,7 @@ def combined_tasks(
     split_bytes: int = DEFAULT_SPLIT_BYTES,
     lookback: int = DEFAULT_LOOKBACK,
     open_file_cost: int = DEFAULT_OPEN_FILE_COST,
+    by_partition: bool = False,
 ) -> list[ScanTask]:
     """The files of a plan as tasks.
 
@@ -92,6 +94,7 @@ def combined_tasks(
         split_bytes: What a task should weigh.
         lookback: How many bins stay open.
         open_file_cost: What a file weighs at least, and each of its delete files.
+        by_partition: Put files of one spec and partition only into a task; tasks of a partition follow each other.
 
     Raises:
         Invalid: A size or lookback that is not positive, or a negative cost.
@@ -99,7 +102,10 @@ def combined_tasks(
     if split_bytes <= 0 or lookback <= 0 or open_file_cost < 0:
         raise Invalid(f"cannot pack tasks of {split_bytes} bytes, lookback {lookback}, open cost {open_file_cost}")
     splits = splits_of(files, split_bytes=split_bytes, open_file_cost=open_file_cost)
-    bins = _pack(splits.weight, split_bytes, lookback)
+    if by_partition:
+        bins = _packed_by_group(splits.weight, _partitions(files)[splits.file_index], split_bytes, lookback)
+    else:
+        bins = _pack(splits.weight, split_bytes, lookback)
     order = np.argsort(bins, kind="stable")
     file_index, start, length = splits.file_index[order], splits.start[order], splits.length_bytes[order]
     bins = bins[order]
@@ -130,6 +136,27 @@ def splits_of(files: pa.Table, *, split_bytes: int, open_file_cost: int) -> Spli
     delete_count, delete_bytes = _delete_sizes(files.column("deletes"))
     weight = np.maximum(length + delete_bytes[file_index], (1 + delete_count[file_index]) * open_file_cost)
     return Splits(file_index, start, length, weight)
+
+
+def _partitions(files: pa.Table) -> Int64Array:
+    """A number for the spec and partition of each file, in the order of their first files."""
+    partition = files.column("partition").combine_chunks()
+    codes = [files.column("spec_id").combine_chunks().to_numpy(), *(codes_of(field) for field in partition.flatten())]
+    _, first, number = np.unique(np.column_stack(codes), axis=0, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[number.reshape(-1)]
+
+
+def _packed_by_group(weights: Int64Array, groups: Int64Array, target: int, lookback: int) -> Int64Array:
+    """As `_pack`, with bins of one group each."""
+    order = np.argsort(groups, kind="stable")
+    ends = np.flatnonzero(np.diff(groups[order], append=-1)) + 1
+    bins = np.zeros(len(weights), np.int64)
+    count = 0
+    for start, end in pairwise([0, *ends.tolist()]):
+        own = order[start:end]
+        bins[own] = count + _pack(weights[own], target, lookback)
+        count = int(bins[own].max()) + 1
+    return bins
 
 
 def _well_defined(offsets: Int64Array, values: Int64Array, sizes: Int64Array) -> BoolArray:

@@ -104,7 +104,7 @@ def counted_jobs(spark: SparkSession) -> Iterator[Callable[[], int]]:
     try:
         yield count
     finally:
-        context.setLocalProperty("spark.jobGroup.id", None)
+        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # which removes it
 
 
 def test_small_tables_are_planned_here(spark: SparkSession, table: Table) -> None:

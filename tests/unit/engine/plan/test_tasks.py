@@ -28,6 +28,11 @@ def files(*rows: dict[str, Any]) -> pa.Table:
             "file_size_in_bytes": pa.array([r["size"] for r in rows], pa.int64()),
             "split_offsets": pa.array([r.get("offsets") for r in rows], pa.list_(pa.int64())),
             "deletes": pa.ListArray.from_arrays(pa.array(ends, pa.int32()), references),
+            "spec_id": pa.array([r.get("spec", 0) for r in rows], pa.int32()),
+            "partition": pa.array(
+                [{"p": r.get("p"), "n": r.get("n")} for r in rows],
+                pa.struct([pa.field("p", pa.string()), pa.field("n", pa.int32())]),
+            ),
         }
     )
 
@@ -77,7 +82,7 @@ def test_nothing() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"split_bytes": 0}, {"lookback": 0}, {"open_file_cost": -1}])
-def test_sizes_must_be_positive(wrong: dict[str, int]) -> None:
+def test_sizes_must_be_positive(wrong: dict[str, Any]) -> None:
     with pytest.raises(Invalid):
         combined_tasks(files({"size": 1}), **wrong)
 
@@ -126,3 +131,32 @@ def test_tasks_cover_each_byte_of_each_file_once(sizes: list[tuple[int, list[int
         assert ranges[0][0] in {0, *offsets[:1]}
         assert ranges[-1][1] == size
         assert all(a[1] == b[0] for a, b in pairwise(ranges))
+
+
+PLACED = st.fixed_dictionaries(
+    {
+        "size": st.integers(1, 300),
+        "spec": st.integers(0, 1),
+        "p": st.sampled_from([None, "a", "b"]),
+        "n": st.none() | st.integers(0, 1),
+    }
+)
+
+
+@given(st.lists(PLACED, max_size=12), st.integers(1, 200), st.integers(1, 3))
+def test_tasks_of_one_partition_each(rows: list[dict[str, Any]], split_bytes: int, lookback: int) -> None:
+    table = files(*rows)
+    options: dict[str, Any] = {"split_bytes": split_bytes, "lookback": lookback, "open_file_cost": 1}
+    tasks = combined_tasks(table, by_partition=True, **options)
+    place = [(row["spec"], row["p"], row["n"]) for row in rows]
+    of_task = [{place[file] for file in task.file_index.tolist()} for task in tasks]
+    assert all(len(found) == 1 for found in of_task)
+    # Each partition is packed as if there were no other, and the partitions come in the order of their files.
+    expected = []
+    for wanted in dict.fromkeys(place):
+        own = [number for number, found in enumerate(place) if found == wanted]
+        expected += [
+            [(own[file], start, length) for file, start, length in task]
+            for task in pieces(combined_tasks(files(*(rows[number] for number in own)), **options))
+        ]
+    assert pieces(tasks) == expected
