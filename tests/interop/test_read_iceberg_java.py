@@ -10,6 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import engine
+from bench.engines.engine import normalised
+from bench.engines.iceberg_java import IcebergJava
+from bench.engines.registry import EngineContext
 from bench.setup_jars import is_cached
 from engine.plan.scan import table_scan
 from engine.spark.native_scan import plan_to_dataframe
@@ -136,6 +139,19 @@ SPARK_FILTERS = {
         "at >= timestamp'1970-06-01 00:00:00 UTC' and at < timestamp'1971-01-01 00:00:00 UTC'",
     "naive < '1950-02-01T00:00:00'": "naive < timestamp_ntz'1950-02-01'",
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_plans_are_those_of_java_or_tighter(spark: SparkSession, names: dict[int, str], version: int) -> None:
+    """No file that Java leaves out; that none with a matching row is left out, the tests of rows say."""
+    table = opened(spark, names[version])
+    java = IcebergJava(EngineContext(lambda: spark))
+    handle = java.open(table.metadata_location)
+    for text in (None, *FILTERS):
+        theirs = java.plan(handle, java.compile(handle, None if text is None else SPARK_FILTERS.get(text, text))).files
+        ours = {normalised(path) for path in table.scan(text).plan().files.column("file_path").to_pylist()}
+        assert ours <= theirs, text
+        assert text is not None or ours == theirs
 
 
 @pytest.mark.parametrize("version", VERSIONS)
