@@ -111,7 +111,8 @@ class RowChange:
             if self.mode == "copy-on-write":
                 files += self._written_again(matches, coming)
                 return self._rewritten(matches, files)
-            files += [] if coming is None else self.write(coming)
+            if coming is not None:
+                files += self.write(coming)
             return self._marked(matches, files)
         except BaseException:
             remove_files(self.target.store, files)

@@ -76,7 +76,7 @@ class Order:
     needed_by: str | None
     keys: frozenset[int]
     admits: Admits | None
-    whole_files: bool = False
+    whole_files: bool
 
     def carried_out(self, manifests: Iterable[Numbered]) -> pa.Buffer:
         """Do the work on these manifests, in their order, up to the first error.
