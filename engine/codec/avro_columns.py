@@ -21,7 +21,7 @@ from engine.codec.avro_file import AvroBlock, AvroHeader, read_blocks
 from engine.codec.avro_program import ColumnLayout, Path, Selection, compile_schema
 from engine.codec.block_codecs import BadBlockError, Buffer, Inflater, deflate_limit
 from engine.codec.columns import BoolArray, BytesColumn, FixedColumn, Int64Array, ListColumn
-from engine.codec.kernel_choice import interprets_chunk
+from engine.codec.kernel_choice import interprets_chunk as interprets
 from engine.codec.libdeflate import is_callable
 from engine.errors import CorruptTable
 
@@ -124,7 +124,7 @@ class _ChunkTask:
 
     def __call__(self, blocks: Sequence[AvroBlock]) -> Part:
         size = sum(block.end - block.start for block in blocks)
-        made = self._interpreted(blocks) if interprets_chunk(_USUAL_RATIO * size) else self._compiled(blocks)
+        made = self._interpreted(blocks) if interprets(_USUAL_RATIO * size) else self._compiled(blocks)
         if isinstance(made, Failure):
             block = blocks[made.block]
             if not made.reason:
