@@ -58,7 +58,7 @@ ENGINE_LIBRARIES: dict[str, tuple[str, ...]] = {
     "late": (),
     "machine_code": ("llvmlite", "numba", "numpy"),
     "spec": (),
-    "codec": ("cramjam", "deflate", "numba", "numpy", "pyroaring", "zstandard"),
+    "codec": ("cramjam", "deflate", "isal", "numba", "numpy", "pyroaring", "zstandard"),
     "expressions": ("numpy", "sqlglot"),
     "storage": ("pyarrow",),
     "runtime": (),
