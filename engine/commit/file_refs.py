@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
+from engine.deletes.files import DeleteFile
 from engine.spec.data_file import DataFile
 from engine.spec.values import Value
 
@@ -42,3 +45,34 @@ def ref_to(file: DataFile) -> FileRef:
     """A reference to a manifest entry's file."""
     path, offset = key_of(file)
     return FileRef(file_path=path, spec_id=file.spec_id, partition=file.partition, content_offset=offset)
+
+
+class PlannedDataFile(Protocol):
+    """A data file as plans and readers name it."""
+
+    @property
+    def file_path(self) -> str: ...
+
+    @property
+    def spec_id(self) -> int: ...
+
+    @property
+    def partition(self) -> tuple[Value | None, ...] | None: ...
+
+
+def ref_of(file: PlannedDataFile) -> FileRef:
+    """A reference to a data file of a plan."""
+    return FileRef(file_path=file.file_path, spec_id=file.spec_id, partition=file.partition)
+
+
+def refs_of_deletes(file: PlannedDataFile, deletes: Iterable[DeleteFile]) -> list[FileRef]:
+    """References to delete files that concern this data file alone, and so are of its partition."""
+    return [
+        FileRef(
+            file_path=each.file_path,
+            spec_id=file.spec_id,
+            partition=file.partition,
+            content_offset=each.content_offset if each.is_vector else None,
+        )
+        for each in deletes
+    ]

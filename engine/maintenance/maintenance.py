@@ -2,15 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, TypedDict, Unpack
 
 from engine.codec.file_index import IndexKind
 from engine.commit.committer import TableState
+from engine.errors import Invalid
+from engine.expressions.predicate import Predicate
 from engine.maintenance.build_index import BuiltIndex, build_file_index
+from engine.maintenance.file_groups import Selection
 from engine.maintenance.maintained_table import MaintainedTable
+from engine.maintenance.rewrite_data_files import (
+    Progress,
+    Rewrite,
+    RewrittenDataFiles,
+    Strategy,
+    rewrite_data_files,
+)
 from engine.maintenance.rewrite_manifests import rewrite_manifests
+from engine.spec.metadata import TableMetadata
+from engine.spec.properties import TARGET_FILE_SIZE_BYTES
 from engine.spec.snapshots import MAIN, Snapshot
+from engine.spec.sorting import SortOrder
+
+
+class SelectionOptions(TypedDict, total=False):
+    """Which files a rewrite takes; see `engine.maintenance.file_groups.Selection`."""
+
+    target_file_size_bytes: int
+    min_file_size_bytes: int
+    max_file_size_bytes: int
+    min_input_files: int
+    delete_file_threshold: int
+    delete_ratio_threshold: float
+    rewrite_all: bool
+    max_file_group_size_bytes: int
+    output_spec_id: int
+
+
+class CourseOptions(TypedDict, total=False):
+    """How a rewrite goes about it; see `engine.maintenance.rewrite_data_files.Rewrite`."""
+
+    max_concurrent_groups: int
+    partial_progress: bool
+    partial_progress_max_commits: int
+    use_starting_sequence_number: bool
+    remove_dangling_deletes: bool
+    sort_memory_bytes: int
+
+
+class RewriteOptions(SelectionOptions, CourseOptions, total=False):
+    """What a rewrite of data files may be told besides its strategy."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +67,7 @@ class Maintenance:
 
     table: MaintainedTable
     advance: Callable[[TableState], None]
+    new_id: Callable[[], uuid.UUID] = uuid.uuid4
 
     def build_index(self, column: str, *, kind: IndexKind = "bloom", fpp: float = 0.01) -> BuiltIndex:
         """Index which values of a column each data file of the current snapshot may hold.
@@ -43,6 +89,63 @@ class Maintenance:
         state, built = build_file_index(self.table, column, kind=kind, fpp=fpp)
         self.advance(state)
         return built
+
+    def rewrite_data_files(
+        self,
+        strategy: Strategy = "binpack",
+        *,
+        where: str | Predicate | None = None,
+        sort_order: SortOrder | Sequence[str] | None = None,
+        zorder_by: Sequence[str] = (),
+        branch: str = MAIN,
+        snapshot_properties: Mapping[str, str] | None = None,
+        spark: Any = None,  # noqa: ANN401 - Spark's own types are at home in `engine.spark` alone
+        progress: Callable[[Progress], object] | None = None,
+        **options: Unpack[RewriteOptions],
+    ) -> RewrittenDataFiles:
+        """Write data files again, their deletes applied, with the current schema and the output partition spec.
+
+        Options and defaults are those of Iceberg's ``rewrite_data_files``; `docs/design/maintenance.md` has the
+        differences. Rows and their lineage stay as they are, whatever others commit meanwhile.
+
+        Args:
+            strategy: ``"binpack"`` puts small files together and takes large ones apart; ``"sort"`` sorts the rows of
+                each group besides; ``"zorder"`` arranges them so that filters on any of several columns prune.
+            where: Only files that may hold a row for which this is true; they are rewritten whole.
+            sort_order: For ``"sort"``: a sort order, or columns to sort by, ascending; None means the table's own.
+            zorder_by: For ``"zorder"``: full names of primitive columns.
+            branch: Where.
+            snapshot_properties: Entries for the snapshot summaries.
+            spark: A `pyspark.sql.SparkSession` whose executors rewrite groups; without one, threads do it here.
+            progress: Called after each group.
+            options: See `Selection` and `Rewrite`.
+
+        Raises:
+            Invalid: An option or a column that there is not, or sizes that do not fit each other.
+            ValidationFailed: Rows of the rewritten files were deleted meanwhile; with partial progress, such groups are
+                among `RewrittenDataFiles.failed`.
+        """
+        unknown = options.keys() - RewriteOptions.__annotations__.keys()
+        if unknown:
+            known = ", ".join(sorted(RewriteOptions.__annotations__))
+            raise Invalid(f"rewrite_data_files has no option {min(unknown)!r}; there are: {known}")
+        state = self.table.load()
+        rewrite = Rewrite(
+            selection=_selection(options, state.metadata),
+            strategy=strategy,
+            sort_order=sort_order,
+            zorder_by=zorder_by,
+            where=where,
+            branch=branch,
+            properties=dict(snapshot_properties or {}),
+            # PySpark is loaded already, since the caller has a session.
+            executors=None if spark is None else import_module("engine.spark.rewrite").GroupRunner(spark),
+            progress=progress or (lambda _: None),
+            **{name: value for name, value in options.items() if name in CourseOptions.__annotations__},  # type: ignore[arg-type]
+        )
+        state, done = rewrite_data_files(self.table, state, rewrite, self.new_id())
+        self.advance(state)
+        return done
 
     def rewrite_manifests(
         self,
@@ -72,3 +175,13 @@ class Maintenance:
         )
         self.advance(state)
         return snapshot
+
+
+def _selection(options: RewriteOptions, metadata: TableMetadata) -> Selection:
+    """The options, with the table's own target size and partition spec where they say none."""
+    own = {name: value for name, value in options.items() if name in SelectionOptions.__annotations__}
+    own.setdefault("target_file_size_bytes", TARGET_FILE_SIZE_BYTES.of(metadata.properties))
+    spec_id = own.setdefault("output_spec_id", metadata.default_spec_id)
+    if spec_id not in metadata.spec_by_id:
+        raise Invalid(f"the table has no partition spec {spec_id}")
+    return Selection(**own)  # type: ignore[arg-type]

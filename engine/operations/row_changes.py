@@ -14,13 +14,13 @@ from typing import Literal, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from engine.columnar.reserved import LAST_UPDATED, POS, ROW_ID
+from engine.columnar.reserved import POS
 from engine.commit.changes.append import Append
 from engine.commit.changes.overwrite import Overwrite
 from engine.commit.changes.row_delta import RowDelta
 from engine.commit.conflicts import Validation
 from engine.commit.file_changes import FileChanges
-from engine.commit.file_refs import FileRef
+from engine.commit.file_refs import FileRef, ref_of, refs_of_deletes
 from engine.errors import Invalid, Unsupported
 from engine.expressions.predicate import Predicate
 from engine.operations.target import Target
@@ -34,7 +34,7 @@ from engine.spec.data_file import DataFile, FileContent
 from engine.spec.metadata import TableMetadata
 from engine.spec.properties import Property
 from engine.spec.schema import Schema
-from engine.write.data_files import remove_files, write_data_files
+from engine.write.data_files import remove_files, write_data_files, written_schema
 from engine.write.delete_files import DeletedRows, write_position_deletes
 from engine.write.vectors import write_deletion_vectors
 
@@ -226,30 +226,9 @@ class Matches:
         return [ref_of(file) for file in [*self.gone, *(match.file for match in self.partial)]]
 
 
-def ref_of(file: FileRead) -> FileRef:
-    """A planned data file as changes name it."""
-    return FileRef(file_path=file.file_path, spec_id=file.spec_id, partition=file.partition)
-
-
-def written_schema(metadata: TableMetadata) -> Schema:
-    """The columns of rewritten files: in format version 3 rows keep their ids (spec: "Row Lineage")."""
-    if metadata.format_version < 3:
-        return metadata.schema
-    return Schema((*metadata.schema.fields, ROW_ID, LAST_UPDATED), metadata.schema.schema_id)
-
-
 def _superseded(files: Sequence[FileRead]) -> list[FileRef]:
     """The delete files that concern only these data files."""
-    return [
-        FileRef(
-            file_path=deletes.file_path,
-            spec_id=file.spec_id,
-            partition=file.partition,
-            content_offset=deletes.content_offset if deletes.is_vector else None,
-        )
-        for file in files
-        for deletes in superseded_by_rewrite(file)
-    ]
+    return [ref for file in files for ref in refs_of_deletes(file, superseded_by_rewrite(file))]
 
 
 def _remaining_rows(matches: Sequence[MatchedRows], change: RowChange) -> pa.RecordBatchReader:

@@ -15,7 +15,7 @@ from engine.commit.committer import TableState
 from engine.errors import Invalid
 from engine.expressions.scalar import SqlExpression
 from engine.operations.delete import ScanOf
-from engine.operations.row_changes import Matches, Mode, RowChange, chosen_mode, written_schema
+from engine.operations.row_changes import Matches, Mode, RowChange, chosen_mode
 from engine.operations.target import Target
 from engine.plan.scan import ScanPlan
 from engine.read.plans import request_for
@@ -24,6 +24,7 @@ from engine.runtime.local import LocalRunner
 from engine.spec.properties import UPDATE_ISOLATION, UPDATE_MODE
 from engine.spec.schema import Schema
 from engine.spec.snapshots import MAIN, Snapshot
+from engine.write.data_files import written_schema
 
 Assignments = Mapping[str, Any] | Callable[[pa.RecordBatch], pa.RecordBatch]
 """Top-level column -> literal, expression, or a function from the rows (all columns, by name) to the column's new

@@ -15,6 +15,7 @@ from engine.expressions.bound import BOUND_TRUE, BoundPredicate
 from engine.plan.arrow_columns import lists, numbers, partition_values, plain, strings, texts
 from engine.plan.delete_index import DeletesOfFiles
 from engine.plan.manifests import LiveEntries
+from engine.plan.targets import targets_of
 from engine.spec.types import PrimitiveType, StructType
 
 _MOST_REFERENCES = (1 << 31) - 1
@@ -34,7 +35,8 @@ DELETE_FILE = pa.struct(
         pa.field("content_size_in_bytes", pa.int64()),
     ]
 )
-"""A delete file as `plan.files` refers to it; a deletion vector has format ``puffin``, an offset and a size."""
+"""A delete file as `plan.files` refers to it; a deletion vector has format ``puffin``, an offset and a size.
+`referenced_data_file` is the one data file of position deletes, also where only their bounds tell it."""
 
 
 _RESIDUAL = pa.field("residual", pa.dictionary(pa.int32(), pa.string()))
@@ -132,7 +134,7 @@ def _delete_files(entries: LiveEntries) -> pa.StructArray:
         "file_size_in_bytes": numbers(columns.file_size_in_bytes, rows, pa.int64()),
         "sequence_number": plain(entries.sequence_number),
         "equality_ids": lists(columns.equality_ids, rows, pa.list_(pa.int32())),
-        "referenced_data_file": strings(columns.referenced_data_file, rows, pa.string()),
+        "referenced_data_file": strings(targets_of(columns).paths, rows, pa.string()),
         "content_offset": numbers(columns.content_offset, rows, pa.int64()),
         "content_size_in_bytes": numbers(columns.content_size_in_bytes, rows, pa.int64()),
     }

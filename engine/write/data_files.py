@@ -15,6 +15,7 @@ import pyarrow as pa
 from engine.columnar.metrics_modes import metrics_modes
 from engine.columnar.parquet_writer import ParquetOptions
 from engine.columnar.partitions import Partition
+from engine.columnar.reserved import LAST_UPDATED, ROW_ID
 from engine.columnar.rows import table_rows
 from engine.columnar.schemas import to_arrow_schema
 from engine.columnar.sorting import sorted_table
@@ -182,6 +183,13 @@ def write_data_files(
         raise
     target.counters.add(FILES_WRITTEN, len(writer.files))
     return writer.files
+
+
+def written_schema(metadata: TableMetadata) -> Schema:
+    """The columns of rewritten files: in format version 3 rows keep their ids (spec: "Row Lineage")."""
+    if metadata.format_version < 3:
+        return metadata.schema
+    return Schema((*metadata.schema.fields, ROW_ID, LAST_UPDATED), metadata.schema.schema_id)
 
 
 def remove_files(store: Store, files: list[DataFile]) -> None:

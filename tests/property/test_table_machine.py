@@ -65,6 +65,10 @@ class State:
         return Counter(tuple(row.get(column) for column in columns) for row in self.rows)
 
 
+def bag(table: pa.Table) -> list[str]:
+    return sorted(map(str, table.to_pylist()))
+
+
 class TableMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
@@ -262,6 +266,40 @@ class TableMachine(RuleBasedStateMachine):
         self.table._target(None).commit([change])
         self.table.refresh()
         self.made("main", self.table.metadata.snapshot(change.added_snapshot_id), self.rows("main"))
+
+    @precondition(lambda self: "main" in self.heads)
+    @rule(
+        how=st.sampled_from(["binpack", "sort", "zorder"]),
+        where=st.none() | FILTERS,
+        rewrite_all=st.booleans(),
+        dangling=st.booleans(),
+        branch=branches,
+        memory=st.sampled_from([1, 1 << 30]),
+    )
+    def rewrite_data_files(
+        self, *, how: Any, where: Filter | None, rewrite_all: bool, dangling: bool, branch: str, memory: int
+    ) -> None:
+        if branch not in self.heads:
+            return
+        by = [self.columns[N], "id"]
+        lineage = ["_row_id", "_last_updated_sequence_number"] if self.version == 3 else []
+        columns = [*self.columns.values(), *lineage]
+        before = bag(self.table.scan(columns=columns, ref=branch).to_arrow())
+        done = self.table.maintenance.rewrite_data_files(
+            how,
+            where=None if where is None else where.text.format(self.columns[where.column]),
+            sort_order=by if how == "sort" else None,
+            zorder_by=by if how == "zorder" else (),
+            branch=branch,
+            rewrite_all=rewrite_all,
+            min_input_files=2,
+            remove_dangling_deletes=dangling,
+            sort_memory_bytes=memory,
+        )
+        assert bag(self.table.scan(columns=columns, ref=branch).to_arrow()) == before
+        assert not any("_sorting" in info.location for info in self.table.store.list(self.table.location))
+        for snapshot in done.snapshots:
+            self.made(branch, snapshot, self.rows(branch))
 
     # ---- what must hold ----------------------------------------------------------------------------------------------
 

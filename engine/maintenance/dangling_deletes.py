@@ -1,0 +1,71 @@
+"""Delete files for which no data file is left, taken out of a table.
+
+A delete file stays behind when the data files that it was for are rewritten or removed. Each plan still reads its
+manifest entry, and a delete file of a partition or of the whole table may still be opened for nothing. That none is
+left is judged as plans judge it: by data file, partition, sequence numbers, and the ranges of equality deletes' keys.
+Others can not give such a file work again: new data files have greater sequence numbers, and those of a rewrite hold
+rows of old ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from engine.codec.manifest import decode_entries
+from engine.commit.changes.rewrite_files import RewriteFiles
+from engine.commit.committer import TableState
+from engine.commit.conflicts import Validation
+from engine.commit.file_refs import FileKey, FileRef, key_of, ref_to
+from engine.commit.manifests import load_manifests
+from engine.maintenance.maintained_table import MaintainedTable
+from engine.plan.scan import table_scan
+from engine.read.plans import planned_files
+from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
+from engine.spec.snapshots import Snapshot
+
+
+def remove_dangling_deletes(
+    table: MaintainedTable, *, branch: str, properties: Mapping[str, str]
+) -> tuple[TableState, Snapshot | None, int]:
+    """Remove delete files that concern no data file of a branch's head.
+
+    Args:
+        table: The table.
+        branch: Where.
+        properties: Entries for the snapshot summary.
+
+    Returns:
+        The table, the snapshot (None where there was nothing to remove), and how many delete files went.
+
+    Raises:
+        CommitFailed: See `MaintainedTable.commit`.
+    """
+    state = table.load()
+    head = state.metadata.head(branch)
+    manifests = [m for m in load_manifests(head, table.store) if m.content is ManifestContent.DELETES]
+    if head is None or not manifests:
+        return state, None, 0
+    plan = table_scan(state.metadata, table.store, ref=branch, runner=table.runner, cache=table.cache).plan()
+    used: set[FileKey] = {
+        (each.file_path, each.content_offset if each.is_vector else None)
+        for file in planned_files(plan)
+        for each in file.deletes
+    }
+
+    def unused(manifest: ManifestFile) -> list[FileRef]:
+        data = table.store.read(manifest.manifest_path)
+        entries = decode_entries(data, location=manifest.manifest_path, listed=manifest)
+        live = (entry.data_file for entry in entries if entry.status is not EntryStatus.DELETED)
+        return [ref_to(file) for file in live if key_of(file) not in used]
+
+    gone = [ref for found in table.runner.map(unused, manifests) for ref in found]
+    if not gone:
+        return state, None, 0
+    change = RewriteFiles(
+        removed_deletes=gone,
+        validation=Validation(starting_snapshot_id=head.snapshot_id),
+        branch=branch,
+        properties=properties,
+    )
+    state = table.commit(table.staging(), [change])
+    return state, state.metadata.snapshot(change.added_snapshot_id), len(gone)

@@ -1,0 +1,164 @@
+"""Which data files are worth writing again, and which of them together (Iceberg's ``rewrite_data_files``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from engine.columnar.partitions import Partition, hashable
+from engine.errors import Invalid
+from engine.read.request import FileRead
+from engine.spec.data_file import FileContent
+
+_MIN_RATIO = 0.75
+_MAX_RATIO = 1.8
+_ROUNDED_DOWN = 1.1
+"""Files may be so much larger than the target rather than leave a small one."""
+_ROOM = 1.02
+"""Compression of rewritten rows differs a little; a file is not cut for that."""
+DEFAULT_GROUP_SIZE_BYTES = 100 << 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Which files to rewrite. Sizes are bytes of data files as stored.
+
+    Args:
+        target_file_size_bytes: What files should have.
+        min_file_size_bytes: Smaller ones are rewritten; None means 75 % of the target.
+        max_file_size_bytes: Larger ones are rewritten; None means 180 % of the target.
+        min_input_files: A group of so many is rewritten however little it is.
+        delete_file_threshold: A data file with so many delete files is rewritten, whatever its size; None for never.
+        delete_ratio_threshold: A data file of whose rows so large a share is deleted by position, in delete files of
+            its own, is rewritten, whatever its size.
+        rewrite_all: All files are rewritten.
+        max_file_group_size_bytes: A group is not larger, but for a single file.
+        output_spec_id: The partition spec of the new files.
+    """
+
+    target_file_size_bytes: int
+    min_file_size_bytes: int | None = None
+    max_file_size_bytes: int | None = None
+    min_input_files: int = 5
+    delete_file_threshold: int | None = None
+    delete_ratio_threshold: float = 0.3
+    rewrite_all: bool = False
+    max_file_group_size_bytes: int = DEFAULT_GROUP_SIZE_BYTES
+    output_spec_id: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.smallest < self.target_file_size_bytes < self.largest:
+            raise Invalid(
+                f"file sizes must rise from min_file_size_bytes ({self.smallest}) over target_file_size_bytes "
+                f"({self.target_file_size_bytes}) to max_file_size_bytes ({self.largest})"
+            )
+        for name in ("min_input_files", "max_file_group_size_bytes"):
+            if getattr(self, name) < 1:
+                raise Invalid(f"{name} must be positive, not {getattr(self, name)}")
+        if self.delete_file_threshold is not None and self.delete_file_threshold < 1:
+            raise Invalid(f"delete_file_threshold must be positive, not {self.delete_file_threshold}")
+        if not 0 < self.delete_ratio_threshold <= 1:
+            raise Invalid(f"delete_ratio_threshold is a share above 0 up to 1, not {self.delete_ratio_threshold}")
+
+    @property
+    def smallest(self) -> int:
+        """Files below it are too small."""
+        given = self.min_file_size_bytes
+        return int(self.target_file_size_bytes * _MIN_RATIO) if given is None else given
+
+    @property
+    def largest(self) -> int:
+        """Files above it are too large."""
+        given = self.max_file_size_bytes
+        return int(self.target_file_size_bytes * _MAX_RATIO) if given is None else given
+
+    def groups(self, files: Iterable[FileRead]) -> list[FileGroup]:
+        """The groups to rewrite, by partition in the order of their first files.
+
+        A file of another spec than the output's may have rows of several of its partitions: such files are grouped
+        together, as unpartitioned.
+        """
+        by_partition: dict[tuple[object, ...] | None, list[FileRead]] = {}
+        for file in files:
+            own = file.spec_id == self.output_spec_id and file.partition is not None
+            key = hashable(file.partition) if own and file.partition is not None else None
+            by_partition.setdefault(key, []).append(file)
+        found: list[FileGroup] = []
+        for key, candidates in by_partition.items():
+            chosen = [file for file in candidates if self.rewrite_all or self._is_candidate(file)]
+            for packed in _packed(chosen, self.max_file_group_size_bytes):
+                if self.rewrite_all or self._is_worth_it(packed):
+                    partition = None if key is None else packed[0].partition
+                    found.append(FileGroup(len(found), tuple(packed), partition, self._split_size(packed)))
+        return found
+
+    def _is_candidate(self, file: FileRead) -> bool:
+        return not self.smallest <= _size(file) <= self.largest or self._has_many_deletes(file)
+
+    def _has_many_deletes(self, file: FileRead) -> bool:
+        if self.delete_file_threshold is not None and len(file.deletes) >= self.delete_file_threshold:
+            return True
+        own = [
+            d
+            for d in file.deletes
+            if d.content is FileContent.POSITION_DELETES and (d.is_vector or d.referenced_data_file is not None)
+        ]
+        deleted = min(sum(d.record_count for d in own), file.record_count)
+        return bool(own) and deleted >= self.delete_ratio_threshold * file.record_count
+
+    def _is_worth_it(self, group: Sequence[FileRead]) -> bool:
+        size = sum(map(_size, group))
+        if len(group) > 1 and (len(group) >= self.min_input_files or size > self.target_file_size_bytes):
+            return True
+        return size > self.largest or any(map(self._has_many_deletes, group))
+
+    def _split_size(self, group: Sequence[FileRead]) -> int:
+        """How large the new files of a group become, so that none is small."""
+        size, target = sum(map(_size, group)), self.target_file_size_bytes
+        most = target + (self.largest - target) // 2
+        if size < target:
+            return most
+        count, rest = divmod(size, target)
+        if rest > self.smallest or size / count >= min(_ROUNDED_DOWN * target, most):
+            count += bool(rest)
+        return min(max(int(size / count * _ROOM), target), most)
+
+
+@dataclass(frozen=True, slots=True)
+class FileGroup:
+    """Files that are rewritten together.
+
+    Args:
+        number: From 0, in the order of the plan.
+        files: As planned, with their deletes.
+        partition: Their partition in the output spec; None for files of other specs.
+        file_size_bytes: How large the new files should be.
+    """
+
+    number: int
+    files: tuple[FileRead, ...]
+    partition: Partition | None
+    file_size_bytes: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the data files."""
+        return sum(map(_size, self.files))
+
+
+def _size(file: FileRead) -> int:
+    return file.file_size_in_bytes or 0
+
+
+def _packed(files: Sequence[FileRead], limit: int) -> Iterator[list[FileRead]]:
+    """The files in order, in groups of up to `limit` bytes."""
+    group: list[FileRead] = []
+    size = 0
+    for file in files:
+        if group and size + _size(file) > limit:
+            yield group
+            group, size = [], 0
+        group.append(file)
+        size += _size(file)
+    if group:
+        yield group

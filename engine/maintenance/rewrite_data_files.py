@@ -1,0 +1,316 @@
+"""Data files written again: small ones together, large ones apart, deletes applied, rows clustered.
+
+Rows, and in format version 3 their ids and the numbers of their last update, stay what they are. The new files take the
+sequence number of the snapshot that was planned, so that equality deletes which come meanwhile apply to them as they
+did to the old ones; position deletes and deletion vectors on the old files that come meanwhile fail the commit, for the
+new files do not know of them (`engine.commit.changes.rewrite_files`).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
+
+from engine.commit.changes.rewrite_files import RewriteFiles
+from engine.commit.committer import TableState
+from engine.commit.conflicts import Validation
+from engine.commit.file_refs import ref_of, refs_of_deletes
+from engine.errors import CommitStateUnknown, EngineError, Invalid
+from engine.expressions.predicate import Predicate
+from engine.maintenance.dangling_deletes import remove_dangling_deletes
+from engine.maintenance.file_groups import FileGroup, Selection
+from engine.maintenance.maintained_table import MaintainedTable
+from engine.maintenance.rewrite_group import GroupRewrite, RewrittenGroup
+from engine.maintenance.row_order import Ordering
+from engine.plan.scan import table_scan
+from engine.read.matches import superseded_by_rewrite
+from engine.read.plans import planned_files, request_for
+from engine.runtime.local import LocalRunner, available_threads
+from engine.runtime.runner import Runner
+from engine.spec.metadata import TableMetadata
+from engine.spec.snapshots import MAIN, Snapshot
+from engine.spec.sorting import SortField, SortOrder
+from engine.spec.transforms import Identity
+from engine.write.data_files import remove_files, written_schema
+
+Strategy: TypeAlias = Literal["binpack", "sort", "zorder"]
+DEFAULT_SORT_MEMORY_BYTES = 1 << 30
+DEFAULT_MAX_COMMITS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """How far a rewrite is: groups and their bytes, done (written or failed) and in all."""
+
+    groups: int
+    groups_total: int
+    size_bytes: int
+    size_bytes_total: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailedGroup:
+    """A group that was not rewritten; its old files are in the table as before."""
+
+    file_paths: tuple[str, ...]
+    error: EngineError
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewrittenDataFiles:
+    """What a rewrite did.
+
+    Args:
+        groups: Groups that are rewritten.
+        rewritten_data_files: Data files that went.
+        rewritten_bytes: Their bytes.
+        added_data_files: Data files that came.
+        added_bytes: Their bytes.
+        removed_delete_files: Delete files that went with the data files that they were for.
+        removed_dangling_deletes: Further delete files that went because no data file was left for them.
+        failed: Groups that could not be rewritten (with partial progress).
+        snapshots: What was committed, in order.
+    """
+
+    groups: int = 0
+    rewritten_data_files: int = 0
+    rewritten_bytes: int = 0
+    added_data_files: int = 0
+    added_bytes: int = 0
+    removed_delete_files: int = 0
+    removed_dangling_deletes: int = 0
+    failed: tuple[FailedGroup, ...] = ()
+    snapshots: tuple[Snapshot, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rewrite:
+    """What to rewrite, and how; see `Maintenance.rewrite_data_files`.
+
+    Args:
+        selection: Which files.
+        strategy: How rows are arranged.
+        sort_order: For sorting; None means the table's.
+        zorder_by: Full names of columns, for Z-order.
+        where: Files that may hold rows for which this is true; None means all.
+        max_concurrent_groups: How many groups are written side by side; None leaves it to the strategy.
+        partial_progress: Commit groups as they are done.
+        partial_progress_max_commits: In so many commits at most.
+        use_starting_sequence_number: Give new files the sequence number of the snapshot that was planned.
+        remove_dangling_deletes: In a last commit remove delete files that concern no data file any more.
+        sort_memory_bytes: About how many bytes of rows a sort holds in memory.
+        branch: Where.
+        properties: Entries for the snapshot summaries.
+        executors: Runs groups elsewhere; None runs them here.
+        progress: Told after each group.
+    """
+
+    selection: Selection
+    strategy: Strategy = "binpack"
+    sort_order: SortOrder | Sequence[str] | None = None
+    zorder_by: Sequence[str] = ()
+    where: str | Predicate | None = None
+    max_concurrent_groups: int | None = None
+    partial_progress: bool = False
+    partial_progress_max_commits: int = DEFAULT_MAX_COMMITS
+    use_starting_sequence_number: bool = True
+    remove_dangling_deletes: bool = False
+    sort_memory_bytes: int = DEFAULT_SORT_MEMORY_BYTES
+    branch: str = MAIN
+    properties: Mapping[str, str] = field(default_factory=dict)
+    executors: Runner | None = None
+    progress: Callable[[Progress], object] = lambda _: None
+
+    def __post_init__(self) -> None:
+        if self.strategy not in ("binpack", "sort", "zorder"):
+            raise Invalid(f"strategy {self.strategy!r} is none of binpack, sort, zorder")
+        if (self.sort_order is not None) > (self.strategy == "sort"):
+            raise Invalid(f"strategy {self.strategy} takes no sort order")
+        if bool(self.zorder_by) != (self.strategy == "zorder"):
+            raise Invalid("zorder_by names the columns of strategy zorder, and only of that")
+        for name in ("max_concurrent_groups", "partial_progress_max_commits", "sort_memory_bytes"):
+            number = getattr(self, name)
+            if number is not None and number < 1:
+                raise Invalid(f"{name} must be positive, not {number}")
+
+
+def rewrite_data_files(
+    table: MaintainedTable, state: TableState, rewrite: Rewrite, operation_id: uuid.UUID
+) -> tuple[TableState, RewrittenDataFiles]:
+    """Rewrite data files of a branch; see `Maintenance.rewrite_data_files`.
+
+    Args:
+        table: The table.
+        state: It as loaded: the rewrite is of its files.
+        rewrite: What to do.
+        operation_id: Part of the names of the new files.
+    """
+    metadata = state.metadata
+    ordering, sort_order = _ordering(rewrite, metadata)
+    snapshot = metadata.head(rewrite.branch) if rewrite.branch in metadata.refs else None
+    if snapshot is None:
+        return state, RewrittenDataFiles()
+    scan = table_scan(metadata, table.store, filter=rewrite.where, ref=rewrite.branch, runner=table.runner,
+                      cache=table.cache)  # fmt: skip
+    # Whole files: deletes of rows that the filter leaves out are needed, too.
+    plan = replace(scan, whole_files=True).plan()
+    groups = rewrite.selection.groups(planned_files(plan))
+    concurrent = rewrite.max_concurrent_groups or (available_threads() if ordering is None else 1)
+    work = GroupRewrite(
+        metadata=metadata,
+        store=table.store,
+        request=request_for(plan, table.store, projection=written_schema(metadata)),
+        spec=metadata.spec_by_id[rewrite.selection.output_spec_id],
+        ordering=ordering,
+        sort_order=sort_order,
+        memory_bytes=max(rewrite.sort_memory_bytes // (concurrent if rewrite.executors is None else 1), 1),
+        threads=max(available_threads() // max(min(concurrent, len(groups)), 1), 1),
+        operation_id=operation_id,
+    )
+    run = _Run(table, rewrite, snapshot, state)
+    run.rewrite(groups, work, rewrite.executors or LocalRunner(concurrent))
+    if rewrite.remove_dangling_deletes:
+        run.remove_dangling_deletes()
+    return run.state, run.result
+
+
+class _Run:
+    """One rewrite: what is committed so far, and what waits for its commit."""
+
+    def __init__(self, table: MaintainedTable, rewrite: Rewrite, start: Snapshot, state: TableState) -> None:
+        self._table = table
+        self._rewrite = rewrite
+        self._start = start
+        self.state = state
+        self.result = RewrittenDataFiles()
+
+    def rewrite(self, groups: Sequence[FileGroup], work: GroupRewrite, runner: Runner) -> None:
+        """Rewrite the groups and commit them, at once or as they are done."""
+        rewrite = self._rewrite
+        commits = rewrite.partial_progress_max_commits if rewrite.partial_progress else 1
+        together = -(-len(groups) // commits)
+        written: dict[int, RewrittenGroup] = {}
+        if rewrite.executors is None:
+            work = replace(work, counters=self._table.counters)
+
+        def noted(group: FileGroup) -> RewrittenGroup:
+            made = written[group.number] = work(group)
+            return made
+
+        waiting: list[RewrittenGroup] = []
+        try:
+            with closing(_results(runner, noted if rewrite.executors is None else work, groups)) as results:
+                for count, made in enumerate(results, 1):
+                    written[made.group.number] = made
+                    rewrite.progress(self._progress(groups, count))
+                    if made.error is not None:
+                        self._failed([made], made.error)
+                    else:
+                        waiting.append(made)
+                    if waiting and (len(waiting) == together or count == len(groups)):
+                        batch, waiting = waiting, []
+                        for each in batch:
+                            del written[each.group.number]
+                        self._commit(batch)
+        except BaseException:
+            # Groups under way were waited for; nobody will commit them.
+            for made in written.values():
+                remove_files(self._table.store, list(made.files))
+            raise
+
+    def _progress(self, groups: Sequence[FileGroup], count: int) -> Progress:
+        sizes = [group.size_bytes for group in groups]
+        return Progress(
+            groups=count, groups_total=len(groups), size_bytes=sum(sizes[:count]), size_bytes_total=sum(sizes)
+        )
+
+    def _failed(self, groups: Sequence[RewrittenGroup], error: EngineError) -> None:
+        if not self._rewrite.partial_progress or isinstance(error, CommitStateUnknown):
+            raise error
+        failed = tuple(
+            FailedGroup(file_paths=tuple(file.file_path for file in made.group.files), error=error) for made in groups
+        )
+        self.result = replace(self.result, failed=(*self.result.failed, *failed))
+
+    def _commit(self, batch: Sequence[RewrittenGroup]) -> None:
+        """Commit groups together; their new files are removed where that fails for certain."""
+        old = [file for made in batch for file in made.group.files]
+        new = [file for made in batch for file in made.files]
+        keeps_number = self._rewrite.use_starting_sequence_number
+        refs = [ref_of(file) for file in old]
+        deletes = [ref for file in old for ref in refs_of_deletes(file, superseded_by_rewrite(file))]
+        change = RewriteFiles(
+            data_files=new,
+            removed_data=refs,
+            removed_deletes=deletes,
+            data_sequence_number=self._start.sequence_number if keeps_number else None,
+            validation=Validation(
+                starting_snapshot_id=self._start.snapshot_id,
+                referenced=refs,
+                refuse_deletes="positions" if keeps_number else "all",
+            ),
+            branch=self._rewrite.branch,
+            properties=self._rewrite.properties,
+        )
+        try:
+            self.state = self._table.commit(self._table.staging(), [change], [file.file_path for file in new])
+        except EngineError as error:
+            self._failed(batch, error)
+            return
+        told = self.result
+        self.result = replace(
+            told,
+            groups=told.groups + len(batch),
+            rewritten_data_files=told.rewritten_data_files + len(old),
+            rewritten_bytes=told.rewritten_bytes + sum(made.group.size_bytes for made in batch),
+            added_data_files=told.added_data_files + len(new),
+            added_bytes=told.added_bytes + sum(file.file_size_in_bytes for file in new),
+            removed_delete_files=told.removed_delete_files + len(deletes),
+            snapshots=(*told.snapshots, self.state.metadata.snapshot(change.added_snapshot_id)),
+        )
+
+    def remove_dangling_deletes(self) -> None:
+        """Commit the removal of deletes for which no data file is left."""
+        state, snapshot, count = remove_dangling_deletes(
+            self._table, branch=self._rewrite.branch, properties=self._rewrite.properties
+        )
+        self.state = state
+        if snapshot is not None:
+            snapshots = (*self.result.snapshots, snapshot)
+            self.result = replace(self.result, removed_dangling_deletes=count, snapshots=snapshots)
+
+
+def _results(
+    runner: Runner, work: Callable[[FileGroup], RewrittenGroup], groups: Sequence[FileGroup]
+) -> Generator[RewrittenGroup, None, None]:
+    """What comes of the groups, in order; closing it waits for those under way."""
+    yield from runner.map(work, groups)
+
+
+def _ordering(rewrite: Rewrite, metadata: TableMetadata) -> tuple[Ordering | None, SortOrder | None]:
+    """How rows are sorted, and the sort order of the table that this is, if any.
+
+    Raises:
+        Invalid: No sort order, or columns that cannot be sorted by.
+    """
+    schema = metadata.schema
+    if rewrite.strategy == "binpack":
+        return None, None
+    if rewrite.strategy == "zorder":
+        ids = tuple(schema.find(name).field_id for name in rewrite.zorder_by)
+        if len(set(ids)) != len(ids):
+            raise Invalid("zorder_by names a column twice")
+        SortOrder(tuple(SortField(source_ids=(i,), transform=Identity()) for i in ids)).check(schema)
+        return Ordering(z_order=ids), None
+    order = metadata.sort_order if rewrite.sort_order is None else rewrite.sort_order
+    if not isinstance(order, SortOrder):
+        fields = (SortField(source_ids=(schema.find(name).field_id,), transform=Identity()) for name in order)
+        order = SortOrder(tuple(fields))
+    if order.is_unsorted:
+        raise Invalid("the table has no sort order; say how to sort: sort_order=...")
+    order.check(schema)
+    known = next((each for each in metadata.sort_orders if each.fields == order.fields), None)
+    return Ordering(sort_order=order), known

@@ -1,0 +1,105 @@
+"""One group of data files written again: what a thread or an executor does."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from engine.errors import EngineError
+from engine.maintenance.file_groups import FileGroup
+from engine.maintenance.row_order import Ordering, Sorter
+from engine.read.reader import read_files
+from engine.read.request import ReadRequest
+from engine.runtime.counters import Counters
+from engine.runtime.local import LocalRunner
+from engine.spec.data_file import DataFile
+from engine.spec.metadata import TableMetadata
+from engine.spec.partitioning import PartitionSpec
+from engine.spec.properties import TARGET_FILE_SIZE_BYTES
+from engine.spec.sorting import SortOrder
+from engine.storage.store import Store
+from engine.write.data_files import write_data_files
+from engine.write.locations import FileNames
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewrittenGroup:
+    """What came of a group: its new files, none of which anything refers to, or why there are none.
+
+    A group whose rows are all deleted has no new files and no error.
+    """
+
+    group: FileGroup
+    files: Sequence[DataFile] = ()
+    error: EngineError | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupRewrite:
+    """Writes the live rows of a group as new files of the table's current schema. Can be pickled if the store can.
+
+    Args:
+        metadata: The table.
+        store: Its storage.
+        request: How to read; its projection are the columns of the new files, in format version 3 with row lineage.
+        spec: The partition spec of the new files.
+        ordering: How rows are sorted; None leaves them as they come.
+        sort_order: The sort order of the table that this is, recorded with the files; None where it is none of them.
+        memory_bytes: For sorting.
+        threads: For reading.
+        operation_id: Part of the names of the new files.
+        task_id: Tells attempts of a group apart.
+        counters: Count the work; None does not.
+    """
+
+    metadata: TableMetadata
+    store: Store
+    request: ReadRequest
+    spec: PartitionSpec
+    ordering: Ordering | None
+    sort_order: SortOrder | None
+    memory_bytes: int
+    threads: int
+    operation_id: uuid.UUID
+    task_id: int = 0
+    counters: Counters | None = None
+
+    def __call__(self, group: FileGroup) -> RewrittenGroup:
+        """Rewrite a group; what the engine raises is the group's error, and nothing is left of its files then."""
+        counters = self.counters or Counters()
+        rows = pa.RecordBatchReader.from_batches(self.request.arrow_schema, self._rows(group, counters))
+        try:
+            files = write_data_files(
+                rows,
+                metadata=self.metadata,
+                store=self.store,
+                schema=self.request.projection,
+                spec=self.spec,
+                names=FileNames(operation_id=self.operation_id, partition_id=group.number, task_id=self.task_id),
+                properties={TARGET_FILE_SIZE_BYTES.name: str(group.file_size_bytes)},
+                counters=counters,
+                sorted_by=self.sort_order,
+            )
+        except EngineError as error:
+            return RewrittenGroup(group=group, error=error)
+        return RewrittenGroup(group=group, files=files)
+
+    def _rows(self, group: FileGroup, counters: Counters) -> Iterator[pa.RecordBatch]:
+        files = [replace(file, residual=None) for file in group.files]
+        runner = LocalRunner(self.threads)
+        if self.ordering is None:
+            return read_files(files, self.request, runner=runner, counters=counters)
+        return Sorter(
+            ordering=self.ordering,
+            metadata=self.metadata,
+            spec=self.spec,
+            files=files,
+            request=self.request,
+            store=self.store,
+            memory_bytes=self.memory_bytes,
+            runner=runner,
+            counters=counters,
+        ).sorted_rows()

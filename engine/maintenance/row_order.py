@@ -1,0 +1,224 @@
+"""The order in which rewritten rows go into files, and rows brought into it within bounded memory.
+
+A first pass over the group reads the columns that decide and says for each row its place in the whole. Where the rows
+fit into memory they are put there; else the second pass leaves them in stretches of places, each small enough, on
+storage beside the table's data, and takes the stretches one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from engine.columnar.columns import column_by_id
+from engine.columnar.metrics_modes import DEFAULT_PROPERTY
+from engine.columnar.partitions import group_rows
+from engine.columnar.reserved import LAST_UPDATED, ROW_ID
+from engine.columnar.schemas import to_arrow_field, to_arrow_schema
+from engine.columnar.sorting import sorted_table
+from engine.maintenance.z_order import z_values
+from engine.read.reader import read_files
+from engine.read.request import FileRead, ReadRequest
+from engine.runtime.counters import Counters
+from engine.runtime.runner import Runner
+from engine.spec.data_file import DataFile
+from engine.spec.metadata import TableMetadata
+from engine.spec.partitioning import PartitionField, PartitionSpec
+from engine.spec.properties import DATA_PATH, DEFAULT_FILE_FORMAT, TARGET_FILE_SIZE_BYTES
+from engine.spec.schema import Schema
+from engine.spec.sorting import SortOrder
+from engine.spec.transforms import Identity
+from engine.spec.types import INT, LONG, NestedField
+from engine.storage.store import Store
+from engine.write.data_files import remove_files, write_data_files
+from engine.write.locations import DataLocations
+
+Places = npt.NDArray[np.int64]
+
+# Ids that no table has given to a column and that readers do not take for their own metadata columns.
+_PLACE = NestedField(field_id=2147480001, name="_place", type=LONG, required=True)
+_STRETCH = NestedField(field_id=2147480002, name="_stretch", type=INT, required=True)
+_LINEAGE = {
+    each.field_id: replace(each, field_id=field_id)
+    for each, field_id in ((ROW_ID, 2147480003), (LAST_UPDATED, 2147480004))
+}
+"""In stretches these are columns like others: a reader would give a row without an id one of its file."""
+_BY_STRETCH = PartitionSpec(
+    (PartitionField(source_ids=(_STRETCH.field_id,), field_id=1000, name="_stretch", transform=Identity()),), spec_id=0
+)
+_TAKING = 3
+"""Rows in memory at once, in stretches: as they were read, as they are sorted, and as they wait to be written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """How rows are sorted: by a sort order, or along the Z-order of columns.
+
+    Args:
+        sort_order: Its keys, for a sort.
+        z_order: Column ids, for Z-order.
+    """
+
+    sort_order: SortOrder | None = None
+    z_order: tuple[int, ...] = ()
+
+    @property
+    def column_ids(self) -> tuple[int, ...]:
+        """The columns that decide."""
+        if self.sort_order is None:
+            return self.z_order
+        return tuple(source_id for key in self.sort_order.fields for source_id in key.source_ids)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sorter:
+    """Brings the rows of one group into order.
+
+    Args:
+        ordering: Which.
+        metadata: The table.
+        spec: The partition spec of the new files: rows of a partition stay together.
+        files: What to read.
+        request: How; its projection is what comes out.
+        store: For stretches that do not fit into memory.
+        memory_bytes: About how many bytes of rows may be in memory, as Arrow holds them.
+        runner: Reads in parallel.
+        counters: Count the reading.
+    """
+
+    ordering: Ordering
+    metadata: TableMetadata
+    spec: PartitionSpec
+    files: list[FileRead]
+    request: ReadRequest
+    store: Store
+    memory_bytes: int
+    runner: Runner
+    counters: Counters
+
+    def sorted_rows(self) -> Iterator[pa.RecordBatch]:
+        """The rows in order. Errors as `engine.read.reader.read_files`, and StorageFailed."""
+        places = self._places()
+        batches = self._read(self.files, self.request)
+        first = next(batches, None)
+        if first is None:
+            return
+        row_bytes = max(first.nbytes / first.num_rows, 1.0)
+        stretch_rows = max(int(self.memory_bytes / _TAKING / row_bytes), 1)
+        if len(places) <= stretch_rows:
+            table = pa.Table.from_batches([first, *batches])
+            yield from table.take(pa.array(np.argsort(places))).to_batches()
+            return
+        yield from self._by_stretches(_chained(first, batches), places, stretch_rows)
+
+    def _read(self, files: list[FileRead], request: ReadRequest) -> Iterator[pa.RecordBatch]:
+        return read_files(files, request, runner=self.runner, counters=self.counters)
+
+    def _places(self) -> Places:
+        """The place of each row, in the order of reading, among all rows."""
+        partitioned_by = [source_id for f in self.spec.fields for source_id in f.source_ids]
+        schema = self.metadata.schema.select([*self.ordering.column_ids, *partitioned_by])
+        request = replace(self.request, projection=schema)
+        batches = list(self._read(self.files, request))
+        keys = pa.Table.from_batches(batches, schema=request.arrow_schema)
+        order = _order(keys, schema, self.spec, self.ordering)
+        places = np.empty(len(order), np.int64)
+        places[order] = np.arange(len(order))
+        return places
+
+    def _by_stretches(
+        self, batches: Iterator[pa.RecordBatch], places: Places, stretch_rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows through storage: written by stretch, and read stretch by stretch."""
+        own = [_LINEAGE.get(f.field_id, f) for f in self.request.projection.fields]
+        fields = (*own, _PLACE, _STRETCH)
+        schema = Schema(fields, self.metadata.schema.schema_id)
+        written = write_data_files(
+            _with_places(batches, places, stretch_rows, schema),
+            metadata=self.metadata,
+            store=self.store,
+            schema=schema,
+            spec=_BY_STRETCH,
+            properties=_passing_properties(self.metadata),
+        )
+        try:
+            yield from self._stretches(written, schema)
+        finally:
+            remove_files(self.store, written)
+
+    def _stretches(self, written: list[DataFile], schema: Schema) -> Iterator[pa.RecordBatch]:
+        projection = Schema(schema.fields[:-1], schema.schema_id)
+        request = replace(
+            self.request, projection=projection, schemas=(schema,), specs={0: _BY_STRETCH}, name_mapping=None
+        )
+        by_stretch: dict[int, list[FileRead]] = {}
+        for file in written:
+            read = FileRead(
+                file_path=file.file_path,
+                record_count=file.record_count,
+                file_size_in_bytes=file.file_size_in_bytes,
+                partition=file.partition,
+            )
+            number = file.partition[0]
+            assert isinstance(number, int)
+            by_stretch.setdefault(number, []).append(read)
+        for stretch in sorted(by_stretch):
+            table = pa.Table.from_batches(list(self._read(by_stretch[stretch], request)))
+            order = np.argsort(table.column(_PLACE.name).to_numpy())
+            yield from table.drop_columns([_PLACE.name]).take(pa.array(order)).to_batches()
+
+
+def _order(keys: pa.Table, schema: Schema, spec: PartitionSpec, ordering: Ordering) -> Places:
+    """The rows by partition, and within it by the ordering; rows that are equal in it stay in their order."""
+    numbers = pa.array(np.arange(keys.num_rows))
+    if ordering.sort_order is not None:
+        numbered = keys.append_column(to_arrow_field(_PLACE), numbers)
+        own = Schema((*schema.fields, _PLACE), schema.schema_id)
+        ordered = sorted_table(numbered, spec, ordering.sort_order, own).column(_PLACE.name)
+        return np.asarray(ordered.to_numpy(), np.int64)
+    values = z_values([column_by_id(keys, schema, column_id) for column_id in ordering.z_order])
+    if not spec.fields:
+        return np.argsort(values, kind="stable")
+    groups = group_rows(keys, spec, schema)
+    partitions = np.repeat(np.arange(len(groups.partitions)), np.diff(groups.starts))
+    if groups.order is not None:
+        by_row = np.empty_like(partitions)
+        by_row[groups.order] = partitions
+        partitions = by_row
+    return np.lexsort((values, partitions))
+
+
+def _chained(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from rest
+
+
+def _with_places(
+    batches: Iterator[pa.RecordBatch], places: Places, stretch_rows: int, schema: Schema
+) -> pa.RecordBatchReader:
+    """The rows with their place and stretch as columns."""
+    arrow = to_arrow_schema(schema)
+
+    def numbered() -> Iterator[pa.RecordBatch]:
+        start = 0
+        for batch in batches:
+            own = places[start : start + batch.num_rows]
+            start += batch.num_rows
+            stretch = pa.array((own // stretch_rows).astype(np.int32))
+            yield pa.RecordBatch.from_arrays([*batch.columns, pa.array(own), stretch], schema=arrow)
+
+    return pa.RecordBatchReader.from_batches(arrow, numbered())
+
+
+def _passing_properties(metadata: TableMetadata) -> dict[str, str]:
+    """How files are written that are read once: away from the table's data, and without metrics."""
+    return {
+        DATA_PATH.name: f"{DataLocations.of(metadata).root}/_sorting",
+        DEFAULT_FILE_FORMAT.name: "parquet",
+        TARGET_FILE_SIZE_BYTES.name: str(1 << 40),
+        DEFAULT_PROPERTY: "none",
+    }

@@ -1,0 +1,80 @@
+"""Z-order: rows along a curve on which neighbours are near each other in several columns at once.
+
+A column's value counts by the share of rows that come before it, not by its own bits. So a column of numbers from 0 to
+1,000 weighs as much as one of hashes, text with a common beginning is told apart, and every type that can be sorted
+takes part, wide decimals among them. Shares are of the rows at hand: they order one group of files and mean nothing
+beyond it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from engine.columnar.schemas import storage_of
+from engine.errors import Invalid
+
+UInt64s = npt.NDArray[np.uint64]
+
+_BITS = 64
+_MOST_BITS = 32
+"""Of one column. More would tell apart what lies nearer together than one row in four billion."""
+
+
+def z_values(columns: Sequence[pa.Array | pa.ChunkedArray]) -> UInt64s:
+    """The place of each row on the curve.
+
+    Args:
+        columns: Up to 64 columns of primitive types, equally long; nulls come first, NaN last.
+
+    Raises:
+        Invalid: No column, or more than 64.
+    """
+    if not 0 < len(columns) <= _BITS:
+        raise Invalid(f"z-order takes 1 to {_BITS} columns, not {len(columns)}")
+    bits = min(_BITS // len(columns), _MOST_BITS)
+    return interleaved([shares(column, bits) for column in columns], bits)
+
+
+def shares(column: pa.Array | pa.ChunkedArray, bits: int) -> UInt64s:
+    """For each row, which share of the rows has a lesser value, as a number of so many bits.
+
+    Equal values have equal shares, and a greater value never a lesser one; nulls are less than all values.
+    """
+    array = storage_of(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks)
+    count = len(array)
+    if array.null_count == count:
+        return np.zeros(count, np.uint64)
+    encoded = array.dictionary_encode()
+    distinct = len(encoded.dictionary)
+    numbers = pa.array(np.arange(distinct))
+    order = pa.table({"value": encoded.dictionary, "number": numbers}).sort_by("value")["number"].to_numpy()
+    codes = encoded.indices.fill_null(distinct).to_numpy(zero_copy_only=False)
+    rows = np.bincount(codes, minlength=distinct + 1)
+    before = np.zeros(distinct + 1, np.uint64)
+    before[order] = rows[distinct] + np.cumsum(rows[order]) - rows[order]
+    # No share is as much as one, so that it fits. More than 2**32 rows leave fewer bits.
+    exact = np.uint64(min(bits, 64 - count.bit_length()))
+    scaled = ((before << exact) // np.uint64(count)) << (np.uint64(bits) - exact)
+    return scaled[codes]
+
+
+def interleaved(columns: Sequence[UInt64s], bits: int) -> UInt64s:
+    """The bits of several numbers in turn: the highest of the first, the highest of the second, and so on.
+
+    Args:
+        columns: Numbers of `bits` bits each, equally many; ``len(columns) * bits`` is at most 64.
+        bits: How many of each number.
+    """
+    width = len(columns)
+    made = np.zeros(len(columns[0]), np.uint64)
+    for place, column in enumerate(columns):
+        for bit in range(bits):
+            own = (column >> np.uint64(bit)) & np.uint64(1)
+            made |= own << np.uint64(bit * width + width - 1 - place)
+    return made
