@@ -30,6 +30,8 @@ class FileChanges:
         delete_files: Delete files to add.
         removed_data: Data files to remove.
         removed_deletes: Delete files to remove.
+        merged_deletes: Delete files all of whose positions are in the added ones, to be removed. One that another
+            commit removed meanwhile is not missed: that its data file is still there is for the validation to say.
         data_sequence_number: Of the added data files; None gives them the new snapshot's, as for new rows.
         operation: None: append, delete or overwrite, by what is added and removed.
         validation: Checked at every attempt; None where no other commit can make the change wrong.
@@ -45,6 +47,7 @@ class FileChanges:
     delete_files: Sequence[DataFile] = ()
     removed_data: Sequence[FileRef] = ()
     removed_deletes: Sequence[FileRef] = ()
+    merged_deletes: Sequence[FileRef] = ()
     data_sequence_number: int | None = None
     operation: Operation | None = None
     validation: Validation | None = None
@@ -60,7 +63,7 @@ class FileChanges:
         self._added_data = AddedManifests(data, ManifestContent.DATA, data_sequence_number=number)
         self._added_deletes = AddedManifests(self.delete_files, ManifestContent.DELETES)
         self._removed_data = Removal(self.removed_data, ManifestContent.DATA)
-        self._removed_deletes = Removal(self.removed_deletes, ManifestContent.DELETES)
+        self._removed_deletes = Removal(self.removed_deletes, ManifestContent.DELETES, self.merged_deletes)
 
     @property
     def added_snapshot_id(self) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from engine.codec.manifest import decode_columns, decode_entries
 from engine.commit.file_refs import FileRef, key_of
@@ -53,13 +54,16 @@ class Removal:
     Args:
         files: What to remove.
         content: Whether they are data or delete files.
+        if_there: Files to be removed where the base still has them.
     """
 
-    def __init__(self, files: Iterable[FileRef], content: ManifestContent) -> None:
+    def __init__(self, files: Iterable[FileRef], content: ManifestContent, if_there: Iterable[FileRef] = ()) -> None:
         self._content = content
+        if_there = tuple(if_there)
+        self._may_be_missing = {file.key for file in if_there}
         self._keys: set[tuple[str, int | None]] = set()
         self._partitions: dict[int, set[tuple[Value | None, ...] | None]] = {}
-        for file in files:
+        for file in chain(files, if_there):
             self._keys.add(file.key)
             self._partitions.setdefault(file.spec_id, set()).add(file.partition)
         self._paths = frozenset(path.encode() for path, _ in self._keys)
@@ -95,7 +99,7 @@ class Removal:
         )
 
     def _check_complete(self, removed: Sequence[DataFile]) -> None:
-        missing = self._keys - {key_of(file) for file in removed}
+        missing = self._keys - self._may_be_missing - {key_of(file) for file in removed}
         if missing:
             others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
             raise ValidationFailed(

@@ -1,8 +1,9 @@
 """Rows that go and rows that come, as files to commit: what deletes, updates, overwrites and upserts share.
 
 Data files none of whose live rows remain are taken out of the table in both modes, with their deletes. For the others,
-merge-on-read writes which rows are deleted (position-delete files in format version 2, deletion vectors in version 3);
-copy-on-write writes the rows that remain as new data files. Rows that come are written as new data files either way.
+merge-on-read writes which rows are deleted (position-delete files in format version 2, deletion vectors in version 3),
+those that were before among them, so that one place tells all that is deleted of a data file; copy-on-write writes the
+rows that remain as new data files. Rows that come are written as new data files either way.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from engine.columnar.reserved import POS
@@ -21,6 +23,7 @@ from engine.commit.changes.row_delta import RowDelta
 from engine.commit.conflicts import Validation
 from engine.commit.file_changes import FileChanges
 from engine.commit.file_refs import FileRef, ref_of, refs_of_deletes
+from engine.deletes.planned import PlannedFile, load_deletes
 from engine.errors import Invalid, Unsupported
 from engine.expressions.predicate import Predicate
 from engine.operations.target import Target
@@ -35,7 +38,7 @@ from engine.spec.metadata import TableMetadata
 from engine.spec.properties import Property
 from engine.spec.schema import Schema
 from engine.write.data_files import remove_files, write_data_files, written_schema
-from engine.write.delete_files import DeletedRows, write_position_deletes
+from engine.write.delete_files import DeletedRows, delete_granularity, write_position_deletes
 from engine.write.vectors import write_deletion_vectors
 
 Mode = Literal["copy-on-write", "merge-on-read"]
@@ -130,21 +133,22 @@ class RowChange:
 
     def _marked(self, matches: Matches, added: Sequence[DataFile]) -> FileChanges:
         vectors = self.metadata.format_version >= 3
+        earlier = self._merged_before(matches.partial)
         deleted = [
             DeletedRows(
                 file_path=match.file.file_path,
-                positions=np.union1d(match.positions, match.deleted_before) if vectors else match.positions,
+                positions=np.union1d(match.positions, before),
                 spec_id=match.file.spec_id,
                 partition=match.partition,
             )
-            for match in matches.partial
+            for match, before in zip(matches.partial, earlier, strict=True)
         ]
         write = write_deletion_vectors if vectors else write_position_deletes
         refs = matches.refs
         # Two vectors of one data file cannot both be in the table; two position-delete files can. A row that comes in
         # place of one that another commit deletes would bring it back.
         refused: Literal["all", "positions", "none"] = "all" if added else "positions" if vectors else "none"
-        superseded = [*matches.gone, *(match.file for match in matches.partial)] if vectors else matches.gone
+        merged = _superseded([match.file for match in matches.partial]) if self._merges_deletes else []
         kind = Append if not refs else Overwrite if added and matches.gone else RowDelta
         return kind(
             data_files=added,
@@ -152,11 +156,35 @@ class RowChange:
             if deleted
             else [],
             removed_data=[ref_of(file) for file in matches.gone],
-            removed_deletes=_superseded(superseded),
+            removed_deletes=[*_superseded(matches.gone), *(merged if vectors else ())],
+            merged_deletes=[] if vectors else merged,
             validation=self.validation(refs, refused),
             branch=self.branch,
             properties=self.properties,
         )
+
+    @property
+    def _merges_deletes(self) -> bool:
+        """Whether what is deleted of a data file goes into one place. A vector must hold it all; a position-delete file
+        may, and does unless it is of a whole partition: a reader would else open one for each change."""
+        return self.metadata.format_version >= 3 or delete_granularity(self.metadata.properties) == "file"
+
+    def _merged_before(self, matches: Sequence[MatchedRows]) -> list[npt.NDArray[np.int64]]:
+        """For each data file the positions that earlier deletes leave to the new ones: all of them in a vector, in a
+        position-delete file those of files that are about this data file alone."""
+        if self.metadata.format_version >= 3:
+            return [match.deleted_before for match in matches]
+        nothing = np.empty(0, np.int64)
+        own = [PlannedFile(m.file.file_path, m.file.scope, m.superseded) for m in matches]
+        if not self._merges_deletes or not any(each.deletes for each in own):
+            return [nothing] * len(own)
+        request = request_for(self.plan, self.target.store)
+        loaded = load_deletes(
+            own, request.schemas, store=self.target.store, runner=LocalRunner(), counters=self.target.counters,
+            needed_by=request.needed_by,
+        )  # fmt: skip
+        found = (loaded.of(each).positions for each in own)
+        return [nothing if positions is None else positions for positions in found]
 
     def _written_again(self, matches: Matches, coming: Rows | None) -> list[DataFile]:
         """New files of the rows that remain, and of those that come."""

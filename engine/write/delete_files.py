@@ -74,9 +74,7 @@ def write_position_deletes(
         hint = "write deletion vectors" if metadata.format_version >= 3 else "upgrade the table to version 2"
         raise Invalid(f"format version {metadata.format_version} takes no position-delete files; {hint}")
     target = WriteTarget.of(metadata, store, names=names, properties=properties, counters=counters)
-    granularity = target.properties.get(GRANULARITY_PROPERTY, "file")
-    if granularity not in ("file", "partition"):
-        raise Invalid(f"{GRANULARITY_PROPERTY}={granularity!r} is neither file nor partition")
+    granularity = delete_granularity(target.properties)
     number = count(1)
     files: list[DataFile] = []
     try:
@@ -87,6 +85,14 @@ def write_position_deletes(
         raise
     target.counters.add(FILES_WRITTEN, len(files))
     return files
+
+
+def delete_granularity(properties: Mapping[str, str]) -> str:
+    """Whether position-delete files are of one data file (``file``) or a ``partition``; raises Invalid for others."""
+    granularity = properties.get(GRANULARITY_PROPERTY, "file")
+    if granularity not in ("file", "partition"):
+        raise Invalid(f"{GRANULARITY_PROPERTY}={granularity!r} is neither file nor partition")
+    return granularity
 
 
 def merged_rows(deleted: Iterable[DeletedRows]) -> list[DeletedRows]:

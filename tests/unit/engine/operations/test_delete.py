@@ -218,3 +218,71 @@ class TestOthersInBetween:
         assert ids(made.refresh()) == [0, 1, 2, 3, 4, 5, 6, 8, 9]
         made.delete("id = 4", ours)  # type: ignore[arg-type]
         assert ids(made) == [0, 1, 2, 3, 5, 6, 8, 9]
+
+
+class TestMergedPositionDeletes:
+    """Version 2: one position-delete file a data file, however often rows of it are deleted."""
+
+    def test_a_file_of_its_own_is_replaced(self, catalog: engine.Catalog) -> None:
+        made = table(catalog)
+        for n in range(5):
+            snapshot = made.delete(f"id = {n}", "merge-on-read")
+        assert snapshot is not None
+        counted = {name: snapshot.summary.get(name) for name in ("added-position-deletes", "removed-position-deletes")}
+        assert counted == {"added-position-deletes": "5", "removed-position-deletes": "4"}
+        assert (snapshot.summary["total-delete-files"], snapshot.summary["total-position-deletes"]) == ("1", "5")
+        (deletes,) = made.scan().plan().files["deletes"].to_pylist()
+        assert [each["record_count"] for each in deletes] == [5]
+        assert ids(made) == list(range(5, 10))
+        before = made.scan(columns=["id"], snapshot_id=made.snapshots[3].snapshot_id).to_arrow()["id"].to_pylist()
+        assert sorted(before) == list(range(3, 10))
+
+    def test_a_file_of_the_partition_stays(self, catalog: engine.Catalog) -> None:
+        made = table(catalog)
+        made.append(numbers(10, 20))
+        made.set_properties({"write.delete.granularity": "partition"})
+        made.delete("id in (0, 10)", "merge-on-read")
+        made.set_properties({"write.delete.granularity": "file"})
+        for n in (1, 2):
+            snapshot = made.delete(f"id = {n}", "merge-on-read")
+        assert snapshot is not None
+        assert (snapshot.summary["total-delete-files"], snapshot.summary["total-position-deletes"]) == ("2", "4")
+        assert ids(made) == [*range(3, 10), *range(11, 20)]
+        made.set_properties({"write.delete.granularity": "partition"})
+        snapshot = made.delete("id = 3", "merge-on-read")
+        assert snapshot is not None
+        assert (snapshot.summary.get("removed-delete-files"), snapshot.summary["total-delete-files"]) == (None, "3")
+        assert ids(made) == [*range(4, 10), *range(11, 20)]
+
+    def test_updates_and_transactions_too(self, catalog: engine.Catalog) -> None:
+        made = table(catalog)
+        made.delete("id = 0", "merge-on-read")
+        made.update("id = 1", {"day": 7}, "merge-on-read")
+        with made.transaction() as changes:
+            changes.delete("id = 2", "merge-on-read")
+            changes.delete("id = 3", "merge-on-read")
+        counts = [f["record_count"] for f in made.inspect.files().to_pylist() if f["content"] == 1]
+        assert counts == [4]
+        assert ids(made) == [1, *range(4, 10)]
+
+    def test_two_that_merge_the_same_file_meanwhile_agree(self, catalog: engine.Catalog) -> None:
+        made, theirs = table(catalog), catalog.load_table("db.t")
+        made.delete("id = 0", "merge-on-read")
+        late = made.transaction()
+        late.delete("id = 1", "merge-on-read")
+        theirs.delete("id = 2", "merge-on-read")
+        late.commit()
+        assert ids(made.refresh()) == list(range(3, 10))
+        assert len(made.inspect.delete_files()) == 2
+        made.delete("id = 3", "merge-on-read")
+        assert [each["record_count"] for each in made.inspect.delete_files().to_pylist()] == [4]
+
+    def test_a_rewrite_meanwhile_fails_it(self, catalog: engine.Catalog) -> None:
+        made, theirs = table(catalog), catalog.load_table("db.t")
+        made.delete("id = 0", "merge-on-read")
+        late = made.transaction()
+        late.delete("id = 1", "merge-on-read")
+        theirs.maintenance.rewrite_data_files(rewrite_all=True)
+        with pytest.raises(ValidationFailed, match="was removed"):
+            late.commit()
+        assert ids(made.refresh()) == list(range(1, 10))
