@@ -5,7 +5,9 @@ Threads help only where the work lets go of the GIL: inflating, Numba kernels, A
 
 from __future__ import annotations
 
+import gc
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,6 +22,18 @@ R = TypeVar("R")
 
 _AHEAD = 2
 """Items in flight for each thread: enough to keep threads busy, few enough to bound memory."""
+
+
+class _GarbageCollection:
+    thread: int | None = None
+    """The thread in which the collector runs now."""
+
+
+def _note_collection(phase: str, _: dict[str, int]) -> None:
+    _GarbageCollection.thread = threading.get_ident() if phase == "start" else None
+
+
+gc.callbacks.append(_note_collection)
 
 
 def available_threads() -> int:
@@ -42,7 +56,11 @@ class LocalRunner:
             raise Invalid(f"a runner needs at least one thread, not {self.threads}")
 
     def map(self, fn: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """See `engine.runtime.runner.Runner.map`; at most two items per thread are in flight."""
+        """See `engine.runtime.runner.Runner.map`; at most two items per thread are in flight.
+
+        Whoever closes the iterator waits for those in flight. The garbage collector, which may close a forgotten one,
+        does not: it runs in any thread at any time, within any lock, one among them that the threads need to end.
+        """
         rest = iter(items)
         first = list(islice(rest, 2))
         if self.threads == 1 or len(first) < 2:
@@ -58,4 +76,4 @@ class LocalRunner:
             while running:
                 yield running.popleft().result()
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            pool.shutdown(wait=_GarbageCollection.thread != threading.get_ident(), cancel_futures=True)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections.abc import Iterator
@@ -75,6 +76,52 @@ def test_threads_end_with_the_work() -> None:
     before = threading.active_count()
     assert sum(LocalRunner(4).map(int, range(100))) == 4950
     assert threading.active_count() == before
+
+
+class Holder:
+    """Refers to itself, so that only the garbage collector ends it."""
+
+    def __init__(self, results: Iterator[int]) -> None:
+        self.results = results
+        self.itself = self
+
+
+@pytest.mark.timeout(60)
+def test_the_garbage_collector_does_not_wait_for_threads() -> None:
+    needed, reached, ended = threading.Lock(), threading.Event(), threading.Event()
+
+    def work(n: int) -> int:
+        if n:
+            reached.set()
+            with needed:
+                ended.set()
+        return n
+
+    holder = Holder(LocalRunner(2).map(work, range(10)))
+    with needed:
+        assert next(holder.results) == 0
+        assert reached.wait(10)
+        del holder
+        gc.collect()
+        assert not ended.is_set()
+    assert ended.wait(10)
+
+
+def test_closing_waits_for_what_is_in_flight() -> None:
+    reached, ended = threading.Event(), threading.Event()
+
+    def work(n: int) -> int:
+        if n:
+            reached.set()
+            time.sleep(0.05)
+            ended.set()
+        return n
+
+    results = LocalRunner(2).map(work, range(3))
+    assert next(results) == 0
+    assert reached.wait(10)
+    results.close()  # type: ignore[attr-defined]
+    assert ended.is_set()
 
 
 def test_at_least_one_thread() -> None:
