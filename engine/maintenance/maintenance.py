@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypedDict, Unpack
 
 from engine.codec.file_index import IndexKind
+from engine.commit.changes.expire_snapshots import ExpireSnapshots
 from engine.commit.committer import TableState
 from engine.errors import Invalid
 from engine.expressions.predicate import Predicate
 from engine.maintenance.build_index import BuiltIndex, build_file_index
+from engine.maintenance.expire_snapshots import ExpiredSnapshots, commit_expiry, delete_expired
 from engine.maintenance.file_groups import Selection
 from engine.maintenance.maintained_table import MaintainedTable
+from engine.maintenance.remove_orphan_files import DEFAULT_AGE_MS, OrphanFiles, remove_orphan_files
 from engine.maintenance.rewrite_data_files import (
     Progress,
     Rewrite,
@@ -23,6 +26,7 @@ from engine.maintenance.rewrite_data_files import (
     rewrite_data_files,
 )
 from engine.maintenance.rewrite_manifests import rewrite_manifests
+from engine.plan.snapshots import AsOf, milliseconds
 from engine.spec.metadata import TableMetadata
 from engine.spec.properties import TARGET_FILE_SIZE_BYTES
 from engine.spec.snapshots import MAIN, Snapshot
@@ -60,7 +64,7 @@ class RewriteOptions(SelectionOptions, CourseOptions, total=False):
 
 @dataclass(frozen=True)
 class Maintenance:
-    """Operations that change how a table is stored, never its rows.
+    """Operations that change how a table is stored and what it remembers, never its rows.
 
     All raise CommitFailed where the change is not visible; for `CommitStateUnknown` it may or may not be.
     """
@@ -89,6 +93,57 @@ class Maintenance:
         state, built = build_file_index(self.table, column, kind=kind, fpp=fpp)
         self.advance(state)
         return built
+
+    def expire_snapshots(
+        self,
+        *,
+        older_than: AsOf | None = None,
+        retain_last: int | None = None,
+        snapshot_ids: Collection[int] = (),
+        delete_files: bool = True,
+    ) -> ExpiredSnapshots:
+        """Forget old snapshots, and delete the files that nothing else needs.
+
+        Branches and tags keep what their own retention says, and where they say nothing what is said here, or else the
+        table properties ``history.expire.*``; see `ExpireSnapshots`. The metadata is committed first; a file goes only
+        if no remaining snapshot of any branch or tag leads to it, and none after an unknown commit.
+
+        Args:
+            older_than: Snapshots from before this time expire; None means by ``history.expire.max-snapshot-age-ms``.
+            retain_last: So many snapshots of a branch stay whatever their age; None means by
+                ``history.expire.min-snapshots-to-keep``.
+            snapshot_ids: Snapshots that expire whatever their age; none may be the head of a branch or a tag's.
+            delete_files: False leaves all files where they are.
+
+        Raises:
+            Invalid: ``gc.enabled`` is false, or a snapshot that is still needed.
+            NotFound: No such snapshot.
+            FileNotFound, CorruptTable, StorageFailed: The remaining snapshots cannot be read whole: snapshots are
+                expired, and no file is deleted.
+        """
+        change = ExpireSnapshots(
+            older_than_ms=None if older_than is None else milliseconds(older_than),
+            retain_last=retain_last,
+            snapshot_ids=frozenset(snapshot_ids),
+        )
+        state = commit_expiry(self.table, change)
+        self.advance(state)
+        return delete_expired(self.table, change, state, delete_files=delete_files)
+
+    def remove_orphan_files(self, *, older_than: AsOf | None = None, dry_run: bool = True) -> OrphanFiles:
+        """Find files in the table's ``data`` and ``metadata`` directories that nothing in the table leads to.
+
+        Args:
+            older_than: Only files from before this time, by the storage's clock; None means three days ago. A younger
+                one may belong to a writer that is about to commit it: a time nearer than the longest write loses data.
+            dry_run: Only tell; False deletes them.
+
+        Raises:
+            Invalid: ``gc.enabled`` is false.
+            FileNotFound, CorruptTable, StorageFailed: The table cannot be read whole, so nothing is deleted.
+        """
+        oldest = self.table.staging().now_ms() - DEFAULT_AGE_MS if older_than is None else milliseconds(older_than)
+        return remove_orphan_files(self.table, older_than_ms=oldest, dry_run=dry_run)
 
     def rewrite_data_files(
         self,

@@ -1,0 +1,127 @@
+"""Snapshots that expire, and then the files that only they needed.
+
+First the metadata forgets the snapshots, in a commit like any other. Only after it is certain that this happened are
+files deleted, and only those that nothing in the committed metadata leads to: a file is in doubt kept. What a crash in
+between leaves behind belongs to no snapshot and harms nobody; `remove_orphan_files` finds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from engine.commit.changes.expire_snapshots import ExpireSnapshots
+from engine.commit.committer import TableState
+from engine.errors import EngineError, FileNotFound
+from engine.maintenance.maintained_table import MaintainedTable
+from engine.maintenance.reachable_files import Reach, SnapshotFiles, statistics_paths
+from engine.runtime.runner import Runner
+from engine.spec.data_file import FileContent
+from engine.storage.store import Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpiredSnapshots:
+    """What an expiry did.
+
+    Args:
+        snapshot_ids: Snapshots that are gone.
+        refs: Branches and tags that are gone.
+        deleted_data_files: Data files that were deleted, as the next ones.
+        deleted_position_delete_files: Position-delete files, and Puffin files with deletion vectors.
+        deleted_equality_delete_files: See above.
+        deleted_manifests: See above.
+        deleted_manifest_lists: See above.
+        deleted_statistics_files: See above.
+        not_deleted: Locations of files that storage would not delete; they are orphans now.
+    """
+
+    snapshot_ids: tuple[int, ...] = ()
+    refs: tuple[str, ...] = ()
+    deleted_data_files: int = 0
+    deleted_position_delete_files: int = 0
+    deleted_equality_delete_files: int = 0
+    deleted_manifests: int = 0
+    deleted_manifest_lists: int = 0
+    deleted_statistics_files: int = 0
+    not_deleted: tuple[str, ...] = ()
+
+
+def commit_expiry(table: MaintainedTable, change: ExpireSnapshots) -> TableState:
+    """Make a table forget snapshots; the table as it was where there are none to forget.
+
+    Raises:
+        CommitFailed: See `MaintainedTable.commit`; after `CommitStateUnknown` no file may be deleted.
+        Invalid, NotFound: See `ExpireSnapshots.stage`.
+    """
+    state = table.load()
+    if not change.stage(state.metadata, table.staging()).updates:
+        return state
+    return table.commit(table.staging(), [change])
+
+
+def delete_expired(
+    table: MaintainedTable, change: ExpireSnapshots, state: TableState, *, delete_files: bool
+) -> ExpiredSnapshots:
+    """Delete the files that only the expired snapshots needed.
+
+    Args:
+        table: The table.
+        change: The expiry, committed.
+        state: The table after it.
+        delete_files: Whether to; without, the result tells only what expired.
+
+    Raises:
+        FileNotFound, CorruptTable, StorageFailed: A manifest of the snapshots that remain cannot be read, so nothing is
+            deleted; the snapshots are expired nevertheless.
+    """
+    before, now = change.base, state.metadata
+    gone = [before.snapshot(i) for i in sorted(change.expired) if i not in now.snapshot_by_id]
+    refs = tuple(sorted(before.refs.keys() - now.refs.keys()))
+    told = ExpiredSnapshots(snapshot_ids=tuple(each.snapshot_id for each in gone), refs=refs)
+    if not gone or not delete_files:
+        return told
+    files = Reach(store=table.store, runner=table.runner).only_of(gone, now.snapshots)
+    kept_statistics = statistics_paths(now)
+    statistics = {at: path for at, path in statistics_paths(before).items() if at not in kept_statistics}
+    return _deleted(table, files, statistics, told)
+
+
+def _deleted(
+    table: MaintainedTable, files: SnapshotFiles, statistics: dict[str, str], told: ExpiredSnapshots
+) -> ExpiredSnapshots:
+    failed: list[str] = []
+
+    def count(locations: Iterable[str]) -> int:
+        done, refused = delete_all(table.store, locations, table.runner)
+        failed.extend(refused)
+        return done
+
+    content = {each: count(files.content[each].values()) for each in FileContent}
+    return ExpiredSnapshots(
+        snapshot_ids=told.snapshot_ids,
+        refs=told.refs,
+        deleted_data_files=content[FileContent.DATA],
+        deleted_position_delete_files=content[FileContent.POSITION_DELETES],
+        deleted_equality_delete_files=content[FileContent.EQUALITY_DELETES],
+        deleted_manifests=count(files.manifests.values()),
+        deleted_manifest_lists=count(files.manifest_lists.values()),
+        deleted_statistics_files=count(statistics.values()),
+        not_deleted=tuple(failed),
+    )
+
+
+def delete_all(store: Store, locations: Iterable[str], runner: Runner) -> tuple[int, list[str]]:
+    """Delete files that nothing leads to; how many went, and those that storage refused to delete."""
+
+    def delete(location: str) -> tuple[str, bool | None]:
+        try:
+            store.delete(location)
+        except FileNotFound:
+            return location, None
+        except EngineError:
+            return location, False
+        return location, True
+
+    results = list(runner.map(delete, locations))
+    return sum(done is True for _, done in results), [location for location, done in results if done is False]

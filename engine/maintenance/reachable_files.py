@@ -1,0 +1,139 @@
+"""Which files of a table its snapshots lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+from engine.errors import FileNotFound
+from engine.plan.manifests import ManifestSource
+from engine.runtime.runner import Runner
+from engine.spec.data_file import FileContent
+from engine.spec.locations import parts
+from engine.spec.manifest import EntryStatus, ManifestFile
+from engine.spec.metadata import TableMetadata
+from engine.spec.snapshots import Snapshot
+from engine.storage.store import Store
+
+
+def place_of(location: str) -> str:
+    """What two spellings of a file's location have in common: the path. Of two buckets it says nothing, so that a file
+    may be taken for another one, which is then kept for nothing."""
+    return parts(location)[2]
+
+
+@dataclass(frozen=True)
+class SnapshotFiles:
+    """Files that snapshots lead to, by what they are: place -> location.
+
+    Args:
+        manifest_lists: Manifest lists.
+        manifests: Manifests.
+        content: Data and delete files that the manifests list as live, by their content.
+    """
+
+    manifest_lists: dict[str, str] = field(default_factory=dict)
+    manifests: dict[str, str] = field(default_factory=dict)
+    content: dict[FileContent, dict[str, str]] = field(default_factory=lambda: {each: {} for each in FileContent})
+
+    def __iter__(self) -> Iterator[dict[str, str]]:
+        yield from (*self.content.values(), self.manifests, self.manifest_lists)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reach:
+    """Follows snapshots to their files.
+
+    Args:
+        store: The table's storage.
+        runner: Reads manifests side by side.
+    """
+
+    store: Store
+    runner: Runner
+
+    def only_of(self, gone: Collection[Snapshot], kept: Collection[Snapshot]) -> SnapshotFiles:
+        """The files that some snapshots lead to and no other does.
+
+        Args:
+            gone: Those snapshots. Files of theirs that are missing already are passed over.
+            kept: All other snapshots.
+
+        Raises:
+            FileNotFound, CorruptTable, StorageFailed: A manifest list or manifest of `kept` cannot be read.
+        """
+        found = SnapshotFiles()
+        kept_manifests = self._manifests(kept, may_be_missing=False)
+        own = {at: m for at, m in self._manifests(gone, may_be_missing=True).items() if at not in kept_manifests}
+        found.manifests.update((at, manifest.manifest_path) for at, manifest in own.items())
+        for files in self.runner.map(self._live_or_none, own.values()):
+            for content, location in files:
+                found.content[content][place_of(location)] = location
+        # Manifests are written again with the same files, so that a file may be in one of each.
+        if any(found.content.values()):
+            for files in self.runner.map(self._live, kept_manifests.values()):
+                for _, location in files:
+                    for places in found.content.values():
+                        places.pop(place_of(location), None)
+        kept_lists = {place_of(each.manifest_list) for each in kept if each.manifest_list is not None}
+        for each in gone:
+            if each.manifest_list is not None and place_of(each.manifest_list) not in kept_lists:
+                found.manifest_lists[place_of(each.manifest_list)] = each.manifest_list
+        return found
+
+    def places_of(self, metadata: TableMetadata, metadata_location: str) -> set[str]:
+        """The places of all files that a table's metadata leads to, and of that file and the former ones that it names.
+
+        Raises:
+            As `only_of` for `kept`.
+        """
+        found = {place_of(metadata_location), *(place_of(each.metadata_file) for each in metadata.metadata_log)}
+        found.update(place_of(each) for each in statistics_paths(metadata).values())
+        found.update(place_of(each.manifest_list) for each in metadata.snapshots if each.manifest_list is not None)
+        manifests = self._manifests(metadata.snapshots, may_be_missing=False)
+        found.update(manifests)
+        for files in self.runner.map(self._live, manifests.values()):
+            found.update(place_of(location) for _, location in files)
+        return found
+
+    def _manifests(self, snapshots: Collection[Snapshot], *, may_be_missing: bool) -> dict[str, ManifestFile]:
+        """The manifests of snapshots, each once, by place."""
+
+        def load(snapshot: Snapshot) -> tuple[ManifestFile, ...]:
+            try:
+                return self._source.manifests_of(snapshot)
+            except FileNotFound:
+                if may_be_missing:
+                    return ()
+                raise
+
+        return {place_of(m.manifest_path): m for found in self.runner.map(load, snapshots) for m in found}
+
+    @property
+    def _source(self) -> ManifestSource:
+        return ManifestSource(store=self.store, runner=self.runner)
+
+    def _live_or_none(self, manifest: ManifestFile) -> list[tuple[FileContent, str]]:
+        try:
+            return self._live(manifest)
+        except FileNotFound:
+            return []
+
+    def _live(self, manifest: ManifestFile) -> list[tuple[FileContent, str]]:
+        """The files that a manifest lists as live."""
+        columns = self._source.columns(manifest, frozenset())
+        rows = zip(
+            columns.status.values.tolist(), columns.content.values.tolist(), columns.file_path.to_pylist(), strict=True
+        )
+        return [
+            (FileContent(content), path.decode())
+            for status, content, path in rows
+            if status != EntryStatus.DELETED and path is not None
+        ]
+
+
+def statistics_paths(metadata: TableMetadata) -> dict[str, str]:
+    """The statistics files of a table, of both kinds: place -> location."""
+    paths = [each.statistics_path for each in metadata.statistics]
+    paths += [each.statistics_path for each in metadata.partition_statistics]
+    return {place_of(path): path for path in paths}

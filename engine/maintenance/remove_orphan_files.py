@@ -1,0 +1,78 @@
+"""Files beside a table that nothing in it leads to: left by writers that were killed, and by failed deletions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from engine.commit.committer import TableState
+from engine.errors import FileNotFound, Invalid
+from engine.maintenance.expire_snapshots import delete_all
+from engine.maintenance.maintained_table import MaintainedTable
+from engine.maintenance.reachable_files import Reach, place_of
+from engine.spec.metadata import TableMetadata
+from engine.spec.properties import GC_ENABLED
+from engine.storage.store import FileInfo
+
+DEFAULT_AGE_MS = 3 * 24 * 60 * 60 * 1000
+_VERSION_HINT = "version-hint.text"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrphanFiles:
+    """Orphans.
+
+    Args:
+        locations: All that were found.
+        size_bytes: Their sizes together.
+        deleted: How many were deleted.
+        not_deleted: Those that storage refused to delete.
+    """
+
+    locations: tuple[str, ...] = ()
+    size_bytes: int = 0
+    deleted: int = 0
+    not_deleted: tuple[str, ...] = ()
+
+
+def remove_orphan_files(table: MaintainedTable, *, older_than_ms: int, dry_run: bool) -> OrphanFiles:
+    """Find files in the table's directories that no snapshot, branch, statistics or metadata log leads to.
+
+    Files are listed first and the table is loaded afterwards, so that what a commit brings in between is known.
+
+    Args:
+        table: The table.
+        older_than_ms: Files from after this time, by the storage's clock, stay: a writer may be about to commit them.
+        dry_run: Only find them.
+
+    Raises:
+        Invalid: ``gc.enabled`` is false.
+        FileNotFound, CorruptTable, StorageFailed: The table cannot be read whole, so nothing is deleted.
+    """
+    found = {each.location: each for each in _listed(table, table.load().metadata) if each.modified_ms < older_than_ms}
+    state: TableState = table.load()
+    if not GC_ENABLED.of(state.metadata.properties):
+        raise Invalid(f"files may not be deleted: {GC_ENABLED.name} is false, other tables may need them")
+    known = Reach(store=table.store, runner=table.runner).places_of(state.metadata, state.metadata_location)
+    orphans = [
+        each
+        for location, each in found.items()
+        if place_of(location) not in known and not location.endswith(f"/{_VERSION_HINT}")
+    ]
+    locations = tuple(sorted(each.location for each in orphans))
+    deleted, refused = (0, list[str]()) if dry_run else delete_all(table.store, locations, table.runner)
+    return OrphanFiles(
+        locations=locations,
+        size_bytes=sum(each.size_bytes for each in orphans),
+        deleted=deleted,
+        not_deleted=tuple(refused),
+    )
+
+
+def _listed(table: MaintainedTable, metadata: TableMetadata) -> Iterator[FileInfo]:
+    """All files of the table's own directories. Those of ``write.data.path`` may be other tables', too."""
+    for name in ("data", "metadata"):
+        try:
+            yield from table.store.list(f"{metadata.location.rstrip('/')}/{name}/")
+        except FileNotFound:
+            continue

@@ -1,0 +1,382 @@
+"""`table.maintenance.expire_snapshots` and `remove_orphan_files`, against files that are followed one by one."""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import engine
+from engine.codec.manifest import decode_entries
+from engine.commit.committer import Unknown
+from engine.commit.manifests import load_manifests
+from engine.errors import CommitStateUnknown, FileNotFound, Invalid, NotFound, StorageFailed
+from engine.maintenance import expire_snapshots as operation
+from engine.maintenance.maintained_table import MaintainedTable
+from engine.spec.manifest import EntryStatus
+from engine.storage.local import LocalStore
+
+SCHEMA = pa.schema([pa.field("id", pa.int64())])
+NEVER = "2999-01-01T00:00:00Z"
+"""Everything is older than this."""
+
+
+def new_table(place: Path | str, version: int = 2) -> engine.Table:
+    given = {"format-version": str(version), "commit.manifest.min-count-to-merge": "3"}
+    return engine.load_catalog(str(place)).create_table("db.t", SCHEMA, properties=given)
+
+
+def numbers(start: int, count: int = 4) -> pa.Table:
+    return pa.table({"id": range(start, start + count)}, schema=SCHEMA)
+
+
+def files_of(table: engine.Table, snapshot_ids: Any = None) -> set[str]:
+    """All files that snapshots lead to, one after the other."""
+    found: set[str] = set()
+    for snapshot in table.snapshots:
+        if snapshot_ids is not None and snapshot.snapshot_id not in snapshot_ids:
+            continue
+        if snapshot.manifest_list is not None:
+            found.add(snapshot.manifest_list)
+        for manifest in load_manifests(snapshot, table.store):
+            found.add(manifest.manifest_path)
+            for entry in decode_entries(table.store.read(manifest.manifest_path)):
+                if entry.status is not EntryStatus.DELETED:
+                    found.add(entry.data_file.file_path)
+    return found
+
+
+def stored(table: engine.Table) -> set[str]:
+    """All files but those with the metadata itself."""
+    return {
+        info.location
+        for info in table.store.list(table.location)
+        if not info.location.endswith((".metadata.json", "version-hint.text"))
+    }
+
+
+def ids(table: engine.Table, **which: Any) -> list[int]:
+    found: list[int] = table.scan(**which).to_arrow()["id"].to_pylist()
+    return sorted(found)
+
+
+def test_only_the_last_stays(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    for n in range(3):
+        table.append(numbers(4 * n))
+    table.delete("id = 1", "merge-on-read")
+    table.delete("id in (5, 6)", "copy-on-write")
+    gone = [each.snapshot_id for each in table.snapshots[:-1]]
+    before = stored(table)
+    done = table.maintenance.expire_snapshots(older_than=NEVER)
+    assert done.snapshot_ids == tuple(sorted(gone))
+    assert [each.snapshot_id for each in table.snapshots] == [table.metadata.current_snapshot_id]
+    assert stored(table) == files_of(table)
+    counted = (
+        done.deleted_data_files + done.deleted_position_delete_files + done.deleted_equality_delete_files
+        + done.deleted_manifests + done.deleted_manifest_lists
+    )  # fmt: skip
+    assert (counted, done.deleted_data_files, done.not_deleted) == (len(before) - len(stored(table)), 1, ())
+    assert ids(table) == [0, 2, 3, 4, 7, 8, 9, 10, 11]
+    assert table.maintenance.expire_snapshots(older_than=NEVER) == operation.ExpiredSnapshots()
+
+
+def test_files_may_stay(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    for n in range(2):
+        table.append(numbers(4 * n))
+    before = stored(table)
+    done = table.maintenance.expire_snapshots(older_than=NEVER, delete_files=False)
+    assert (len(done.snapshot_ids), done.deleted_manifest_lists, stored(table)) == (1, 0, before)
+
+
+def test_the_tables_own_age(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    for n in range(3):
+        table.append(numbers(4 * n))
+    assert table.maintenance.expire_snapshots() == operation.ExpiredSnapshots()
+    table.set_properties({"history.expire.max-snapshot-age-ms": "0", "history.expire.min-snapshots-to-keep": "2"})
+    later = table.snapshots[-1].timestamp_ms + 1000
+    first = table.snapshots[0].snapshot_id
+    with at(later):
+        assert table.maintenance.expire_snapshots().snapshot_ids == (first,)
+    with at(later):
+        assert len(table.maintenance.expire_snapshots(retain_last=1).snapshot_ids) == 1
+
+
+class at:  # noqa: N801 - reads as a clause
+    """The clock of the machine stands at a time."""
+
+    def __init__(self, now_ms: int) -> None:
+        real = MaintainedTable.staging
+
+        def staging(table: MaintainedTable) -> Any:
+            made = real(table)
+            made.now_ms = lambda: now_ms
+            return made
+
+        self._patch = patch.object(MaintainedTable, "staging", staging)
+
+    def __enter__(self) -> None:
+        self._patch.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._patch.stop()
+
+
+def test_branches_and_tags_keep_theirs(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    for n in range(4):
+        table.append(numbers(4 * n))
+    second = table.snapshots[1].snapshot_id
+    table.create_tag("kept", snapshot_id=second)
+    table.create_branch("side", snapshot_id=second, min_snapshots_to_keep=2)
+    table.append(numbers(100), branch="side")
+    done = table.maintenance.expire_snapshots(older_than=NEVER)
+    assert len(done.snapshot_ids) == 2
+    assert ids(table, ref="kept") == list(range(8))
+    assert ids(table, ref="side") == [*range(8), *range(100, 104)]
+    assert ids(table) == list(range(16))
+    assert stored(table) == files_of(table)
+    with pytest.raises(Invalid, match="kept points at it"):
+        table.maintenance.expire_snapshots(snapshot_ids=[second])
+
+
+def test_old_references_go_but_main(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    table.append(numbers(0))
+    table.create_tag("short", max_ref_age_ms=1000)
+    table.create_branch("long", max_ref_age_ms=10**9)
+    table.append(numbers(4))
+    with at(table.snapshots[-1].timestamp_ms + 2000):
+        done = table.maintenance.expire_snapshots()
+    assert (done.refs, sorted(table.refs)) == (("short",), ["long", "main"])
+    assert done.snapshot_ids == ()
+
+
+def test_one_by_its_id(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    for n in range(3):
+        table.append(numbers(4 * n))
+    middle = table.snapshots[1].snapshot_id
+    assert table.maintenance.expire_snapshots(snapshot_ids=[middle]).snapshot_ids == (middle,)
+    assert stored(table) == files_of(table)
+    with pytest.raises(NotFound):
+        table.maintenance.expire_snapshots(snapshot_ids=[middle])
+
+
+def test_a_snapshot_that_waits_to_be_published(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    table.append(numbers(0))
+    table.append(numbers(4), wap_id="w")
+    assert table.maintenance.expire_snapshots().snapshot_ids == ()
+    assert len(table.maintenance.expire_snapshots(older_than=NEVER).snapshot_ids) == 1
+    assert stored(table) == files_of(table)
+
+
+def test_statistics_go_with_their_snapshot(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    for n in range(2):
+        table.append(numbers(4 * n))
+        table.maintenance.build_index("id")
+    kept = {each.statistics_path for each in table.metadata.statistics[-1:]}
+    assert table.maintenance.expire_snapshots(older_than=NEVER).deleted_statistics_files == 1
+    assert stored(table) == files_of(table) | kept
+    assert table.scan("id = 5").plan().files.num_rows == 1
+
+
+def test_where_files_are_shared_with_other_tables(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    table.set_properties({"gc.enabled": "false"})
+    table.append(numbers(0))
+    table.append(numbers(4))
+    for expire in (table.maintenance.expire_snapshots, table.maintenance.remove_orphan_files):
+        with pytest.raises(Invalid, match=r"gc\.enabled is false"):
+            expire(older_than=NEVER)
+    with pytest.raises(Invalid, match="at least one"):
+        table.maintenance.expire_snapshots(retain_last=0)
+
+
+class TestFailures:
+    def two(self, tmp_path: Path) -> engine.Table:
+        table = new_table(tmp_path)
+        for n in range(3):
+            table.append(numbers(4 * n))
+        table.delete("id < 4", "copy-on-write")
+        return table
+
+    def test_a_crash_before_files_are_deleted(self, tmp_path: Path) -> None:
+        table = self.two(tmp_path)
+        before = stored(table)
+        with patch.object(operation, "_deleted", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+            table.maintenance.expire_snapshots(older_than=NEVER)
+        assert (stored(table), len(table.snapshots)) == (before, 1)
+        again = engine.load_catalog(str(tmp_path)).load_table("db.t")
+        assert ids(again) == list(range(4, 12))
+        again.append(numbers(50))
+        found = again.maintenance.remove_orphan_files(older_than=NEVER, dry_run=False)
+        assert set(found.locations) == before - files_of(again)
+        assert stored(again) == files_of(again)
+
+    def test_an_answer_that_is_lost(self, tmp_path: Path) -> None:
+        table = self.two(tmp_path)
+        before = stored(table)
+        table.set_properties({"commit.status-check.num-retries": "0", "commit.retry.num-retries": "0"})
+        committer = table._committer
+        assert committer is not None
+        with (
+            patch.object(type(committer), "commit", return_value=Unknown(cause=OSError("gone"))),
+            pytest.raises(CommitStateUnknown),
+        ):
+            table.maintenance.expire_snapshots(older_than=NEVER)
+        assert stored(table) == before
+
+    def test_a_manifest_of_the_rest_that_cannot_be_read(self, tmp_path: Path) -> None:
+        table = self.two(tmp_path)
+        before = stored(table)
+        head = table.current_snapshot
+        assert head is not None
+        assert head.manifest_list is not None
+        real = LocalStore.read
+
+        def read(store: LocalStore, location: str, *rest: Any) -> bytes:
+            if location == head.manifest_list:
+                raise StorageFailed(location)
+            return real(store, location, *rest)
+
+        with patch.object(LocalStore, "read", read), pytest.raises(StorageFailed):
+            table.maintenance.expire_snapshots(older_than=NEVER)
+        assert stored(table) == before
+
+    def test_files_that_will_not_go(self, tmp_path: Path) -> None:
+        table = self.two(tmp_path)
+        with patch.object(LocalStore, "delete", side_effect=StorageFailed("no")):
+            done = table.maintenance.expire_snapshots(older_than=NEVER)
+        assert set(done.not_deleted) == stored(table) - files_of(table)
+        assert done.deleted_data_files == 0
+
+    def test_files_that_are_gone_already(self, tmp_path: Path) -> None:
+        table = self.two(tmp_path)
+        first = table.snapshots[0].manifest_list
+        assert first is not None
+        table.store.delete(first)
+        table.maintenance.expire_snapshots(older_than=NEVER)
+        assert stored(table) >= files_of(table)
+        with pytest.raises(FileNotFound):
+            table.store.size(first)
+
+
+class TestOrphans:
+    def test_only_old_ones_and_only_when_asked(self, tmp_path: Path) -> None:
+        table = new_table(tmp_path)
+        table.append(numbers(0))
+        table.maintenance.build_index("id")
+        kept = stored(table)
+        orphans = {f"{table.location}/data/x.parquet", f"{table.location}/metadata/y.avro"}
+        for orphan in orphans:
+            table.store.write(orphan, b"12")
+        assert table.maintenance.remove_orphan_files().locations == ()
+        found = table.maintenance.remove_orphan_files(older_than=NEVER)
+        assert (set(found.locations), found.size_bytes, found.deleted) == (orphans, 4, 0)
+        found = table.maintenance.remove_orphan_files(older_than=NEVER, dry_run=False)
+        assert (found.deleted, stored(table)) == (2, kept)
+        assert table.refresh().scan().count() == 4
+
+
+@dataclass
+class Built:
+    table: engine.Table
+    next_id: int = 0
+    names: list[str] = field(default_factory=lambda: ["main"])
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            ["append", "append", "delete", "rewrite", "cow", "branch", "tag", "rollback", "wap", "manifests", "expire"]
+        ),
+        st.integers(0, 5),
+    ),
+    min_size=3,
+    max_size=12,
+)
+
+
+@settings(max_examples=40)
+@given(st.sampled_from([1, 2, 3]), STEPS, st.integers(1, 3))
+def test_what_remains_is_what_is_reachable(version: int, steps: list[tuple[str, int]], keep: int) -> None:
+    with place() as home:
+        built = Built(new_table(home, version))
+        for kind, number in [("append", 0), *steps]:
+            take(built, kind, number)
+        table = built.table
+        rows = {snapshot.snapshot_id: ids(table, snapshot_id=snapshot.snapshot_id) for snapshot in table.snapshots}
+        before = files_of(table)
+        done = table.maintenance.expire_snapshots(older_than=NEVER, retain_last=keep)
+        left = {snapshot.snapshot_id for snapshot in table.snapshots}
+        assert left | set(done.snapshot_ids) == set(rows)
+        assert left >= {ref.snapshot_id for ref in table.refs.values()}
+        assert stored(table) & before == files_of(table)
+        for snapshot_id in left:
+            assert ids(table, snapshot_id=snapshot_id) == rows[snapshot_id]
+        assert set(table.maintenance.remove_orphan_files(older_than=NEVER).locations) == stored(table) - files_of(table)
+
+
+class place:  # noqa: N801 - reads as a clause
+    """A directory for a while."""
+
+    def __enter__(self) -> str:
+        self._home = tempfile.mkdtemp()
+        return self._home
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self._home)
+
+
+def take(built: Built, kind: str, number: int) -> None:
+    table = built.table
+    branch = built.names[number % len(built.names)]
+    on_read = table.metadata.format_version > 1
+    match kind:
+        case "append":
+            table.append(numbers(built.next_id), branch=branch)
+            built.next_id += 4
+        case "delete" | "cow":
+            mode: Any = "merge-on-read" if on_read and kind == "delete" else "copy-on-write"
+            table.delete(f"id = {4 * number + 1}", mode, branch=branch)
+        case "rewrite":
+            table.maintenance.rewrite_data_files(branch=branch, rewrite_all=True)
+        case "manifests":
+            table.maintenance.rewrite_manifests(branch=branch)
+        case "branch":
+            table.create_branch(f"b{len(built.names)}")
+            built.names.append(f"b{len(built.names)}")
+        case "tag":
+            table.create_tag(f"t{number}", overwrite=True)
+        case "rollback":
+            parent = table.current_snapshot.parent_snapshot_id if table.current_snapshot else None
+            if parent is not None and parent in table.metadata.snapshot_by_id:
+                table.rollback(snapshot_id=parent)
+        case "wap":
+            table.append(numbers(1000 + built.next_id), wap_id=f"w{built.next_id}")
+            built.next_id += 4
+        case "expire":
+            table.maintenance.expire_snapshots(older_than=NEVER, retain_last=2)
+
+
+def test_times(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    for n in range(3):
+        table.append(numbers(n))
+    cut = dt.datetime.fromtimestamp(table.snapshots[1].timestamp_ms / 1000, dt.UTC)
+    expected = [s.snapshot_id for s in table.snapshots[:-1] if s.timestamp_ms < table.snapshots[1].timestamp_ms]
+    assert sorted(table.maintenance.expire_snapshots(older_than=cut).snapshot_ids) == sorted(expected)
