@@ -40,7 +40,11 @@ _WRITABLE_BY_OTHERS = 0o022
 _DIGEST_BYTES = 32
 _LENGTH = struct.Struct("<I")
 _MEMORY_FUNCTIONS = ("llvm.memcpy.", "llvm.memmove.", "llvm.memset.")
-_INSTRUCTIONS = ("abs", "assume", "bswap", "ctlz", "ctpop", "cttz", "lifetime", "smax", "smin", "umax", "umin")
+_INSTRUCTIONS = (
+    "abs", "assume", "bswap", "ctlz", "ctpop", "cttz", "fshl", "fshr", "lifetime", "masked.gather", "masked.load",
+    "masked.scatter", "masked.store", "smax", "smin", "uadd.sat", "uadd.with.overflow", "umax", "umin", "usub.sat",
+    "usub.with.overflow", "vector.reduce",
+)  # fmt: skip
 """Intrinsic functions of LLVM that become instructions, never calls."""
 _ENTRY = ctypes.CFUNCTYPE(
     ctypes.c_int32, ctypes.POINTER(ctypes.c_int64), ctypes.POINTER(ctypes.c_void_p), ctypes.c_int64

@@ -28,7 +28,7 @@ from engine.columnar.avro_types import MALFORMED, arrow_schema, converter, is_pl
 from engine.columnar.file_columns import FileColumns
 from engine.columnar.name_mapping import identified
 from engine.columnar.schemas import field_id_of
-from engine.columnar.source import RowGroup, check_size, fetched
+from engine.columnar.source import RowGroup, check_size, fetched, only, without_columns
 from engine.errors import CorruptTable
 from engine.spec.name_mapping import NameMapping
 from engine.spec.schema import Schema
@@ -84,11 +84,16 @@ class AvroSource:
         self.row_groups = tuple(found)
         self.num_rows = first_row
 
-    def read(self, row_group: int, wanted: Schema, *, narrow: bool = False) -> pa.Table:
+    def read(
+        self, row_group: int, wanted: Schema, *, narrow: bool = False, keep: npt.NDArray[np.bool_] | None = None
+    ) -> pa.Table:
         """See `engine.columnar.source.Source.read`."""
+        return only(self._read(row_group, wanted), keep)
+
+    def _read(self, row_group: int, wanted: Schema) -> pa.Table:
         places = [place for f in wanted.fields if (place := self.columns.place_of(f.field_id, f.name)) is not None]
         if not places:
-            return pa.table({"": pa.nulls(self.row_groups[row_group].num_rows)}).select([])
+            return without_columns(self.row_groups[row_group].num_rows)
         blocks = self._groups[row_group]
         plain = [place for place in places if is_plain(self._stored.field(place), self._header.schema["fields"][place])]
         columns = {**self._decoded(blocks, plain), **self._by_value(blocks, [p for p in places if p not in plain])}
@@ -191,6 +196,8 @@ def _arrow_array(column: FixedColumn | BytesColumn, type_: pa.DataType, location
         rows = _fixed_bytes(column, location)
         if pat.is_decimal(type_):
             return _decimals(rows, column.valid, type_)
+        if not rows.shape[1]:
+            return pa.nulls(len(column), type_)
         return pa.Array.from_buffers(
             type_, len(column), [_validity(column.valid), pa.py_buffer(np.ascontiguousarray(rows))]
         )

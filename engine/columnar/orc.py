@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Self
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 from pyarrow import orc
@@ -17,7 +19,7 @@ from engine.codec.orc_tail import decode_orc_tail
 from engine.columnar.file_columns import FileColumns
 from engine.columnar.name_mapping import has_field_ids, identified
 from engine.columnar.schemas import FIELD_ID_KEY, child_fields, is_list
-from engine.columnar.source import RowGroup, check_size, fetched
+from engine.columnar.source import RowGroup, check_size, fetched, only, without_columns
 from engine.errors import CorruptTable, Unsupported
 from engine.spec.name_mapping import NameMapping
 from engine.spec.schema import Schema
@@ -81,14 +83,19 @@ class OrcSource:
             first_row += stripe.rows
         self.row_groups = tuple(found)
 
-    def read(self, row_group: int, wanted: Schema, *, narrow: bool = False) -> pa.Table:
+    def read(
+        self, row_group: int, wanted: Schema, *, narrow: bool = False, keep: npt.NDArray[np.bool_] | None = None
+    ) -> pa.Table:
         """See `engine.columnar.source.Source.read`; the wanted top-level columns are decoded whole."""
+        return only(self._decoded(row_group, wanted), keep)
+
+    def _decoded(self, row_group: int, wanted: Schema) -> pa.Table:
         places = sorted(
             place for f in wanted.fields if (place := self.columns.place_of(f.field_id, f.name)) is not None
         )
         rows = self.row_groups[row_group].num_rows
         if not places:
-            return pa.table({"": pa.nulls(rows)}).select([])
+            return without_columns(rows)
         names = [self._stored.field(place).name for place in places]
         # pyarrow takes a dot for a step into a struct.
         chosen = None if any("." in name for name in names) else names

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from threading import Lock
+from collections.abc import Sequence
 from typing import Self, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.columnar.decimals import narrow_footer
+from engine.codec.parquet_choice import KERNELS
+from engine.codec.parquet_chunk import Chunk, KeptRows
+from engine.codec.parquet_inflate import BadPageError
 from engine.columnar.file_columns import FileColumns
 from engine.columnar.name_mapping import has_field_ids, identified
-from engine.columnar.source import RowGroup, check_size, fetched
+from engine.columnar.parquet_bytes import FetchedBytes, fetch
+from engine.columnar.parquet_columns import OwnChunk, OwnColumns, decoded, span_of
+from engine.columnar.parquet_readers import ParquetReaders
+from engine.columnar.source import RowGroup, check_size, fetched, only, without_columns
 from engine.errors import CorruptTable
 from engine.spec.name_mapping import NameMapping
 from engine.spec.schema import Schema
@@ -22,15 +27,16 @@ from engine.storage.store import InputFile, Store
 
 Footer: TypeAlias = pq.FileMetaData
 """The metadata of a Parquet file."""
+Mask: TypeAlias = npt.NDArray[np.bool_]
 
 _WHOLE_FILE_BYTES = 1 << 20
 """Smaller files are fetched by one request: more requests take longer than the bytes that they would save."""
-_BROKEN = (pa.ArrowException, OSError, ValueError, IndexError, OverflowError)
+_BROKEN = (pa.ArrowException, OSError, ValueError, IndexError, OverflowError, MemoryError)
 """What pyarrow raises at a damaged file; a length that it would need too much memory for is among them."""
 
 
 class ParquetSource:
-    """An open Parquet file, to be shared by threads: each `read` has one of pyarrow's readers for itself.
+    """An open Parquet file, to be shared by threads.
 
     Args:
         store: Where the file is.
@@ -63,93 +69,126 @@ class ParquetSource:
     ) -> None:
         self.location = location
         self._name_mapping = name_mapping
-        self._dictionaries = list(dictionaries)
-        self._lock = Lock()
-        self._idle: dict[bool, list[pq.ParquetFile]] = {False: [], True: []}
-        self._narrow: Footer | None = None
-        self._narrow_made = False
-        self._in_memory = size_bytes is not None and size_bytes <= _WHOLE_FILE_BYTES
-        self._input: InputFile
+        in_memory = size_bytes is not None and size_bytes <= _WHOLE_FILE_BYTES
+        self._whole: FetchedBytes | None = None
         with fetched(location, needed_by):
-            if self._in_memory:
-                self._input = pa.BufferReader(store.read(location, 0, _WHOLE_FILE_BYTES))
+            if in_memory:
+                data = store.read(location, 0, _WHOLE_FILE_BYTES)
+                self._whole, self._input = FetchedBytes({0: data}), pa.BufferReader(data)
             else:
-                self._input = store.open_input(location)
+                self._input = _native(store.open_input(location))
         try:
-            check_size(self._input.size(), size_bytes, location)
-            first = self._open(None)
-            self.footer: Footer = first.metadata
+            size = self._input.size()
+            check_size(size, size_bytes, location)
+            self._readers = ParquetReaders(self._input, dictionaries, in_memory=in_memory)
+            self.footer: Footer = self._readers.footer
             self.row_groups = _row_groups(self.footer)
-            self.has_field_ids = has_field_ids(first.schema_arrow)
-            schema = identified(first.schema_arrow, name_mapping, location)
-            self.columns = FileColumns(schema, self.footer.num_columns)
+            stored = self._readers.schema
+            self.has_field_ids = has_field_ids(stored)
+            self.columns = FileColumns(identified(stored, name_mapping, location), self.footer.num_columns)
+            self._own = OwnColumns(self.footer, stored, size)
         except _BROKEN as error:
             self._input.close()
             raise CorruptTable(f"not a readable Parquet file: {error}", location=location) from error
         except BaseException:
             self._input.close()
             raise
-        self._idle[False].append(first)
-
-    def _open(self, footer: Footer | None) -> pq.ParquetFile:
-        return pq.ParquetFile(
-            self._input,
-            metadata=footer,
-            read_dictionary=self._dictionaries,
-            # The column chunks of a row group are fetched by few requests, near ones by one.
-            pre_buffer=not self._in_memory,
-            coerce_int96_timestamp_unit="us",
-            page_checksum_verification=True,
-        )
-
-    @property
-    def _narrow_footer(self) -> Footer | None:
-        """The footer for decoding decimals, made once, when the first decimal is wanted."""
-        with self._lock:
-            if not self._narrow_made:
-                self._narrow, self._narrow_made = narrow_footer(self.footer), True
-            return self._narrow
 
     @property
     def num_rows(self) -> int:
         """How many rows the file has."""
         return int(self.footer.num_rows)
 
-    def read(self, row_group: int, wanted: Schema, *, narrow: bool = False) -> pa.Table:
+    def read(self, row_group: int, wanted: Schema, *, narrow: bool = False, keep: Mask | None = None) -> pa.Table:
         """See `engine.columnar.source.Source.read`; exactly the wanted leaves are decoded."""
-        leaf_indices = self.columns.leaf_indices(wanted)
-        if not leaf_indices:
-            rows = self.footer.row_group(row_group).num_rows
-            return pa.table({"": pa.nulls(rows)}).select([])
-        holds = narrow and any(_holds_narrow_decimal(f.type) for f in wanted.fields)
+        leaves = self.columns.leaf_indices(wanted)
+        if not leaves:
+            rows = self.row_groups[row_group].num_rows
+            return without_columns(rows if keep is None else int(np.count_nonzero(keep)))
         try:
-            with self._reader(self._narrow_footer if holds else None) as file:
-                table = file.reader.read_row_group(row_group, column_indices=list(leaf_indices), use_threads=False)
+            own = self._own_chunks(row_group, leaves, narrow=narrow)
+            # Rows are left out of narrow decimals, and widened after that, for less than it takes to copy wide ones.
+            narrow = (narrow or keep is not None) and any(_holds_narrow_decimal(f.type) for f in wanted.fields)
+            table = self._decoded(row_group, leaves, own, narrow=narrow, keep=keep)
         except _BROKEN as error:
             raise CorruptTable(str(error), location=self.location, path=f"row group {row_group}") from error
-        if table.num_rows != self.row_groups[row_group].num_rows:
-            reason = f"has {table.num_rows} rows, and the footer says {self.row_groups[row_group].num_rows}"
-            raise CorruptTable(reason, location=self.location, path=f"row group {row_group}")
         if self.has_field_ids:
             return table
         return table.cast(identified(table.schema, self._name_mapping, self.location))
 
-    @contextmanager
-    def _reader(self, narrow: Footer | None) -> Iterator[pq.ParquetFile]:
-        """One of pyarrow's readers, which are not to be shared; making one for a wide file takes milliseconds."""
-        idle = self._idle[narrow is not None]
-        with self._lock:
-            found = idle.pop() if idle else None
-        file = self._open(narrow or self.footer) if found is None else found
-        yield file
-        with self._lock:
-            idle.append(file)
+    def _own_chunks(self, row_group: int, leaves: Sequence[int], *, narrow: bool) -> dict[int, OwnChunk]:
+        """By leaf, the column chunks that are decoded here and not by pyarrow."""
+        places = {leaf: self.columns.place_of_leaf(leaf) for leaf in leaves}
+        stored = {leaf: self._own.stored(leaf, place, narrow=narrow) for leaf, place in places.items()}
+        count = sum(found is not None for found in stored.values())
+        if not count or not KERNELS.pays(count * self.row_groups[row_group].num_rows):
+            return {}
+        chunks = {leaf: self._own.chunk(row_group, leaf, found) for leaf, found in stored.items() if found is not None}
+        return {leaf: chunk for leaf, chunk in chunks.items() if chunk is not None}
+
+    def _decoded(
+        self, row_group: int, leaves: Sequence[int], own: dict[int, OwnChunk], *, narrow: bool, keep: Mask | None
+    ) -> pa.Table:
+        """Leaves of a row group, those of `own` decoded here as far as their pages are known, the others by pyarrow."""
+        arrays: dict[int, pa.Array | pa.ChunkedArray] = {}
+        parts = self._fetched(row_group, leaves) if own else None
+        if parts is not None:
+            kept = None if keep is None else KeptRows(keep)
+            for leaf, chunk in own.items():
+                place = self.columns.place_of_leaf(leaf)
+                array = self._decoded_here(row_group, place, chunk, parts, kept)
+                if array is not None:
+                    arrays[place] = array
+        rest = [leaf for leaf in leaves if self.columns.place_of_leaf(leaf) not in arrays]
+        if not rest:
+            fields = [self._readers.schema.field(place).with_type(array.type) for place, array in arrays.items()]
+            return pa.Table.from_arrays(list(arrays.values()), schema=pa.schema(fields, self._readers.schema.metadata))
+        table = self._readers.read(row_group, rest, narrow=narrow, fetched=parts)
+        self._check_rows(table, row_group)
+        return self._with(only(table, keep), rest, arrays)
+
+    def _fetched(self, row_group: int, leaves: Sequence[int]) -> FetchedBytes:
+        """The bytes of column chunks, as far as they are in the file."""
+        if self._whole is not None:
+            return self._whole
+        group, size = self.footer.row_group(row_group), self._input.size()
+        spans = [span_of(group.column(leaf)) for leaf in leaves]
+        return fetch(
+            self._input,
+            [(start, min(length, size - start)) for start, length in spans if 0 <= start < size and length > 0],
+        )
+
+    def _decoded_here(
+        self, row_group: int, place: int, chunk: OwnChunk, parts: FetchedBytes, keep: KeptRows | None
+    ) -> pa.Array | None:
+        """A column chunk; None where its pages are of a kind that pyarrow may know."""
+        try:
+            pages = Chunk(parts.span(*chunk.span), chunk.form)
+            return decoded(pages, chunk, keep) if pages.is_known else None
+        except BadPageError as error:
+            path = f"row group {row_group}, column {self._readers.schema.field(place).name}"
+            raise CorruptTable(str(error), location=self.location, path=path) from error
+
+    def _with(self, table: pa.Table, leaves: Sequence[int], arrays: dict[int, pa.Array | pa.ChunkedArray]) -> pa.Table:
+        """The columns that pyarrow decoded, which have these leaves, and ours, in the file's order."""
+        if not arrays:
+            return table
+        fields = {place: self._readers.schema.field(place).with_type(array.type) for place, array in arrays.items()}
+        places = dict.fromkeys(self.columns.place_of_leaf(leaf) for leaf in leaves)
+        for place, field, column in zip(places, table.schema, table.columns, strict=True):
+            fields[place], arrays[place] = field, column
+        ordered = sorted(arrays)
+        schema = pa.schema([fields[place] for place in ordered], table.schema.metadata)
+        return pa.Table.from_arrays([arrays[place] for place in ordered], schema=schema)
+
+    def _check_rows(self, table: pa.Table, row_group: int) -> None:
+        if table.num_rows != self.row_groups[row_group].num_rows:
+            reason = f"has {table.num_rows} rows, and the footer says {self.row_groups[row_group].num_rows}"
+            raise CorruptTable(reason, location=self.location, path=f"row group {row_group}")
 
     def close(self) -> None:
         """Close the file."""
-        with self._lock:
-            for idle in self._idle.values():
-                idle.clear()
+        self._readers.close()
         self._input.close()
 
     def __enter__(self) -> Self:
@@ -157,6 +196,11 @@ class ParquetSource:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def _native(file: InputFile) -> pa.NativeFile:
+    """The file as one of pyarrow's, whose `read_at` threads may call at once."""
+    return file if isinstance(file, pa.NativeFile) else pa.PythonFile(file, mode="r")
 
 
 def _holds_narrow_decimal(type_: Type) -> bool:

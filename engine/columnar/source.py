@@ -7,11 +7,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol, Self
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from engine.columnar.file_columns import FileColumns
 from engine.errors import CorruptTable, FileNotFound
 from engine.spec.schema import Schema
+
+_MANY = 0.8
+"""From this share of kept rows on, columns are filtered one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +61,16 @@ class Source(Protocol):
         """All parts, in file order."""
         ...
 
-    def read(self, row_group: int, wanted: Schema, *, narrow: bool = False) -> pa.Table:
+    def read(
+        self, row_group: int, wanted: Schema, *, narrow: bool = False, keep: npt.NDArray[np.bool_] | None = None
+    ) -> pa.Table:
         """Decode a row group's columns as far as `wanted` has them, in the file's own types and with field ids.
 
         Args:
             row_group: Its index.
             wanted: Columns, of which the file may lack some, at every depth; more may come than are wanted.
             narrow: Decimals are welcome as decimal32 and decimal64, where that is less work.
+            keep: The rows to give, of all the row group's; all by default. Some decimals may come narrow then.
 
         Raises:
             CorruptTable: The bytes are not what the file's own metadata says.
@@ -91,3 +99,24 @@ def check_size(found: int, size_bytes: int | None, location: str) -> None:
     """Raise CorruptTable where a file has not the size that its manifest entry says."""
     if size_bytes is not None and found != size_bytes:
         raise CorruptTable(f"has {found} bytes, and its manifest entry says {size_bytes}", location=location)
+
+
+def without_columns(rows: int) -> pa.Table:
+    """A table of so many rows and nothing in them."""
+    return pa.table({"": pa.nulls(rows)}).select([])
+
+
+def only(table: pa.Table, keep: npt.NDArray[np.bool_] | None) -> pa.Table:
+    """The rows to keep, or all.
+
+    Arrow filters a table by taking row numbers, value by value; its filter of a single column copies what lies between
+    left-out rows at once, which is faster while those are few.
+    """
+    if keep is None:
+        return table
+    if not table.num_columns:
+        return without_columns(int(np.count_nonzero(keep)))
+    mask = pa.array(keep)
+    if np.count_nonzero(keep) < _MANY * len(keep):
+        return table.filter(mask)
+    return pa.Table.from_arrays([column.filter(mask) for column in table.columns], schema=table.schema)

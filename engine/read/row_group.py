@@ -3,7 +3,7 @@
 1. Positions are physical: the row group knows the position of its first row, whatever was skipped before it. A row
    group whose rows are all deleted is not decoded.
 2. The filter's columns and those of equality deletes are decoded first; where no row matches, nothing else is.
-3. The rest is decoded and cut into batches. A batch that loses no row is a slice, one that loses all is dropped.
+3. Of the rest, the rows that are left are decoded, and cut into batches, which are slices.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.columnar.decimals import is_narrow, widened
+from engine.columnar.decimals import is_narrow
 from engine.columnar.filters import row_mask
 from engine.columnar.lineage import last_updated, row_ids
 from engine.columnar.opening import open_source
@@ -34,7 +34,7 @@ from engine.columnar.reserved import (
     SPEC_ID_ID,
 )
 from engine.columnar.schemas import child_fields, field_id_of
-from engine.columnar.source import RowGroup, Source
+from engine.columnar.source import RowGroup, Source, only
 from engine.deletes.planned import FileDeletes
 from engine.errors import CorruptTable
 from engine.expressions.bound import BoundConstant
@@ -52,9 +52,6 @@ from engine.spec.schema import FIRST_METADATA_COLUMN_ID, Schema
 from engine.spec.types import NestedField
 
 Mask = npt.NDArray[np.bool_]
-
-_MANY = 0.8
-"""From this share of kept rows on, columns are filtered one by one."""
 
 
 class SharedSource:
@@ -173,7 +170,6 @@ class _RowGroupReader:
 
     def batches(self, positions: npt.NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
         """The rows to give."""
-        rows = self._work.group.num_rows
         keep = self._matching()
         if keep is not None and not keep.any():
             return
@@ -184,10 +180,14 @@ class _RowGroupReader:
                 keep = ~deleted if keep is None else keep & ~deleted
                 if not keep.any():
                     return
-        # Rows are left out of narrow decimals, and widened after that, for less than it takes to copy wide ones.
-        body = self._output(narrow=keep is not None)
-        for start in range(0, rows, self._request.batch_rows):
-            yield from self._cut(body, start, min(start + self._request.batch_rows, rows), keep, deleted)
+        if keep is not None and keep.all():
+            keep = None
+        body = self._output(keep)
+        at = None if keep is None else np.flatnonzero(keep)
+        for start in range(0, body.num_rows, self._request.batch_rows):
+            # A table without columns does not clip a slice.
+            part = body.slice(start, min(self._request.batch_rows, body.num_rows - start))
+            yield from self._cut(part, start, at, deleted)
 
     def _matching(self) -> Mask | None:
         """Rows that the residual is true for; None for all."""
@@ -218,61 +218,54 @@ class _RowGroupReader:
                 deleted[np.flatnonzero(alive)[found]] = True
         return deleted
 
-    def _output(self, *, narrow: bool) -> pa.Table:
-        """The stored columns of the projection, and those that row lineage may have stored."""
+    def _output(self, keep: Mask | None) -> pa.Table:
+        """The stored columns of the projection, and those that row lineage may have stored: the rows to keep."""
         wanted = self._request.projection.by_id
         lineage = tuple(f for f in (ROW_ID, LAST_UPDATED) if f.field_id in wanted and self._stores(f))
-        return self._columns(Schema(self._request.stored.fields + lineage), narrow=narrow)
+        stored = Schema(self._request.stored.fields + lineage)
+        return self._columns(stored, narrow=self._request.narrow_decimals, keep=keep)
 
     def _stores(self, field: NestedField) -> bool:
         return self._source.columns.place_of(field.field_id, field.name) is not None
 
-    def _columns(self, wanted: Schema, *, narrow: bool) -> pa.Table:
-        """Columns of the row group in the table's types, top-level decimals as wide as they were decoded; top-level
-        leaves that were decoded are not decoded again."""
-        known = self._decoded
+    def _columns(self, wanted: Schema, *, narrow: bool, keep: Mask | None = None) -> pa.Table:
+        """Columns of the row group in the table's types, decimals narrow as far as they were decoded so if they may be;
+        top-level leaves that were decoded are not decoded again."""
+        known = only(self._decoded, keep)
         done = {field_id_of(f) for f in known.schema if not child_fields(f.type)}
         missing = Schema(tuple(f for f in wanted.fields if f.field_id not in done))
-        narrow = narrow or self._request.narrow_decimals
-        table = self._source.read(self._work.group.index, missing, narrow=narrow)
+        table = self._source.read(self._work.group.index, missing, narrow=narrow, keep=keep)
         names = set(table.schema.names)
         for place, field in enumerate(known.schema):
             if field.name not in names:
                 table = table.append_column(field, known.column(place))
-        self._decoded = table
+        if keep is None:
+            self._decoded = table
         if self._request.narrow_decimals:
             return self._projector.table(table, wanted, narrow=wanted.by_id)
-        as_read = {field_id for f in table.schema if is_narrow(f.type) and (field_id := field_id_of(f)) is not None}
-        return self._projector.table(table, wanted, narrow=as_read)
+        as_read = {field_id_of(f) for f in table.schema if is_narrow(f.type)} if narrow else set()
+        return self._projector.table(table, wanted, narrow={field_id for field_id in as_read if field_id is not None})
 
     def _cut(
-        self, body: pa.Table, start: int, end: int, keep: Mask | None, deleted: Mask | None
+        self, part: pa.Table, start: int, at: npt.NDArray[np.int64] | None, deleted: Mask | None
     ) -> Iterator[pa.RecordBatch]:
-        """The rows from `start` to `end` that are kept, as batches of the projection."""
-        part = body.slice(start, end - start)
-        own = None if keep is None else keep[start:end]
-        if own is not None and own.all():
-            own = None
-        if own is not None and not own.any():
-            return
+        """Rows from `start` on, of those whose positions in the row group are `at` (None: all), as batches of the
+        projection."""
         request = self._request
+        end = start + part.num_rows
         if len(request.stored.fields) < len(request.projection.fields):
-            at = np.arange(start, end, dtype=np.int64) if own is None else start + np.flatnonzero(own)
-            marks = np.zeros(len(at), np.bool_) if deleted is None else deleted[at]
-            yield from self._completed(part, own, at, marks)
+            rows = np.arange(start, end, dtype=np.int64) if at is None else at[start:end]
+            marks = np.zeros(len(rows), np.bool_) if deleted is None else deleted[rows]
+            yield from self._completed(part, rows, marks)
         elif part.num_columns:
-            kept = _kept(part, own, request.arrow_schema)
-            yield from pa.Table.from_arrays(kept, schema=request.arrow_schema).to_batches()
+            yield from pa.Table.from_arrays(part.columns, schema=request.arrow_schema).to_batches()
         else:
-            yield from (part if own is None else part.filter(pa.array(own))).to_batches()
+            yield from part.to_batches()
 
-    def _completed(
-        self, part: pa.Table, keep: Mask | None, at: npt.NDArray[np.int64], marks: Mask
-    ) -> Iterator[pa.RecordBatch]:
+    def _completed(self, part: pa.Table, at: npt.NDArray[np.int64], marks: Mask) -> Iterator[pa.RecordBatch]:
         """Stored columns with the metadata columns among them, as the projection orders them."""
         request = self._request
-        types = pa.schema([request.arrow_schema.field(name) for name in part.schema.names])
-        stored = dict(zip(part.schema.names, _kept(part, keep, types), strict=True))
+        stored = dict(zip(part.schema.names, part.columns, strict=True))
         file = self._work.file
         positions = at + self._work.group.first_row
         columns: list[pa.Array | pa.ChunkedArray] = []
@@ -298,32 +291,3 @@ class _RowGroupReader:
                     assert target.field_id < FIRST_METADATA_COLUMN_ID
                     columns.append(stored[target.name])
         yield from pa.Table.from_arrays(columns, schema=request.arrow_schema).to_batches()
-
-
-def _kept(part: pa.Table, keep: Mask | None, wanted: pa.Schema) -> list[pa.ChunkedArray]:
-    """The columns with the rows to keep (None: all), decimals as wide as `wanted` has them.
-
-    Arrow filters a table by taking row numbers, value by value; its filter of a single column copies what lies between
-    left-out rows at once, which is faster while those are few.
-    """
-    if keep is not None and np.count_nonzero(keep) < _MANY * len(keep):
-        part, keep = part.filter(pa.array(keep)), None
-    mask = None if keep is None else pa.array(keep)
-    found = []
-    for column, field in zip(part.columns, wanted, strict=True):
-        if is_narrow(column.type) and not is_narrow(field.type):
-            found.append(_as_wide(column, keep, field.type))
-        else:
-            found.append(column if mask is None else column.filter(mask))
-    return found
-
-
-def _as_wide(column: pa.ChunkedArray, keep: Mask | None, type_: pa.DataType) -> pa.ChunkedArray:
-    """Narrow decimals as wide as they are asked for: those of the rows that are left only, and in pieces of a batch,
-    which stay in the processor's cache."""
-    pieces, start = [], 0
-    for chunk in column.chunks:
-        end = start + len(chunk)
-        pieces.append(widened(chunk, type_, None if keep is None else keep[start:end]))
-        start = end
-    return pa.chunked_array(pieces, type_)

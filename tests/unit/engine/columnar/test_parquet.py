@@ -107,7 +107,7 @@ def test_a_changed_bit_is_found_by_the_checksum_of_its_page() -> None:
     data = bytearray(store.read(PATH))
     data[data.index((500).to_bytes(8, "little"))] ^= 1
     store.write(PATH, bytes(data), overwrite=True)
-    with ParquetSource(store, PATH) as source, pytest.raises(CorruptTable, match=r"at row group 0: .*[Cc][Rr][Cc]"):
+    with ParquetSource(store, PATH) as source, pytest.raises(CorruptTable, match=r"at row group 0.*: .*[Cc][Rr][Cc]"):
         source.read(0, Schema((NestedField(field_id=1, name="id", type=LONG),)))
 
 

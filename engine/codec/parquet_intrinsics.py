@@ -1,0 +1,160 @@
+"""Memory by address for compiled code: what Numba's arrays can not say. Importing this module imports Numba.
+
+Numbers are int64 everywhere, as Numba makes floats of signed and unsigned ones together. No load or store needs an
+aligned address.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba.core import types
+from numba.core.cgutils import ir, raw_memcpy  # type: ignore[attr-defined]
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array, populate_array
+
+_I64 = ir.IntType(64)
+
+
+def _at(builder: Any, address: Any, type_: Any) -> Any:  # noqa: ANN401 - llvmlite's values
+    return builder.inttoptr(address, type_.as_pointer())
+
+
+def _loader(bits: int, *, signed: bool) -> Any:  # noqa: ANN401 - Numba's intrinsic
+    @intrinsic
+    def load(typing_context, address):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        del typing_context, address
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+            del context, signature
+            type_ = ir.IntType(bits)
+            value = builder.load(_at(builder, arguments[0], type_), align=1)
+            if bits == 64:
+                return value
+            return builder.sext(value, _I64) if signed else builder.zext(value, _I64)
+
+        return types.int64(types.int64), generate
+
+    return load
+
+
+load8 = _loader(8, signed=False)
+load32 = _loader(32, signed=True)
+load64 = _loader(64, signed=True)
+
+
+def _storer(bits: int) -> Any:  # noqa: ANN401 - Numba's intrinsic
+    @intrinsic
+    def store(typing_context, address, value):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        del typing_context, address, value
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+            type_ = ir.IntType(bits)
+            value = arguments[1] if bits == 64 else builder.trunc(arguments[1], type_)
+            builder.store(value, _at(builder, arguments[0], type_), align=1)
+            return context.get_constant(signature.return_type, 0)
+
+        return types.int64(types.int64, types.int64), generate
+
+    return store
+
+
+store8 = _storer(8)
+store32 = _storer(32)
+store64 = _storer(64)
+
+
+def _mover(width: int) -> Any:  # noqa: ANN401 - Numba's intrinsic
+    @intrinsic
+    def move(typing_context, target, source):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        del typing_context, target, source
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+            type_ = ir.VectorType(_I64, 2) if width == 16 else ir.IntType(8 * width)
+            value = builder.load(_at(builder, arguments[1], type_), align=1)
+            builder.store(value, _at(builder, arguments[0], type_), align=1)
+            return context.get_constant(signature.return_type, 0)
+
+        return types.int64(types.int64, types.int64), generate
+
+    return move
+
+
+move4 = _mover(4)
+move8 = _mover(8)
+move16 = _mover(16)
+
+
+def _copy_bytes(typing_context, target, source, count):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """`memcpy`."""
+    del typing_context, target, source, count
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+        byte = ir.IntType(8)
+        target, source, count = arguments
+        raw_memcpy(builder, _at(builder, target, byte), _at(builder, source, byte), count, 1)  # type: ignore[no-untyped-call]
+        return context.get_constant(signature.return_type, 0)
+
+    return types.int64(types.int64, types.int64, types.int64), generate
+
+
+def _unary(build: Any) -> Any:  # noqa: ANN401 - Numba's intrinsic
+    @intrinsic
+    def apply(typing_context, value):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        del typing_context, value
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+            del context, signature
+            return build(builder, arguments[0])
+
+        return types.int64(types.int64), generate
+
+    return apply
+
+
+swap_bytes = _unary(lambda builder, value: builder.bswap(value))
+count_ones = _unary(lambda builder, value: builder.ctpop(value))
+lowest_one = _unary(lambda builder, value: builder.cttz(value, ir.IntType(1)(0)))
+
+
+def _shifted_right(typing_context, value, count):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """With zeros from the left; a count from 0 to 63."""
+    del typing_context, value, count
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+        del context, signature
+        return builder.lshr(*arguments)
+
+    return types.int64(types.int64, types.int64), generate
+
+
+copy_bytes: Any = intrinsic(_copy_bytes)
+shifted_right: Any = intrinsic(_shifted_right)
+
+
+def _array_at(dtype: Any) -> Any:  # noqa: ANN401 - Numba's types
+    """A function for compiled code: the array of this type at an address, of a length."""
+    kind = types.Array(dtype, 1, "C", aligned=False)
+
+    @intrinsic
+    def array(typing_context, address, length):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        del typing_context, address, length
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+            del signature
+            address, length = arguments
+            made = make_array(kind)(context, builder)  # type: ignore[no-untyped-call]
+            itemsize = context.get_constant(types.intp, kind.dtype.bitwidth // 8)
+            data = builder.inttoptr(address, made.data.type)
+            populate_array(made, data=data, shape=[length], strides=[itemsize], itemsize=itemsize, meminfo=None)  # type: ignore[no-untyped-call]
+            return made._getvalue()  # noqa: SLF001 - of Numba's structures
+
+        return kind(types.int64, types.int64), generate
+
+    return array
+
+
+bytes_at = _array_at(types.uint8)
+int32s_at = _array_at(types.int32)
+uint32s_at = _array_at(types.uint32)
+int64s_at = _array_at(types.int64)
