@@ -8,7 +8,7 @@ between leaves behind belongs to no snapshot and harms nobody; `remove_orphan_fi
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.commit.changes.expire_snapshots import ExpireSnapshots
 from engine.commit.committer import TableState
@@ -34,6 +34,7 @@ class ExpiredSnapshots:
         deleted_manifest_lists: See above.
         deleted_statistics_files: See above.
         not_deleted: Locations of files that storage would not delete; they are orphans now.
+        error: Why no file was deleted: the remaining snapshots could not be read whole.
     """
 
     snapshot_ids: tuple[int, ...] = ()
@@ -45,6 +46,7 @@ class ExpiredSnapshots:
     deleted_manifest_lists: int = 0
     deleted_statistics_files: int = 0
     not_deleted: tuple[str, ...] = ()
+    error: EngineError | None = None
 
 
 def commit_expiry(table: MaintainedTable, change: ExpireSnapshots) -> TableState:
@@ -71,9 +73,7 @@ def delete_expired(
         state: The table after it.
         delete_files: Whether to; without, the result tells only what expired.
 
-    Raises:
-        FileNotFound, CorruptTable, StorageFailed: A manifest of the snapshots that remain cannot be read, so nothing is
-            deleted; the snapshots are expired nevertheless.
+    The snapshots are expired whatever happens here, so that nothing is raised.
     """
     before, now = change.base, state.metadata
     gone = [before.snapshot(i) for i in sorted(change.expired) if i not in now.snapshot_by_id]
@@ -81,7 +81,10 @@ def delete_expired(
     told = ExpiredSnapshots(snapshot_ids=tuple(each.snapshot_id for each in gone), refs=refs)
     if not gone or not delete_files:
         return told
-    files = Reach(store=table.store, runner=table.runner).only_of(gone, now.snapshots)
+    try:
+        files = Reach(store=table.store, runner=table.runner).only_of(gone, now.snapshots)
+    except EngineError as error:
+        return replace(told, error=error)
     kept_statistics = statistics_paths(now)
     statistics = {at: path for at, path in statistics_paths(before).items() if at not in kept_statistics}
     return _deleted(table, files, statistics, told)
@@ -98,9 +101,8 @@ def _deleted(
         return done
 
     content = {each: count(files.content[each].values()) for each in FileContent}
-    return ExpiredSnapshots(
-        snapshot_ids=told.snapshot_ids,
-        refs=told.refs,
+    return replace(
+        told,
         deleted_data_files=content[FileContent.DATA],
         deleted_position_delete_files=content[FileContent.POSITION_DELETES],
         deleted_equality_delete_files=content[FileContent.EQUALITY_DELETES],

@@ -118,8 +118,6 @@ class Maintenance:
         Raises:
             Invalid: ``gc.enabled`` is false, or a snapshot that is still needed.
             NotFound: No such snapshot.
-            FileNotFound, CorruptTable, StorageFailed: The remaining snapshots cannot be read whole: snapshots are
-                expired, and no file is deleted.
         """
         change = ExpireSnapshots(
             older_than_ms=None if older_than is None else milliseconds(older_than),

@@ -73,6 +73,7 @@ class RewrittenDataFiles:
         removed_dangling_deletes: Further delete files that went because no data file was left for them.
         failed: Groups that could not be rewritten (with partial progress).
         snapshots: What was committed, in order.
+        dangling_error: Why dangling deletes are still there; the rewrite itself is committed.
     """
 
     groups: int = 0
@@ -84,6 +85,7 @@ class RewrittenDataFiles:
     removed_dangling_deletes: int = 0
     failed: tuple[FailedGroup, ...] = ()
     snapshots: tuple[Snapshot, ...] = ()
+    dangling_error: EngineError | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,9 +276,15 @@ class _Run:
 
     def remove_dangling_deletes(self) -> None:
         """Commit the removal of deletes for which no data file is left."""
-        state, snapshot, count = remove_dangling_deletes(
-            self._table, branch=self._rewrite.branch, properties=self._rewrite.properties
-        )
+        try:
+            state, snapshot, count = remove_dangling_deletes(
+                self._table, branch=self._rewrite.branch, properties=self._rewrite.properties
+            )
+        except EngineError as error:
+            if not self.result.snapshots:
+                raise
+            self.result = replace(self.result, dangling_error=error)
+            return
         self.state = state
         if snapshot is not None:
             snapshots = (*self.result.snapshots, snapshot)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -70,29 +71,31 @@ class GroupRewrite:
     def __call__(self, group: FileGroup) -> RewrittenGroup:
         """Rewrite a group; what the engine raises is the group's error, and nothing is left of its files then."""
         counters = self.counters or Counters()
-        rows = pa.RecordBatchReader.from_batches(self.request.arrow_schema, self._rows(group, counters))
         try:
-            files = write_data_files(
-                rows,
-                metadata=self.metadata,
-                store=self.store,
-                schema=self.request.projection,
-                spec=self.spec,
-                names=FileNames(operation_id=self.operation_id, partition_id=group.number, task_id=self.task_id),
-                properties={TARGET_FILE_SIZE_BYTES.name: str(group.file_size_bytes)},
-                counters=counters,
-                sorted_by=self.sort_order,
-            )
+            # What a sort has left on storage goes when its rows are closed.
+            with closing(self._rows(group, counters)) as rows:
+                files = write_data_files(
+                    pa.RecordBatchReader.from_batches(self.request.arrow_schema, rows),
+                    metadata=self.metadata,
+                    store=self.store,
+                    schema=self.request.projection,
+                    spec=self.spec,
+                    names=FileNames(operation_id=self.operation_id, partition_id=group.number, task_id=self.task_id),
+                    properties={TARGET_FILE_SIZE_BYTES.name: str(group.file_size_bytes)},
+                    counters=counters,
+                    sorted_by=self.sort_order,
+                )
         except EngineError as error:
             return RewrittenGroup(group=group, error=error)
         return RewrittenGroup(group=group, files=files)
 
-    def _rows(self, group: FileGroup, counters: Counters) -> Iterator[pa.RecordBatch]:
+    def _rows(self, group: FileGroup, counters: Counters) -> Generator[pa.RecordBatch, None, None]:
         files = [replace(file, residual=None) for file in group.files]
         runner = LocalRunner(self.threads)
         if self.ordering is None:
-            return read_files(files, self.request, runner=runner, counters=counters)
-        return Sorter(
+            yield from read_files(files, self.request, runner=runner, counters=counters)
+            return
+        yield from Sorter(
             ordering=self.ordering,
             metadata=self.metadata,
             spec=self.spec,

@@ -52,6 +52,8 @@ _BY_STRETCH = PartitionSpec(
 )
 _TAKING = 3
 """Rows in memory at once, in stretches: as they were read, as they are sorted, and as they wait to be written."""
+_LEAST_WAITING_BYTES = 1 << 18
+"""Smaller row groups cost more than their memory is worth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,7 @@ class Sorter:
             store=self.store,
             schema=schema,
             spec=_BY_STRETCH,
-            properties=_passing_properties(self.metadata),
+            properties=_passing_properties(self.metadata, self.memory_bytes * stretch_rows // len(places)),
         )
         try:
             yield from self._stretches(written, schema)
@@ -214,11 +216,13 @@ def _with_places(
     return pa.RecordBatchReader.from_batches(arrow, numbered())
 
 
-def _passing_properties(metadata: TableMetadata) -> dict[str, str]:
-    """How files are written that are read once: away from the table's data, and without metrics."""
+def _passing_properties(metadata: TableMetadata, waiting_bytes: int) -> dict[str, str]:
+    """How files are written that are read once: away from the table's data, without metrics, and with as many bytes of
+    rows of each waiting in memory."""
     return {
         DATA_PATH.name: f"{DataLocations.of(metadata).root}/_sorting",
         DEFAULT_FILE_FORMAT.name: "parquet",
         TARGET_FILE_SIZE_BYTES.name: str(1 << 40),
+        "write.parquet.row-group-size-bytes": str(max(waiting_bytes, _LEAST_WAITING_BYTES)),
         DEFAULT_PROPERTY: "none",
     }

@@ -72,9 +72,19 @@ def interleaved(columns: Sequence[UInt64s], bits: int) -> UInt64s:
         bits: How many of each number.
     """
     width = len(columns)
+    spread = _spread_bytes(width)
     made = np.zeros(len(columns[0]), np.uint64)
     for place, column in enumerate(columns):
-        for bit in range(bits):
-            own = (column >> np.uint64(bit)) & np.uint64(1)
-            made |= own << np.uint64(bit * width + width - 1 - place)
+        for low in range(0, bits, 8):
+            own = (column >> np.uint64(low)).astype(np.uint8)
+            made |= spread[own] << np.uint64(low * width + width - 1 - place)
+    return made
+
+
+def _spread_bytes(width: int) -> UInt64s:
+    """Each byte's bits, `width` places apart; those that would be out of a number are left out."""
+    numbers = np.arange(256, dtype=np.uint64)
+    made = np.zeros(256, np.uint64)
+    for bit in range(min(8, -(-_BITS // width))):
+        made |= ((numbers >> np.uint64(bit)) & np.uint64(1)) << np.uint64(bit * width)
     return made

@@ -84,6 +84,11 @@ CHANGES: dict[str, Callable[[engine.Table], object]] = {
     "add-column": lambda table: table.update_schema(lambda schema: schema.add_column("extra", LONG)),
     "set-properties": lambda table: table.set_properties({"owner": "somebody"}),
     "create-branch": lambda table: table.create_branch("b"),
+    "rewrite-data-files": lambda table: table.maintenance.rewrite_data_files(min_input_files=2),
+    "rewrite-sorted": lambda table: table.maintenance.rewrite_data_files(
+        "sort", sort_order=["n", "id"], rewrite_all=True, sort_memory_bytes=10
+    ),
+    "expire-snapshots": lambda table: table.maintenance.expire_snapshots(older_than="2999-01-01T00:00:00Z"),
     "rollback": lambda table: table.rollback(snapshot_id=table.snapshots[0].snapshot_id),
 }
 
@@ -133,6 +138,7 @@ class Warehouse:
                 "names": found.schema.names,
                 "properties": dict(table.properties),
                 "refs": sorted(table.refs),
+                "operations": [snapshot.operation for snapshot in table.snapshots],
             }
 
     def referenced(self) -> set[str]:

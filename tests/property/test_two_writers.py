@@ -6,12 +6,13 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -138,3 +139,64 @@ def test_one_after_the_other_or_not_at_all(
         except ValidationFailed:
             orders = [Counter(theirs.meant(BASE))]
         assert contents(table.refresh()) in orders
+
+
+def deleted_by_key(key: int) -> Step:
+    def make(table: Changing, _: Mode) -> object:
+        stream = table.keyed_stream(["id", "p"])
+        for p in "abcd":
+            stream.delete(pa.table({"id": [key], "p": [p]}))
+        return stream.commit()
+
+    return Step(f"delete key {key}", make, lambda rows: [r for r in rows if r[0] != key])
+
+
+@pytest.mark.slow
+@settings(max_examples=25)
+@given(
+    version=st.sampled_from([1, 2, 3]),
+    before=st.lists(STEPS | st.integers(1, 6).map(deleted_by_key), min_size=1, max_size=3),
+    meanwhile=st.lists(STEPS | st.integers(1, 6).map(deleted_by_key), max_size=2),
+    mode=MODES,
+    how=st.sampled_from(["binpack", "sort", "zorder"]),
+    partial=st.booleans(),
+    keeps_number=st.booleans(),
+)
+def test_rewriting_files_changes_no_row(
+    *, version: int, before: list[Step], meanwhile: list[Step], mode: Mode, how: Any, partial: bool, keeps_number: bool
+) -> None:
+    if version == 1:
+        mode = "copy-on-write"
+        before, meanwhile = ([s for s in steps if "key" not in s.name] for steps in (before, meanwhile))
+    with catalog() as opened:
+        table = opened.create_table(
+            "db.t", ROWS, partition_spec=[("p", "identity")], properties={"format-version": str(version)}
+        )
+        rows = BASE
+        for row in BASE:
+            table.append(arrow([row]))
+        for step in before:
+            step.make(table, mode)
+            rows = step.meant(rows)
+        other = opened.load_table("db.t")
+
+        def others_come_first(_: object) -> None:
+            nonlocal rows
+            while meanwhile:
+                step = meanwhile.pop()
+                step.make(other, mode)
+                rows = step.meant(rows)
+
+        with suppress(ValidationFailed):
+            table.maintenance.rewrite_data_files(
+                how,
+                sort_order=["n"] if how == "sort" else None,
+                zorder_by=["n", "id"] if how == "zorder" else (),
+                rewrite_all=True,
+                partial_progress=partial,
+                use_starting_sequence_number=keeps_number,
+                remove_dangling_deletes=True,
+                max_concurrent_groups=1,
+                progress=others_come_first,
+            )
+        assert contents(table.refresh()) == Counter(rows)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import engine
+from engine.maintenance.rewrite_data_files import Strategy
 from engine.operations.changing import Changing
 from engine.operations.evolving import Evolving
 from engine.operations.transaction import TableTransaction
@@ -81,6 +82,13 @@ class Ours:
                 table.upgrade_format(version)
             case lang.RewriteManifests():
                 self.table.maintenance.rewrite_manifests()
+            case lang.RewriteData(zorder):
+                strategy: Strategy = "zorder" if zorder else "binpack"
+                self.table.maintenance.rewrite_data_files(
+                    strategy, zorder_by=zorder, rewrite_all=True, remove_dangling_deletes=True
+                )
+            case lang.Expire(keep):
+                self.table.maintenance.expire_snapshots(older_than="2999-01-01T00:00:00Z", retain_last=keep)
             case _:
                 self._moved_refs(change, table)
 

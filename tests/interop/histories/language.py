@@ -323,7 +323,9 @@ class Upgrade(SameRows):
 
 @dataclass(frozen=True)
 class RewriteData(SameRows):
-    """Rewrites all data files into as few as possible."""
+    """Rewrites all data files into as few as possible; `zorder` are columns along which we arrange rows besides."""
+
+    zorder: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,72 @@
+"""Data files rewritten by executors: as threads do it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import engine
+from engine.errors import FileNotFound, Unsupported
+from engine.maintenance.rewrite_data_files import Progress
+
+ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("p", pa.string()), pa.field("x", pa.int32())])
+
+
+def filled(place: Path, version: int) -> engine.Table:
+    table = engine.load_catalog(str(place)).create_table(
+        "db.t", ROWS, partition_spec=[("p", "identity")], properties={"format-version": str(version)}
+    )
+    for start in range(0, 60, 10):
+        ids = range(start, start + 10)
+        table.append(pa.table({"id": ids, "p": ["abc"[i % 3] for i in ids], "x": [i * 7 % 60 for i in ids]}, ROWS))
+    if version > 1:
+        table.delete("id in (3, 44)", "merge-on-read")
+    return table
+
+
+def contents(table: engine.Table) -> list[dict[str, Any]]:
+    lineage = ["_row_id", "_last_updated_sequence_number"] if table.metadata.format_version == 3 else []
+    found: list[dict[str, Any]] = table.scan(columns=["id", "p", "x", *lineage]).to_arrow().sort_by("id").to_pylist()
+    return found
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_rows_stay(spark: SparkSession, tmp_path: Path, version: int) -> None:
+    table = filled(tmp_path, version)
+    before = contents(table)
+    told: list[Progress] = []
+    done = table.maintenance.rewrite_data_files(spark=spark, progress=told.append)
+    assert (done.groups, done.rewritten_data_files, done.added_data_files, len(told)) == (3, 18, 3, 3)
+    assert done.added_bytes == sum(file["file_size_in_bytes"] for file in table.inspect.files().to_pylist())
+    assert contents(table) == before
+    done = table.maintenance.rewrite_data_files(
+        "zorder", zorder_by=["x", "id"], rewrite_all=True, spark=spark, sort_memory_bytes=500
+    )
+    assert (done.rewritten_data_files, done.added_data_files) == (3, 3)
+    assert contents(table) == before
+    assert not any("_sorting" in info.location for info in table.store.list(table.location))
+
+
+def test_a_group_that_fails(spark: SparkSession, tmp_path: Path) -> None:
+    table = filled(tmp_path, 2)
+    (gone, *_) = (path for path in table.scan().plan().files["file_path"].to_pylist() if "p=b" in path)
+    table.store.delete(gone)
+    before = {info.location for info in table.store.list(f"{table.location}/data")}
+    with pytest.raises(FileNotFound, match="no such file"):
+        table.maintenance.rewrite_data_files(spark=spark)
+    assert {info.location for info in table.store.list(f"{table.location}/data")} == before
+    done = table.maintenance.rewrite_data_files(spark=spark, partial_progress=True)
+    (failed,) = done.failed
+    assert (done.groups, gone in failed.file_paths, str(failed.error)) == (2, True, f"no such file: {gone}")
+
+
+def test_storage_of_this_process(spark: SparkSession) -> None:
+    table = engine.load_catalog("memory://wh").create_table("db.t", ROWS)
+    for start in range(6):
+        table.append(pa.table({"id": [start], "p": ["a"], "x": [0]}, ROWS))
+    with pytest.raises(Unsupported):
+        table.maintenance.rewrite_data_files(spark=spark)
