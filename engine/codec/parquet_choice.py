@@ -17,13 +17,14 @@ _VALUES_TO_LOAD = 3_000_000
 """pyarrow takes some 20 ms for so many; loading takes 60 ms."""
 _VALUES_TO_COMPILE = 300_000_000
 """pyarrow takes some 2 s for so many; compiling takes up to 8 s, once on a machine."""
-_NAMES = ("scan_pages_at", "decode_page_at")
+_NAMES = ("list_chunks_at", "scan_pages_at", "decode_page_at")
 _SOURCES = [
     __file__.replace("choice.py", name)
     for name in (
         "layout.py",
         "intrinsics.py",
         "header_kernels.py",
+        "chunk_kernels.py",
         "stream_kernels.py",
         "value_kernels.py",
         "kernels.py",
@@ -32,7 +33,7 @@ _SOURCES = [
 
 
 class ParquetKernels:
-    """The two kernels, where they can be had. Thread-safe.
+    """The kernels, where they can be had. Thread-safe.
 
     Args:
         values_to_load: How many values are decoded without before kept code is looked for.
@@ -82,14 +83,19 @@ class ParquetKernels:
                     for code, name in zip(self._codes, _NAMES, strict=True)
                 ]
 
-    def scan_pages(self, numbers: Sequence[int]) -> int:
-        """See `engine.codec.parquet_header_kernels.scan_pages_at`."""
+    def list_chunks(self, numbers: Sequence[int]) -> int:
+        """See `engine.codec.parquet_chunk_kernels.list_chunks_at`."""
         memory = (ctypes.c_int64 * len(numbers))(*numbers)
         return self._functions[0](ctypes.addressof(memory))
 
+    def scan_pages(self, numbers: Sequence[int]) -> int:
+        """See `engine.codec.parquet_header_kernels.scan_pages_at`."""
+        memory = (ctypes.c_int64 * len(numbers))(*numbers)
+        return self._functions[1](ctypes.addressof(memory))
+
     def decode_page(self, numbers: ctypes.Array[ctypes.c_int64]) -> int:
         """See `engine.codec.parquet_kernels.decode_page_at`."""
-        return self._functions[1](ctypes.addressof(numbers))
+        return self._functions[2](ctypes.addressof(numbers))
 
 
 KERNELS = ParquetKernels()

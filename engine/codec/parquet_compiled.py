@@ -8,6 +8,7 @@ from typing import Any
 import numba
 from numba.extending import register_jitable
 
+from engine.codec import parquet_chunk_kernels as chunks
 from engine.codec import parquet_header_kernels as headers
 from engine.codec import parquet_kernels as kernels
 from engine.codec import parquet_stream_kernels as streams
@@ -15,6 +16,7 @@ from engine.codec import parquet_value_kernels as values
 from engine.compiling import jit
 from engine.machine_code import MachineCode
 
+list_chunks_at = chunks.list_chunks_at
 scan_pages_at = headers.scan_pages_at
 decode_page_at = kernels.decode_page_at
 
@@ -26,6 +28,12 @@ _HELPERS: tuple[Callable[..., Any], ...] = (
     headers.read_data_header,
     headers.check_header,
     headers.read_header,
+    chunks.read_list,
+    chunks.skip_any,
+    chunks.read_encodings,
+    chunks.read_meta,
+    chunks.read_chunk,
+    chunks.read_group,
     streams.ones,
     streams.put_bits,
     streams.put_ones,

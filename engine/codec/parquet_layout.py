@@ -46,6 +46,26 @@ SCAN_TABLE = 3  # address of PAGE_WIDTH numbers a page
 SCAN_ROOM = 4  # pages that the table has room for
 SCAN_LENGTH = 5
 
+# A column chunk, as `list_chunks` describes it: CHUNK_WIDTH numbers, -1 for what the footer does not tell.
+CHUNK_GROUP = 0  # number of the row group
+CHUNK_ENCODINGS = 1  # one bit for each that is listed
+CHUNK_CODEC = 2  # CompressionCodec
+CHUNK_VALUES = 3
+CHUNK_SIZE = 4  # as stored
+CHUNK_DATA_AT = 5  # offset of the first data page
+CHUNK_DICTIONARY_AT = 6
+CHUNK_IS_ELSEWHERE = 7  # in another file, or encrypted
+CHUNK_WIDTH = 8
+
+# What `list_chunks` takes.
+LIST_FOOTER = 0
+LIST_SIZE = 1
+LIST_TABLE = 2
+LIST_ROOM = 3  # chunks that the table has room for
+LIST_STACK = 4  # 2 * STACK_DEPTH numbers
+LIST_LENGTH = 5
+STACK_DEPTH = 16
+
 # How definition levels are stored.
 NO_LEVELS = 0
 LEVELS_BEFORE_VALUES = 1  # version 1: a length of four bytes, the levels, the values

@@ -15,8 +15,8 @@ from engine.codec.parquet_chunk import Chunk, KeptRows
 from engine.codec.parquet_inflate import BadPageError
 from engine.columnar.file_columns import FileColumns
 from engine.columnar.name_mapping import has_field_ids, identified
-from engine.columnar.parquet_bytes import FetchedBytes, fetch
-from engine.columnar.parquet_columns import OwnChunk, OwnColumns, decoded, span_of
+from engine.columnar.parquet_bytes import FetchedBytes, fetch, footer_bytes
+from engine.columnar.parquet_columns import OwnChunk, OwnColumns, decoded
 from engine.columnar.parquet_readers import ParquetReaders
 from engine.columnar.source import RowGroup, check_size, fetched, only, without_columns
 from engine.errors import CorruptTable
@@ -80,13 +80,14 @@ class ParquetSource:
         try:
             size = self._input.size()
             check_size(size, size_bytes, location)
-            self._readers = ParquetReaders(self._input, dictionaries, in_memory=in_memory)
+            tail = footer_bytes(self._input, size)
+            self._readers = ParquetReaders(self._input, tail, dictionaries, in_memory=in_memory)
             self.footer: Footer = self._readers.footer
             self.row_groups = _row_groups(self.footer)
             stored = self._readers.schema
             self.has_field_ids = has_field_ids(stored)
             self.columns = FileColumns(identified(stored, name_mapping, location), self.footer.num_columns)
-            self._own = OwnColumns(self.footer, stored, size)
+            self._own = OwnColumns(self.footer, tail, stored, size)
         except _BROKEN as error:
             self._input.close()
             raise CorruptTable(f"not a readable Parquet file: {error}", location=location) from error
@@ -151,12 +152,10 @@ class ParquetSource:
         """The bytes of column chunks, as far as they are in the file."""
         if self._whole is not None:
             return self._whole
-        group, size = self.footer.row_group(row_group), self._input.size()
-        spans = [span_of(group.column(leaf)) for leaf in leaves]
-        return fetch(
-            self._input,
-            [(start, min(length, size - start)) for start, length in spans if 0 <= start < size and length > 0],
-        )
+        size = self._input.size()
+        places = [place for leaf in leaves if (place := self._own.place(row_group, leaf)) is not None]
+        spans = [(p.start, min(p.size, size - p.start)) for p in places if 0 <= p.start < size and p.size > 0]
+        return fetch(self._input, spans)
 
     def _decoded_here(
         self, row_group: int, place: int, chunk: OwnChunk, parts: FetchedBytes, keep: KeptRows | None

@@ -10,19 +10,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from engine.codec.parquet_chunk import CODECS, ENCODINGS, Chunk, ChunkForm, KeptRows
+from engine.codec.parquet_chunk import Chunk, ChunkForm, ChunkPlace, KeptRows, chunk_places, place_of
 from engine.codec.parquet_layout import BIG_ENDIAN, EXTENDED, SAME
 from engine.columnar.parquet_bytes import Span
 from engine.columnar.schemas import narrow_decimal
 
-_CODEC_NAMES = {**{name: name for name in CODECS}, "LZ4": "LZ4_RAW"}
-"""pyarrow's names of codecs that are decoded here; the older LZ4 it calls otherwise."""
 _WRONG_SIZES = re.compile(r"parquet-mr version (0|1\.[0-2])\b")
 """Writers that left the head of the dictionary page out of the size of a column chunk (PARQUET-816)."""
 _WORDS: dict[str, tuple[int, Callable[[pa.DataType], bool]]] = {
@@ -67,12 +67,14 @@ class OwnColumns:
 
     Args:
         footer: The file's.
+        footer_bytes: Its bytes as they are in the file; None leaves all columns to pyarrow.
         schema: The file's columns as pyarrow reads them.
         size_bytes: Of the file.
     """
 
-    def __init__(self, footer: pq.FileMetaData, schema: pa.Schema, size_bytes: int) -> None:
+    def __init__(self, footer: pq.FileMetaData, footer_bytes: bytes | None, schema: pa.Schema, size_bytes: int) -> None:
         self._footer = footer
+        self._bytes = footer_bytes
         self._schema = schema
         self._size = size_bytes
         self._has_right_sizes = _WRONG_SIZES.match(footer.created_by or "") is None
@@ -95,42 +97,43 @@ class OwnColumns:
             self._stored[key] = _stored(column.physical_type, column.length, type_, narrow=narrow) if known else None
         return self._stored[key]
 
+    @cached_property
+    def _places(self) -> npt.NDArray[np.int64] | None:
+        if self._bytes is None or not self._has_right_sizes:
+            return None
+        return chunk_places(self._bytes, self._footer.num_row_groups, self._footer.num_columns)
+
+    def place(self, row_group: int, leaf: int) -> ChunkPlace | None:
+        """What the footer says of a column chunk; None where it is pyarrow's to read it. Needs the kernels.
+
+        pyarrow's own objects of column chunks are not asked: damaged, some of them end the process.
+        """
+        return None if self._places is None else place_of(self._places[row_group, leaf])
+
     def chunk(self, row_group: int, leaf: int, stored: Stored) -> OwnChunk | None:
-        """How a column chunk is stored, and where; None where it is pyarrow's."""
-        group = self._footer.row_group(row_group)
-        meta = group.column(leaf)
-        codec = _CODEC_NAMES.get(meta.compression)
-        start, size = span_of(meta)
+        """How a column chunk is stored, and where; None where it is pyarrow's. Needs the kernels."""
+        place = self.place(row_group, leaf)
         # What can not be is pyarrow's to complain of.
         if (
-            codec is None
-            or meta.file_path
-            or meta.num_values != group.num_rows
-            or not ENCODINGS.issuperset(meta.encodings)
-            or start < 0
-            or size <= 0
-            or start + size > self._size
+            place is None
+            or place.codec is None
+            or place.values != self._footer.row_group(row_group).num_rows
+            or place.start < 0
+            or place.size <= 0
+            or place.start + place.size > self._size
         ):
             return None
         column = self._footer.schema.column(leaf)
         form = ChunkForm(
-            values=meta.num_values,
-            codec=codec,
+            values=place.values,
+            codec=place.codec,
             is_optional=column.max_definition_level == 1,
             is_integer=column.physical_type in _INTEGER_BYTES,
             width=stored.width,
             form=stored.form,
             out_width=stored.out_width,
         )
-        return OwnChunk(form, (start, size), stored.type)
-
-
-def span_of(meta: pq.ColumnChunkMetaData) -> Span:
-    """Where the bytes of a column chunk are: from its first page, be it data or dictionary."""
-    start = int(meta.data_page_offset)
-    if meta.has_dictionary_page and 0 < meta.dictionary_page_offset < start:
-        start = int(meta.dictionary_page_offset)
-    return start, int(meta.total_compressed_size)
+        return OwnChunk(form, (place.start, place.size), stored.type)
 
 
 def decoded(pages: Chunk, chunk: OwnChunk, keep: KeptRows | None) -> pa.Array:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.columnar.decimals import narrow_footer
-from engine.columnar.parquet_bytes import FetchedBytes, Window
+from engine.columnar.parquet_bytes import FetchedBytes, Window, footer_file
 
 
 class ParquetReaders:
@@ -18,6 +18,7 @@ class ParquetReaders:
 
     Args:
         file: The file, which threads may share.
+        footer: Its footer, as `engine.columnar.parquet_bytes.footer_bytes` finds it; None for pyarrow to look.
         dictionaries: Text columns, by name, to decode as Arrow dictionaries.
         in_memory: Whether the file is in memory already.
 
@@ -26,14 +27,16 @@ class ParquetReaders:
         schema: Its columns, as they are read.
     """
 
-    def __init__(self, file: pa.NativeFile, dictionaries: Sequence[str], *, in_memory: bool) -> None:
+    def __init__(
+        self, file: pa.NativeFile, footer: bytes | None, dictionaries: Sequence[str], *, in_memory: bool
+    ) -> None:
         self._file = file
         self._dictionaries = list(dictionaries)
         self._in_memory = in_memory
         self._lock = Lock()
         self._narrow: pq.FileMetaData | None = None
         self._narrow_made = False
-        first = self._open(file, None)
+        first = self._open(file, None if footer is None else pq.read_metadata(footer_file(footer)))
         self.footer: pq.FileMetaData = first.metadata
         self.schema: pa.Schema = first.schema_arrow
         self._idle: dict[tuple[bool, bool], list[tuple[pq.ParquetFile, Window | None]]] = {

@@ -14,6 +14,7 @@ from typing import Any
 from engine.catalog.filesystem import FileSystemCatalog
 from engine.codec import avro_columns, manifest
 from engine.codec.listed_manifest import check_length
+from engine.codec.parquet_choice import KERNELS
 from engine.columnar import avro, orc
 from engine.columnar.source import check_size
 from engine.errors import CommitFailed, CorruptTable, EngineError
@@ -59,6 +60,7 @@ _reader: list[Reader] = []
 
 def warm_up() -> None:
     """Make what is damaged, and read it once with compiled kernels and without."""
+    assert KERNELS.load()
     made = Reader()
     _reader.append(made)
     for interprets in (False, True):
@@ -125,6 +127,7 @@ def _different(specimen: Specimen, damage: str, data: bytes, *, tells_length: bo
 
 
 def _choose_kernels(*, interprets: bool) -> None:
+    setattr(KERNELS, "pays", lambda _: not interprets)  # noqa: B010 for this process only
     setattr(avro_columns, "interprets", lambda _: interprets)  # noqa: B010 the module does not export it
 
 
