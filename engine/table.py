@@ -179,7 +179,7 @@ class Scan:
             A `pyspark.sql.DataFrame`.
 
         Raises:
-            As `plan`; Unsupported for metadata columns and for files that are not Parquet.
+            As `plan`; Unsupported for files that are not Parquet and types that Spark does not have.
         """
         # PySpark is loaded here and not before: most uses of a table need none.
         return import_module("engine.spark.native_scan").plan_to_dataframe(

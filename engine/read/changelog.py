@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -129,6 +131,14 @@ class ChangelogScan:
     def to_arrow(self) -> pa.Table:
         """The changes as a table; errors as `to_batches`."""
         return self.to_batches().read_all()
+
+    def to_spark(self, spark: Any) -> Any:  # noqa: ANN401 - Spark's own types are at home in `engine.spark` alone
+        """The changes as a `pyspark.sql.DataFrame` of a `pyspark.sql.SparkSession`; planned now, read when it runs.
+
+        See `engine.spark.changelog_scan`, also for errors.
+        """
+        # PySpark is loaded here and not before: most uses of a table need none.
+        return import_module("engine.spark.changelog_scan").changelog_to_dataframe(spark, self)
 
     def _changes(self, batch_rows: int) -> Iterator[pa.Table]:
         for change in self.plan():

@@ -4,21 +4,22 @@ Files are grouped by what must be done with their rows: nothing, a filter, delet
 groups are one DataFrame each, and their union is the scan. Files of an import, which carry no field ids, are grouped
 by their schemas too and read by name.
 
+Metadata columns are made of what Spark's reader knows of a row's place, and of what the plan knows of its file.
+
 Row order is not kept. Nothing is read before the DataFrame runs, except delete files, and footers where a table has a
 name mapping.
 """
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
+from engine.columnar.reserved import DELETED_ID, LAST_UPDATED, POS_ID, ROW_ID
 from engine.deletes.equality import joined_fields
 from engine.deletes.planned import NO_DELETES, FileDeletes, load_deletes
 from engine.errors import Unsupported
@@ -30,41 +31,30 @@ from engine.runtime.counters import Counters
 from engine.runtime.local import LocalRunner
 from engine.runtime.runner import Runner
 from engine.spark.arrow_scan import DRIVER_BYTES, delete_bytes, plan_to_arrow_frame
-from engine.spark.deletes import DeletedFile, DeletedGroup
+from engine.spark.deletes import DeletedGroup
+from engine.spark.places import OF_FILES, ROW, PlacedFile, fact_of_file
 from engine.spark.predicates import ColumnOf, spark_filter
 from engine.spark.read_schema import ReadColumn, read_columns
-from engine.spark.session import handed_over, scan_session
+from engine.spark.session import JavaFrame, ScanSession, scan_session
 from engine.spark.shapes import Shape, shapes_of
 from engine.spark.types import pruned, quoted, shown, shown_type
-from engine.spec.schema import FIRST_METADATA_COLUMN_ID, Schema
+from engine.spec.schema import Schema
 from engine.spec.types import NestedField
 from engine.storage.store import Store
-
-_READ_OPTIONS = {
-    # Paths are files, whatever characters they have; directories mean nothing.
-    "recursiveFileLookup": "true",
-    "__globPaths__": "false",
-    "ignoreMissingFiles": "false",
-    "ignoreCorruptFiles": "false",
-    # Dates and times of Iceberg files are in the calendar of ISO 8601, however old.
-    "datetimeRebaseMode": "CORRECTED",
-    "int96RebaseMode": "CORRECTED",
-    "mergeSchema": "false",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Scan:
     """What all groups of one scan share. `deletes` are by data file; a file without any is not there.
 
-    Files are read in the session `spark`; small tables are made in the user's, since PySpark takes the session that
-    made a table last for the active one, and `SparkSession.getActiveSession` is the user's business.
+    Files are read in `session`; small tables are made in the user's, since PySpark takes the session that made a table
+    last for the active one, and `SparkSession.getActiveSession` is the user's business.
     """
 
     plan: ScanPlan
     request: ReadRequest
     user: SparkSession
-    spark: SparkSession
+    session: ScanSession
     deletes: Mapping[str, FileDeletes]
     columns: Sequence[ReadColumn]
 
@@ -78,7 +68,6 @@ def plan_to_dataframe(
     counters: Counters | None = None,
     runner: Runner | None = None,
     table_name: str | None = None,
-    new_id: Callable[[], uuid.UUID] = uuid.uuid4,
     driver_bytes: int = DRIVER_BYTES,
 ) -> DataFrame:
     """The rows of a plan as a DataFrame of the session `spark`, whose settings stay as they are.
@@ -87,16 +76,17 @@ def plan_to_dataframe(
         spark: The user's session.
         plan: What to read.
         store: The table's storage; Spark itself opens data files by `Store.physical`.
-        projection: The columns to give; those of the plan by default.
+        projection: The columns to give; those of the plan by default. Metadata columns may be among them: ``_deleted``
+            keeps deleted rows, marked.
         counters: Count delete files and keys.
         runner: Loads delete files in parallel, on this machine.
         table_name: For errors.
-        new_id: Makes a name that exists while this function runs.
         driver_bytes: With delete files of more bytes than this in all, executors decode deletes and read the rows in
             Arrow; see `engine.spark.arrow_scan`.
 
     Raises:
-        Unsupported: A data file that is not Parquet, or a column type that Spark does not have; naming it.
+        Unsupported: A data file that is not Parquet, a column type that Spark does not have, or a column with the name
+            that Spark gives to row positions where those are needed; naming it. A session of Spark Connect.
         FileNotFound: A delete file is missing.
         CorruptTable: Delete files contradict the table.
     """
@@ -104,14 +94,14 @@ def plan_to_dataframe(
     files = list(planned_files(plan))
     if delete_bytes(files) > driver_bytes:
         return plan_to_arrow_frame(spark, plan, store, projection=request.projection, table_name=table_name)
-    _refuse(files, request.projection)
+    _refuse(files)
     run = runner or LocalRunner()
     deletes, key_schemas = _loaded(files, request, run, counters or Counters())
     scan = _Scan(
         plan=plan,
         request=request,
         user=spark,
-        spark=scan_session(spark),
+        session=scan_session(spark),
         deletes=deletes,
         columns=read_columns(_needed_fields(request, plan.predicate, key_schemas), plan.metadata),
     )
@@ -123,19 +113,16 @@ def plan_to_dataframe(
     if not frames:
         empty = [st.StructField(f.name, shown_type(f.type, column=f.name)) for f in request.projection.fields]
         return spark.createDataFrame([], st.StructType(empty))
-    return handed_over(reduce(DataFrame.unionAll, frames), spark, new_id)
+    return reduce(JavaFrame.union, frames).handed_over(spark)
 
 
-def _refuse(files: Sequence[FileRead], projection: Schema) -> None:
+def _refuse(files: Sequence[FileRead]) -> None:
     for file in files:
         name = file.file_path.rpartition("/")[2]
         if file.file_format != "parquet":
             raise Unsupported(f"{file.file_path}: reading {file.file_format} files is not supported, only parquet")
         if name.startswith(("_", ".")) or name.endswith("._COPYING_"):
             raise Unsupported(f"{file.file_path}: Spark takes a file of such a name for hidden; use to_arrow")
-    for f in projection.fields:
-        if f.field_id >= FIRST_METADATA_COLUMN_ID:
-            raise Unsupported(f"the metadata column {f.name!r} in a scan on Spark; use to_arrow")
 
 
 def _loaded(
@@ -163,50 +150,44 @@ def _loaded(
 def _needed_fields(request: ReadRequest, predicate: BoundPredicate, key_schemas: Sequence[Schema]) -> list[NestedField]:
     """Top-level columns to read: those of the projection, of the filter and of equality deletes."""
     needed: dict[int, NestedField] = {}
-    for schema in (request.projection, request.schema.select(predicate.field_ids), *key_schemas):
+    lineage = Schema(tuple(f for f in (ROW_ID, LAST_UPDATED) if f.field_id in request.projection.by_id))
+    for schema in (request.stored, lineage, request.schema.select(predicate.field_ids), *key_schemas):
         for f in schema.fields:
             needed[f.field_id] = joined_fields(needed[f.field_id], f) if f.field_id in needed else f
     return list(needed.values())
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+def _grouped(files: Sequence[FileRead], scan: _Scan) -> Iterable[list[FileRead]]:
     """Files whose rows are treated alike."""
-
-    files: Sequence[FileRead]
-    is_filtered: bool
-    is_deleted: bool
-
-
-def _grouped(files: Sequence[FileRead], scan: _Scan) -> list[_Group]:
     found: dict[tuple[bool, bool, bool], list[FileRead]] = {}
     for file in files:
         deletes = scan.deletes.get(file.file_path, NO_DELETES)
         by_position, by_key = deletes.positions is not None, bool(deletes.equality)
         found.setdefault((file.residual is not None, by_position, by_key), []).append(file)
-    return [
-        _Group(own, is_filtered, by_position or by_key) for (is_filtered, by_position, by_key), own in found.items()
-    ]
+    return found.values()
 
 
-def _group_frame(group: _Group, shape: Shape, scan: _Scan) -> DataFrame:
+def _group_frame(files: Sequence[FileRead], shape: Shape, scan: _Scan) -> JavaFrame:
     """The rows of one group, as the user gets them."""
-    locations = [spark_location(scan.request.store.physical(file.file_path)) for file in group.files]
-    fields = st.StructType(shape.read_fields(scan.columns))
-    source = scan.spark.read.schema(fields).options(**_READ_OPTIONS).parquet(*locations)
+    locations = [spark_location(scan.request.store.physical(file.file_path)) for file in files]
     deleted = DeletedGroup(
         [
-            DeletedFile(file, location, scan.deletes[file.file_path])
-            for file, location in zip(group.files, locations, strict=True)
-            if group.is_deleted
-        ]
+            PlacedFile(file, location, scan.deletes.get(file.file_path, NO_DELETES))
+            for file, location in zip(files, locations, strict=True)
+        ],
+        scan.request,
     )
-    frame = shape.completed(deleted.placed(source), scan.columns)
+    places = deleted.read_fields()
+    if places and any(ROW in {f.name for f in schema.fields} for schema in scan.plan.metadata.schemas):
+        raise Unsupported(f"the column {ROW!r}, a name that Spark's reader has for the positions of rows; use to_arrow")
+    source = scan.session.parquet(st.StructType([*shape.read_fields(scan.columns), *places]), locations)
+    columns = shape.completed(scan.columns)
+    frame = source if columns is None else source.select([*columns, *(f.name for f in places)])
     column_of = _column_finder(scan.columns)
-    if group.is_filtered:
+    if files[0].residual is not None:
         frame = frame.where(spark_filter(scan.plan.predicate, column_of))
-    frame = deleted.live(frame, source.inputFiles, scan.user, column_of)
-    return frame.select(*[_output(f, scan.columns) for f in scan.request.projection.fields])
+    frame = deleted.applied(source, frame, scan.user, column_of)
+    return frame.select([_output(f, scan.columns, deleted) for f in scan.request.projection.fields])
 
 
 def _column_finder(columns: Sequence[ReadColumn]) -> ColumnOf:
@@ -214,25 +195,29 @@ def _column_finder(columns: Sequence[ReadColumn]) -> ColumnOf:
     names = {c.field.field_id: c.name for c in columns}
     known = Schema(tuple(c.field for c in columns))
 
-    def column_of(field_id: int) -> Column:
+    def column_of(field_id: int) -> str:
         path = [field_id]
         while path[-1] in known.parent_of:
             path.append(known.parent_of[path[-1]])
-        column = F.col(quoted(names[path[-1]]))
-        for inner in reversed(path[:-1]):
-            column = column.getField(known.by_id[inner].name)
-        return column
+        return ".".join(quoted(name) for name in (names[path[-1]], *(known.by_id[i].name for i in reversed(path[:-1]))))
 
     return column_of
 
 
-def _output(field: NestedField, columns: Sequence[ReadColumn]) -> Column:
-    """A column of the projection under its own name, without the metadata that made Spark find it."""
-    read = next(c for c in columns if c.field.field_id == field.field_id)
-    column = F.col(quoted(read.name))
-    if read.field.type != field.type:
-        column = pruned(column, read.field.type, field.type)
-    return shown(column, field.type).alias(field.name, metadata={})
+def _output(field: NestedField, columns: Sequence[ReadColumn], deleted: DeletedGroup) -> str:
+    """A column of the projection under its own name."""
+    read = next((c for c in columns if c.field.field_id == field.field_id), None)
+    if field.field_id == POS_ID:
+        text = ROW
+    elif field.field_id == DELETED_ID:
+        text = deleted.deleted()
+    elif field.field_id in OF_FILES:
+        text = fact_of_file(field, None if read is None else read.name)
+    else:
+        assert read is not None
+        text = shown(pruned(quoted(read.name), read.field.type, field.type), field.type)
+    # A column that is only renamed keeps the metadata that made Spark find it; what an expression gives has none.
+    return f"coalesce({text}) AS {quoted(field.name)}"
 
 
 def spark_location(location: str) -> str:

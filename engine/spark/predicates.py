@@ -1,4 +1,4 @@
-"""Bound filters as Spark columns.
+"""Bound filters as texts of Spark SQL.
 
 Spark orders values as the engine does: NaN equal to itself and above all numbers, -0.0 equal to 0.0, text by UTF-8
 bytes, binary unsigned.
@@ -6,11 +6,7 @@ bytes, binary unsigned.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import reduce
-
-from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812
+from collections.abc import Callable, Iterable
 
 from engine.expressions.bound import (
     BoundAnd,
@@ -23,50 +19,35 @@ from engine.expressions.bound import (
     BoundPredicate,
     BoundStartsWith,
 )
-from engine.spark.types import literal
+from engine.spark.types import sql_literal
 
-ColumnOf = Callable[[int], Column]
-"""Field id -> the Spark column that holds it."""
+ColumnOf = Callable[[int], str]
+"""Field id -> the text of the Spark column that holds it."""
 
 
-def spark_filter(bound: BoundPredicate, column_of: ColumnOf) -> Column:
-    """A Spark column that is true, false or null exactly where the filter is."""
+def spark_filter(bound: BoundPredicate, column_of: ColumnOf) -> str:
+    """The text of a condition that is true, false or null exactly where the filter is."""
     match bound:
         case BoundConstant(value):
-            return F.lit(value)
+            return "true" if value else "false"
         case BoundAnd(children):
-            return reduce(Column.__and__, (spark_filter(child, column_of) for child in children))
+            return _joined(" AND ", (spark_filter(child, column_of) for child in children))
         case BoundOr(children):
-            return reduce(Column.__or__, (spark_filter(child, column_of) for child in children))
+            return _joined(" OR ", (spark_filter(child, column_of) for child in children))
         case BoundIsNull(column, negated):
-            own = column_of(column.field_id)
-            return own.isNotNull() if negated else own.isNull()
+            return f"({column_of(column.field_id)} IS {'NOT ' if negated else ''}NULL)"
         case BoundIsNaN(column, negated):
-            nan = F.isnan(column_of(column.field_id))
-            return ~nan if negated else nan
-        case BoundCompare():
-            return _compare(bound, column_of)
+            return f"({'NOT ' if negated else ''}isnan({column_of(column.field_id)}))"
+        case BoundCompare(column, operator, value):
+            return f"({column_of(column.field_id)} {operator} {sql_literal(column.primitive, value)})"
         case BoundIn(column, values, negated):
-            found = column_of(column.field_id).isin(*[literal(column.primitive, v) for v in values])
-            return ~found if negated else found
+            texts = ", ".join(sql_literal(column.primitive, v) for v in values)
+            return f"({column_of(column.field_id)} {'NOT ' if negated else ''}IN ({texts}))"
         case BoundStartsWith(column, prefix, negated):
-            found = F.startswith(column_of(column.field_id), literal(column.primitive, prefix))
-            return ~found if negated else found
+            literal = sql_literal(column.primitive, prefix)
+            return f"({'NOT ' if negated else ''}startswith({column_of(column.field_id)}, {literal}))"
     raise TypeError(f"{bound!r} is not a bound filter")
 
 
-def _compare(bound: BoundCompare, column_of: ColumnOf) -> Column:
-    own, value = column_of(bound.column.field_id), literal(bound.column.primitive, bound.value)
-    match bound.operator:
-        case "=":
-            return own == value
-        case "!=":
-            return own != value
-        case "<":
-            return own < value
-        case "<=":
-            return own <= value
-        case ">":
-            return own > value
-        case ">=":
-            return own >= value
+def _joined(operator: str, parts: Iterable[str]) -> str:
+    return f"({operator.join(parts)})"

@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from engine.spark.places import PREFIX, ROW
 from engine.spec.metadata import TableMetadata
-from engine.spec.schema import Schema
+from engine.spec.schema import FIRST_METADATA_COLUMN_ID, Schema
 from engine.spec.types import ListType, MapType, NestedField, StructType, Type
 
-_RESERVED = frozenset({"_metadata"})
+_RESERVED = frozenset({"_metadata", ROW})
 """Names that mean something else to Spark's file sources."""
 
 
@@ -32,16 +33,18 @@ class ReadColumn:
 
 
 def read_columns(fields: Sequence[NestedField], metadata: TableMetadata) -> list[ReadColumn]:
-    """The names under which to read top-level fields."""
+    """The names under which to read top-level fields; metadata columns that files may hold among them perhaps."""
     unsafe = _unsafe_ids(metadata)
     return [
-        ReadColumn(replace(f, type=_renamed(f.type)), _other_name(f)) if f.field_id in unsafe else ReadColumn(f, f.name)
+        ReadColumn(replace(f, type=_renamed(f.type)), _other_name(f))
+        if f.field_id in unsafe or f.field_id >= FIRST_METADATA_COLUMN_ID
+        else ReadColumn(f, f.name)
         for f in fields
     ]
 
 
 def _other_name(field: NestedField) -> str:
-    return f"_icebench_{field.field_id}"
+    return f"{PREFIX}{field.field_id}"
 
 
 def _renamed(type_: Type) -> Type:
@@ -67,7 +70,7 @@ def _unsafe_ids(metadata: TableMetadata) -> Collection[int]:
         _top(schema, field_id)
         for schema in metadata.schemas
         for field_id, name in schema.name_of.items()
-        if len(ids_of_name[name.lower()]) > 1 or name.lower() in _RESERVED
+        if len(ids_of_name[name.lower()]) > 1 or name.lower() in _RESERVED or name.lower().startswith(PREFIX)
     }
     return frozenset(unsafe)
 

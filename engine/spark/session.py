@@ -4,15 +4,24 @@ Spark reads some settings when a DataFrame is made (how files are listed) and ot
 are matched), and always from the session that made the file relation. So settings of a scan can neither be set and
 reset around a call, which would be too early for the second kind, nor left set, which would change the user's other
 queries. Instead the relation is made in a session derived from the user's, and then handed over.
+
+PySpark gives each thing a call over a socket (a setting, a path, a column) and each class that a call needs one or two
+more, to look it up. A scan of seven columns took 360 of them, and as much time as all that Spark did for it. So frames
+of scans are driven in the Java virtual machine (`JavaFrame`): columns are SQL text, and lists of texts go over as one.
+Nothing outside of this module knows of that.
 """
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as st
+
+from engine.errors import Unsupported
 
 SCAN_SETTINGS: Mapping[str, str] = {
     # Columns are found by field id, wherever the read schema has one.
@@ -25,43 +34,131 @@ SCAN_SETTINGS: Mapping[str, str] = {
     # A file that the table refers to must be there and be whole.
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
+    # The texts of a scan mean the same whatever the user's texts do.
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
 }
 
+READ_OPTIONS: Mapping[str, str] = {
+    # Paths are files, whatever characters they have; directories mean nothing.
+    "recursiveFileLookup": "true",
+    "__globPaths__": "false",
+    "ignoreMissingFiles": "false",
+    "ignoreCorruptFiles": "false",
+    # Dates and times of Iceberg files are in the calendar of ISO 8601, however old.
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+    "mergeSchema": "false",
+}
 
-_LATEST: MutableMapping[SparkSession, tuple[Mapping[str, str], SparkSession]] = WeakKeyDictionary()
-"""The user's session -> its settings when a session was last derived from it, and that session."""
+_SEPARATOR = "\0"
+"""No SQL text and no path has it."""
+
+JavaObject: TypeAlias = Any
+"""An object in the JVM, as py4j shows it."""
 
 
-def scan_session(spark: SparkSession) -> SparkSession:
-    """A session with the user's settings and those that a scan needs.
+@dataclass(frozen=True, eq=False)
+class ScanSession:
+    """A session with the user's settings and those that a scan needs. It is never changed again.
 
-    It is never changed again, and so serves all scans until the user changes a setting: making one takes a hundred
-    calls into the Java virtual machine.
+    Args:
+        session: Of the JVM; it has no PySpark session, which would become the active one.
+        settings: The user's settings when it was derived, a map in the JVM.
+        options: `READ_OPTIONS`, likewise.
+        splitter: Makes an array of texts.
+        functions: Spark's own class of functions.
+        datasets: The class that makes DataFrames of plans.
     """
-    settings = dict(spark.conf.getAll)
+
+    session: JavaObject
+    settings: JavaObject
+    options: JavaObject
+    splitter: JavaObject
+    functions: JavaObject
+    datasets: JavaObject
+
+    def parquet(self, schema: st.StructType, locations: Sequence[str]) -> JavaFrame:
+        """What Spark's Parquet reader gives for these files."""
+        reader = self.session.read().schema(self.session.parseDataType(schema.json())).options(self.options)
+        return JavaFrame(self, reader.parquet(self.array(locations)))
+
+    def array(self, texts: Sequence[str]) -> JavaObject:
+        """An array in the JVM."""
+        return self.splitter.split(_SEPARATOR.join(texts))
+
+
+@dataclass(frozen=True, eq=False)
+class JavaFrame:
+    """A DataFrame in the JVM. Its methods take SQL texts, and each is one or two calls."""
+
+    scan: ScanSession
+    dataset: JavaObject
+
+    def select(self, columns: Sequence[str]) -> JavaFrame:
+        """These columns."""
+        if not columns:
+            return JavaFrame(self.scan, self.dataset.selectExpr(self.scan.array(["1"])).drop("1"))
+        return JavaFrame(self.scan, self.dataset.selectExpr(self.scan.array(columns)))
+
+    def where(self, condition: str) -> JavaFrame:
+        """The rows for which it is true."""
+        return JavaFrame(self.scan, self.dataset.filter(condition))
+
+    def join(self, other: DataFrame, condition: str, how: str, *, is_small: bool = True) -> JavaFrame:
+        """A join with a table of the user's session, which is sent to every executor if it is small."""
+        functions, right = self.scan.functions, other._jdf  # noqa: SLF001
+        small = functions.broadcast(right) if is_small else right
+        return JavaFrame(self.scan, self.dataset.join(small, functions.expr(condition), how))
+
+    def union(self, other: JavaFrame) -> JavaFrame:
+        """The rows of both, by the places of columns."""
+        return JavaFrame(self.scan, self.dataset.union(other.dataset))
+
+    def input_files(self) -> list[str]:
+        """The locations of its files, as Spark's file index has them."""
+        return list(self.dataset.inputFiles())
+
+    def handed_over(self, spark: SparkSession) -> DataFrame:
+        """The same as a DataFrame of the user's session, so that views and queries over it are the user's."""
+        session = spark._jsparkSession  # noqa: SLF001
+        made = self.scan.datasets.ofRows(session, self.dataset.queryExecution().analyzed())
+        return DataFrame(made, spark)
+
+
+_LATEST: MutableMapping[SparkSession, ScanSession] = WeakKeyDictionary()
+"""The user's session -> what was last derived from it."""
+
+
+def scan_session(spark: SparkSession) -> ScanSession:
+    """A session for scans, which serves until the user changes a setting: making one takes many calls.
+
+    Raises:
+        Unsupported: The session is of Spark Connect, which has no JVM here.
+    """
+    if not hasattr(spark, "_jsparkSession"):
+        raise Unsupported("scans on Spark Connect; use a session of this process, or to_arrow")
+    settings = spark.conf._jconf.getAllAsJava()  # noqa: SLF001
     known = _LATEST.get(spark)
-    if known is not None and known[0] == settings:
-        return known[1]
-    own = spark.newSession()
-    for name, value in {**settings, **SCAN_SETTINGS}.items():
-        if name in SCAN_SETTINGS or own.conf.isModifiable(name):
-            own.conf.set(name, value)
-    _LATEST[spark] = (settings, own)
-    return own
+    if known is None or not known.settings.equals(settings):
+        known = _LATEST[spark] = _derived(spark, settings)
+    return known
 
 
-def handed_over(frame: DataFrame, spark: SparkSession, new_id: Callable[[], uuid.UUID] = uuid.uuid4) -> DataFrame:
-    """The DataFrame as one of `spark`, so that views and queries over it are the user's.
-
-    A global temporary view is what sessions of an application share; it exists only while this function runs.
-    """
-    name = f"icebench_{new_id().hex}"
-    frame.createGlobalTempView(name)
-    try:
-        return spark.table(f"{_global_database(spark)}.{name}")
-    finally:
-        frame.sparkSession.catalog.dropGlobalTempView(name)
-
-
-def _global_database(spark: SparkSession) -> str:
-    return str(spark.conf.get("spark.sql.globalTempDatabase", "global_temp"))
+def _derived(spark: SparkSession, settings: JavaObject) -> ScanSession:
+    jvm = spark._jvm  # noqa: SLF001
+    assert jvm is not None
+    session = spark._jsparkSession.cloneSession()  # noqa: SLF001 - with the user's settings
+    for name, value in SCAN_SETTINGS.items():
+        session.conf().set(name, value)
+    options = jvm.java.util.HashMap()
+    for name, value in READ_OPTIONS.items():
+        options.put(name, value)
+    return ScanSession(
+        session=session,
+        settings=settings,
+        options=options,
+        splitter=jvm.java.util.regex.Pattern.compile(_SEPARATOR),
+        functions=getattr(jvm, "org.apache.spark.sql.functions"),
+        datasets=getattr(jvm, "org.apache.spark.sql.classic.Dataset"),
+    )

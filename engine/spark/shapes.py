@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as st
 
 from engine.columnar.parquet import ParquetSource
@@ -21,9 +19,8 @@ from engine.columnar.schemas import child_fields, field_id_of
 from engine.errors import Unsupported
 from engine.read.request import FileRead, ReadRequest
 from engine.runtime.runner import Runner
-from engine.spark.deletes import PATH, ROW
 from engine.spark.read_schema import ReadColumn
-from engine.spark.types import literal, quoted, read_field, spark_type
+from engine.spark.types import null, quoted, read_field, spark_type, sql_literal, struct_of
 from engine.spec.types import ListType, MapType, NestedField, PrimitiveType, StructType, Type
 from engine.spec.values import Value
 
@@ -35,8 +32,8 @@ class Shape(Protocol):
         """The fields to ask Spark's reader for."""
         ...
 
-    def completed(self, frame: DataFrame, columns: Sequence[ReadColumn]) -> DataFrame:
-        """The columns under their names, from what the reader gave."""
+    def completed(self, columns: Sequence[ReadColumn]) -> list[str] | None:
+        """The columns under their names, as texts over what the reader gives; None where it gives them so."""
         ...
 
 
@@ -47,8 +44,8 @@ class ById:
     def read_fields(self, columns: Sequence[ReadColumn]) -> list[st.StructField]:
         return [read_field(c.field, c.name) for c in columns]
 
-    def completed(self, frame: DataFrame, columns: Sequence[ReadColumn]) -> DataFrame:
-        return frame
+    def completed(self, columns: Sequence[ReadColumn]) -> list[str] | None:
+        return None
 
 
 @dataclass(frozen=True)
@@ -71,24 +68,24 @@ class ByName:
             if stored is not None
         ]
 
-    def completed(self, frame: DataFrame, columns: Sequence[ReadColumn]) -> DataFrame:
+    def completed(self, columns: Sequence[ReadColumn]) -> list[str] | None:
         made = []
         for c in columns:
             stored = self._stored(c.field)
-            column = self._missing(c.field) if stored is None else _renamed(F.col(quoted(stored.name)), stored, c.field)
-            made.append(column.alias(c.name))
-        return frame.select(*made, *(F.col(name) for name in (PATH, ROW) if name in frame.columns))
+            column = self._missing(c.field) if stored is None else _renamed(quoted(stored.name), stored, c.field)
+            made.append(f"{column} AS {quoted(c.name)}")
+        return made
 
     def _stored(self, wanted: NestedField) -> pa.Field | None:
         return next((f for f in self.schema if field_id_of(f) == wanted.field_id), None)
 
-    def _missing(self, wanted: NestedField) -> Column:
+    def _missing(self, wanted: NestedField) -> str:
         type_ = wanted.type
         if isinstance(type_, PrimitiveType):
             value = self.constants.get(wanted.field_id, wanted.initial_default)
             if value is not None:
-                return literal(type_, value)
-        return F.lit(None).cast(spark_type(type_, column=wanted.name))
+                return sql_literal(type_, value)
+        return null(spark_type(type_, column=wanted.name))
 
 
 def shapes_of(files: Sequence[FileRead], request: ReadRequest, runner: Runner) -> list[tuple[Shape, list[FileRead]]]:
@@ -133,7 +130,7 @@ def _stored_type(stored: pa.Field, wanted: Type, column: str) -> st.DataType:
     return spark_type(wanted, column=column)
 
 
-def _renamed(column: Column, stored: pa.Field, wanted: NestedField) -> Column:
+def _renamed(column: str, stored: pa.Field, wanted: NestedField) -> str:
     """A file's column with the wanted names and fields inside."""
     inner = child_fields(stored.type)
     match wanted.type:
@@ -143,14 +140,14 @@ def _renamed(column: Column, stored: pa.Field, wanted: NestedField) -> Column:
             for f in fields:
                 own = by_id.get(f.field_id)
                 part = (
-                    F.lit(None).cast(spark_type(f.type, column=f.name))
+                    null(spark_type(f.type, column=f.name))
                     if own is None
-                    else _renamed(column.getField(own.name), own, f)
+                    else _renamed(f"{column}.{quoted(own.name)}", own, f)
                 )
-                made.append(part.alias(f.name))
-            return F.when(column.isNotNull(), F.struct(*made))
+                made.append((f.name, part))
+            return struct_of(column, made)
         case ListType(element) if not isinstance(element.type, PrimitiveType):
-            return F.transform(column, lambda x: _renamed(x, inner[0], element))
+            return f"transform({column}, x -> {_renamed('x', inner[0], element)})"
         case MapType(_, value) if not isinstance(value.type, PrimitiveType):
-            return F.transform_values(column, lambda _, x: _renamed(x, inner[1], value))
+            return f"transform_values({column}, (k, v) -> {_renamed('v', inner[1], value)})"
     return column

@@ -1,11 +1,10 @@
-"""Iceberg types as Spark types, and single values as Spark literals."""
+"""Iceberg types as Spark types, single values and columns as texts of Spark SQL."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812 - as everyone calls it
 from pyspark.sql import types as st
 
 from engine.errors import Unsupported
@@ -113,8 +112,7 @@ def sql_literal(type_: PrimitiveType, value: Value) -> str:
         case bool():
             return "true" if value else "false"
         case str():
-            escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-            return f"'{escaped}'"
+            return _text(value)
         case bytes():
             return f"X'{value.hex()}'"
         case Decimal():
@@ -131,31 +129,52 @@ def sql_literal(type_: PrimitiveType, value: Value) -> str:
     return f"X'{value.hex}'"  # uuid
 
 
-def literal(type_: PrimitiveType, value: Value) -> Column:
-    """A single value as a Spark column of the type that the column is read as."""
-    return F.expr(sql_literal(type_, value))
+def _text(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\0", "\\u0000")
+    return f"'{escaped}'"
 
 
 def quoted(name: str) -> str:
-    """A name as Spark takes it in `col`, dots and backticks included."""
+    """A name as Spark takes it in SQL, dots and backticks included."""
     return "`" + name.replace("`", "``") + "`"
 
 
-def shown(column: Column, type_: Type) -> Column:
+def null(type_: st.DataType) -> str:
+    """A null of a Spark type."""
+    return f"CAST(NULL AS {_type_text(type_)})"
+
+
+def _type_text(type_: st.DataType) -> str:
+    match type_:
+        case st.StructType():
+            return f"STRUCT<{', '.join(f'{quoted(f.name)}: {_type_text(f.dataType)}' for f in type_.fields)}>"
+        case st.ArrayType():
+            return f"ARRAY<{_type_text(type_.elementType)}>"
+        case st.MapType():
+            return f"MAP<{_type_text(type_.keyType)}, {_type_text(type_.valueType)}>"
+    return type_.simpleString()
+
+
+def struct_of(whole: str, parts: Sequence[tuple[str, str]]) -> str:
+    """A struct of parts, which are names and texts, where the struct that they were taken from is not null."""
+    inside = ", ".join(f"{_text(name)}, {part}" for name, part in parts)
+    return f"CASE WHEN {whole} IS NOT NULL THEN named_struct({inside}) END"
+
+
+def shown(column: str, type_: Type) -> str:
     """A column as the user gets it: uuid as text, at any depth, everything else as it is read."""
     if not _has_uuid(type_):
         return column
     match type_:
         case StructType(fields):
-            parts = [shown(column.getField(f.name), f.type).alias(f.name) for f in fields]
-            return F.when(column.isNotNull(), F.struct(*parts))
+            return struct_of(column, [(f.name, shown(f"{column}.{quoted(f.name)}", f.type)) for f in fields])
         case ListType(element):
-            return F.transform(column, lambda x: shown(x, element.type))
+            return f"transform({column}, x -> {shown('x', element.type)})"
         case MapType(key, value):
-            with_keys = F.transform_keys(column, lambda k, _: shown(k, key.type))
-            return F.transform_values(with_keys, lambda _, v: shown(v, value.type))
-    pieces = [F.hex(F.substring(column, start, length)) for start, length in ((1, 4), (5, 2), (7, 2), (9, 2), (11, 6))]
-    return F.when(column.isNotNull(), F.lower(F.concat_ws("-", *pieces)))
+            with_keys = f"transform_keys({column}, (k, v) -> {shown('k', key.type)})"
+            return f"transform_values({with_keys}, (k, v) -> {shown('v', value.type)})"
+    pieces = ", ".join(f"hex(substring({column}, {at}, {n}))" for at, n in ((1, 4), (5, 2), (7, 2), (9, 2), (11, 6)))
+    return f"CASE WHEN {column} IS NOT NULL THEN lower(concat_ws('-', {pieces})) END"
 
 
 def shown_type(type_: Type, *, column: str) -> st.DataType:
@@ -179,7 +198,7 @@ def _has_uuid(type_: Type) -> bool:
     return type_ == UUID or any(_has_uuid(f.type) for f in children(type_))
 
 
-def pruned(column: Column, read: Type, wanted: Type) -> Column:
+def pruned(column: str, read: Type, wanted: Type) -> str:
     """Of a column that is read with more fields inside than are wanted, or other names, the wanted ones."""
     match read, wanted:
         case StructType(), StructType(fields):
@@ -187,10 +206,10 @@ def pruned(column: Column, read: Type, wanted: Type) -> Column:
             parts = []
             for f in fields:
                 own = by_id[f.field_id]
-                parts.append(pruned(column.getField(own.name), own.type, f.type).alias(f.name))
-            return F.when(column.isNotNull(), F.struct(*parts))
+                parts.append((f.name, pruned(f"{column}.{quoted(own.name)}", own.type, f.type)))
+            return struct_of(column, parts)
         case ListType(own), ListType(element) if own.type != element.type:
-            return F.transform(column, lambda x: pruned(x, own.type, element.type))
+            return f"transform({column}, x -> {pruned('x', own.type, element.type)})"
         case MapType(_, own), MapType(_, value) if own.type != value.type:
-            return F.transform_values(column, lambda _, x: pruned(x, own.type, value.type))
+            return f"transform_values({column}, (k, v) -> {pruned('v', own.type, value.type)})"
     return column

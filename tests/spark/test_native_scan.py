@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import tempfile
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -20,9 +21,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import engine
-from engine.columnar.reserved import POS
 from engine.errors import Unsupported
 from engine.expressions.bound import BoundPredicate
+from engine.expressions.predicate import equal
 from engine.plan.scan import ScanPlan, table_scan
 from engine.read.plans import read_plan
 from engine.spark.native_scan import plan_to_dataframe
@@ -108,6 +109,61 @@ def test_the_session_stays_as_it_is_and_the_scan_does_not_hang_on_it(
         assert spark.sql("select sum(v) from scan").collect() == [(sum(range(1980, 2000, 2)),)]
     spark.conf.unset("spark.sql.parquet.fieldId.read.enabled")
     spark.catalog.dropTempView("scan")
+
+
+@contextmanager
+def counted_calls(spark: SparkSession) -> Iterator[Callable[[], int]]:
+    """How many calls PySpark makes into the Java virtual machine within, but for those that only forget objects."""
+    client, calls = spark._jvm._gateway_client, 0  # type: ignore[union-attr]
+    known = client.send_command
+
+    def send(command: str, *options: object, **more: object) -> object:
+        nonlocal calls
+        calls += not command.startswith("m\n")
+        return known(command, *options, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client, "send_command", send)
+        yield lambda: calls
+
+
+def test_making_a_scan_takes_few_calls_whatever_its_size(spark: SparkSession, make_table: Callable[..., Table]) -> None:
+    wide = pa.table({f"c{i}": range(1000) for i in range(30)})
+    table = make_table(wide, properties={"write.target-file-size-bytes": "3000", **SMALL_GROUPS})
+    plan = plan_of(table, "c0 >= 0 and c1 < 10000")
+    assert plan.files.num_rows > 32
+    plan_to_dataframe(spark, plan, table.store)  # derives a session
+    with counted_calls(spark) as calls:
+        plan_to_dataframe(spark, plan, table.store)
+        assert 5 < calls() <= 20
+    table.delete("c0 < 900", mode="merge-on-read")
+    with_deletes = plan_of(table, "c0 <= 950")
+    with counted_calls(spark) as calls:
+        frame = plan_to_dataframe(spark, with_deletes, table.store)
+        assert 20 < calls() <= 60  # two groups of files, one of them with deletes
+    assert frame.count() == 51
+
+
+def test_the_users_ways_to_write_sql_do_not_matter(spark: SparkSession, make_table: Callable[..., Table]) -> None:
+    texts = ["it's", "back\\slash", "\\t", "nul\0", "`", '"', "a+"]
+    rows = pa.table({"a.b": texts, "a+": range(len(texts)), "``": range(len(texts))})
+    table = make_table(rows)
+    settings = {
+        "spark.sql.parser.escapedStringLiterals": "true",
+        "spark.sql.parser.quotedRegexColumnNames": "true",
+        "spark.sql.ansi.doubleQuotedIdentifiers": "true",
+        "spark.sql.caseSensitive": "true",
+    }
+    for setting, value in settings.items():
+        spark.conf.set(setting, value)
+    try:
+        for place, text in enumerate(texts):
+            plan = table_scan(table.metadata, table.store, filter=equal("a.b", text)).plan()
+            assert spark_rows(plan_to_dataframe(spark, plan, table.store)) == [{"a.b": text, "a+": place, "``": place}]
+        assert spark_rows(plan_to_dataframe(spark, plan_of(table), table.store)) == arrow_rows(table, plan_of(table))
+    finally:
+        for setting in settings:
+            spark.conf.unset(setting)
 
 
 def test_many_files_are_not_listed_by_a_job(spark: SparkSession, make_table: Callable[..., Table]) -> None:
@@ -348,8 +404,6 @@ def test_what_spark_can_not_do_is_refused_by_name(spark: SparkSession, make_tabl
     table = make_table(pa.table({"clock": pa.array([1], pa.time64("us"))}))
     with pytest.raises(Unsupported, match="'clock'"):
         plan_to_dataframe(spark, plan_of(table), table.store)
-    with pytest.raises(Unsupported, match="_pos"):
-        plan_to_dataframe(spark, plan_of(table), table.store, projection=Schema((POS,)))
 
 
 def test_no_files_give_no_rows_and_the_right_columns(spark: SparkSession, make_table: Callable[..., Table]) -> None:

@@ -1,0 +1,150 @@
+"""A changelog as a DataFrame, which executors fill with the reader of Arrow.
+
+The driver plans what each snapshot did. The rows that a snapshot takes and those that it brings are matched with each
+other, wherever they lie, so it is one task; but one that only adds data files, or only takes some away, has nothing to
+match, and is as many tasks as its files are worth. Net changes match rows of all snapshots and are one task.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from engine.codec.columns import Int64Array
+from engine.plan.changes import SnapshotChanges
+from engine.plan.scan import ScanPlan, TableScan
+from engine.plan.tasks import DEFAULT_SPLIT_BYTES
+from engine.read.changelog import ChangelogScan
+from engine.runtime.local import LocalRunner
+from engine.spark.source_schema import source_schema, spark_batch
+from engine.spec.metadata import TableMetadata
+
+_THREADS = 1
+"""Of a task: Spark runs as many tasks at once as it has cores."""
+
+
+def changelog_to_dataframe(
+    spark: SparkSession, scan: ChangelogScan, *, split_bytes: int = DEFAULT_SPLIT_BYTES
+) -> DataFrame:
+    """The changes as a DataFrame of the session `spark`, whose settings stay as they are.
+
+    It is planned here and now, and stays at its snapshots; nothing is read before it runs. Reading is not counted.
+
+    Args:
+        spark: The user's session.
+        scan: The changelog; `ChangelogScan.schema` are the columns, uuid as text.
+        split_bytes: What a task should weigh where a snapshot's files can be divided.
+
+    Raises:
+        NotFound: The parent of a snapshot that takes rows was expired.
+        Unsupported: A column type that Spark does not have, or storage that executors can not reach.
+        From the DataFrame: a Spark error that names what `ChangelogScan.to_batches` would raise.
+    """
+    schema = source_schema(scan.schema)
+    changes = list(scan.plan())
+    groups = [changes] if scan.net_changes else [[part] for change in changes for part in _parts(change, split_bytes)]
+    task = _Task(
+        scan=replace(scan.scan, runner=LocalRunner(_THREADS), cache=None, executors=None),
+        net_changes=scan.net_changes,
+        identifier_columns=scan.identifier_columns,
+        compute_updates=scan.compute_updates,
+        groups=[pickle.dumps([_sent(change) for change in group]) for group in groups if group],
+    )
+    if not task.groups:
+        return spark.createDataFrame([], schema)
+    return spark.range(0, len(task.groups), 1, len(task.groups)).mapInArrow(task, schema)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _PlannedChangelog(ChangelogScan):
+    """A changelog of what was planned elsewhere."""
+
+    changes: Sequence[SnapshotChanges] = field(default_factory=list)
+
+    def plan(self) -> Iterator[SnapshotChanges]:
+        return iter(self.changes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Task:
+    """What an executor runs. Each group of changes is a task, which unpickles no other."""
+
+    scan: TableScan
+    net_changes: bool
+    identifier_columns: tuple[str, ...] | None
+    compute_updates: bool
+    groups: Sequence[bytes]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                sent = pickle.loads(self.groups[number])  # noqa: S301 - the driver's own
+                changelog = _PlannedChangelog(
+                    scan=self.scan,
+                    span=(),
+                    net_changes=self.net_changes,
+                    identifier_columns=self.identifier_columns,
+                    compute_updates=self.compute_updates,
+                    changes=[_received(change, self.scan.metadata) for change in sent],
+                )
+                for made in changelog.to_batches():
+                    yield spark_batch(made, changelog.schema)
+
+
+def _parts(change: SnapshotChanges, split_bytes: int) -> Iterator[SnapshotChanges]:
+    """A snapshot's changes in parts that need not know of each other."""
+    if len(change.changed_before) or (len(change.added) and len(change.removed)):
+        yield change
+        return
+    none = np.zeros(0, np.int64)
+    for rows in _divided(change.after, change.added, split_bytes):
+        yield replace(change, before=None, added=rows, removed=none)
+    if change.before is not None:
+        for rows in _divided(change.before, change.removed, split_bytes):
+            yield replace(change, added=none, removed=rows)
+
+
+def _divided(plan: ScanPlan, rows: Int64Array, split_bytes: int) -> list[Int64Array]:
+    """These rows of a plan's files, in pieces of about `split_bytes`."""
+    if not len(rows):
+        return []
+    sizes = plan.files.column("file_size_in_bytes").fill_null(0).to_numpy()[rows]
+    places = np.cumsum(sizes) // split_bytes
+    return np.split(rows, np.flatnonzero(np.diff(places)) + 1)
+
+
+def _sent(change: SnapshotChanges) -> SnapshotChanges:
+    """A snapshot's changes with the files alone that they speak of, and without what the task has anyway."""
+    before, after = change.before, change.after
+    if before is not None:
+        before = _only(before, np.concatenate([change.removed, change.changed_before]))
+    after = _only(after, np.concatenate([change.added, change.changed_after]))
+    removed, added = len(change.removed), len(change.added)
+    return replace(
+        change,
+        before=before,
+        after=after,
+        removed=np.arange(removed),
+        added=np.arange(added),
+        changed_before=removed + np.arange(len(change.changed_before)),
+        changed_after=added + np.arange(len(change.changed_after)),
+    )
+
+
+def _only(plan: ScanPlan, rows: Int64Array) -> ScanPlan:
+    return replace(
+        plan,
+        files=plan.files.take(pa.array(rows)),
+        residual_codes=plan.residual_codes[rows],
+        metadata=None,  # type: ignore[arg-type]  # `_received` gives it back
+    )
+
+
+def _received(change: SnapshotChanges, metadata: TableMetadata) -> SnapshotChanges:
+    before = None if change.before is None else replace(change.before, metadata=metadata)
+    return replace(change, before=before, after=replace(change.after, metadata=metadata))
