@@ -17,6 +17,8 @@ _ROUNDED_DOWN = 1.1
 _ROOM = 1.02
 """Compression of rewritten rows differs a little; a file is not cut for that."""
 DEFAULT_GROUP_SIZE_BYTES = 100 << 30
+DEFAULT_SORTED_GROUP_SIZE_BYTES = 4 << 30
+"""The keys of all rows of a group are in memory while they are sorted."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from engine.errors import Invalid
 from engine.expressions.predicate import Predicate
 from engine.maintenance.build_index import BuiltIndex, build_file_index
 from engine.maintenance.expire_snapshots import ExpiredSnapshots, commit_expiry, delete_expired
-from engine.maintenance.file_groups import Selection
+from engine.maintenance.file_groups import DEFAULT_SORTED_GROUP_SIZE_BYTES, Selection
 from engine.maintenance.maintained_table import MaintainedTable
 from engine.maintenance.remove_orphan_files import DEFAULT_AGE_MS, OrphanFiles, remove_orphan_files
 from engine.maintenance.rewrite_data_files import (
@@ -184,7 +184,7 @@ class Maintenance:
             raise Invalid(f"rewrite_data_files has no option {min(unknown)!r}; there are: {known}")
         state = self.table.load()
         rewrite = Rewrite(
-            selection=_selection(options, state.metadata),
+            selection=_selection(options, strategy, state.metadata),
             strategy=strategy,
             sort_order=sort_order,
             zorder_by=zorder_by,
@@ -230,10 +230,12 @@ class Maintenance:
         return snapshot
 
 
-def _selection(options: RewriteOptions, metadata: TableMetadata) -> Selection:
+def _selection(options: RewriteOptions, strategy: Strategy, metadata: TableMetadata) -> Selection:
     """The options, with the table's own target size and partition spec where they say none."""
     own = {name: value for name, value in options.items() if name in SelectionOptions.__annotations__}
     own.setdefault("target_file_size_bytes", TARGET_FILE_SIZE_BYTES.of(metadata.properties))
+    if strategy != "binpack":
+        own.setdefault("max_file_group_size_bytes", DEFAULT_SORTED_GROUP_SIZE_BYTES)
     spec_id = own.setdefault("output_spec_id", metadata.default_spec_id)
     if spec_id not in metadata.spec_by_id:
         raise Invalid(f"the table has no partition spec {spec_id}")
