@@ -60,7 +60,7 @@ class Transaction:
             CommitStateUnknown: The answer was lost and could not be found out; no file was deleted.
             EngineError: Anything else that kept the changes from being made.
         """
-        state = self.committer.load_state(self.identifier)
+        state = self._base()
         attempt, reason = 0, ""
         try:
             for attempt in self.waiting.for_commits(state.metadata.properties).attempts():
@@ -90,6 +90,14 @@ class Transaction:
             raise self._given_up(error, state) from error
         conflict = CommitConflict(f"{self._name}: gave up after {attempt} attempts: {reason}")
         raise self._given_up(conflict, state)
+
+    def _base(self) -> TableState:
+        try:
+            return self.committer.load_state(self.identifier)
+        except EngineError:
+            # Nothing was attempted, but a transaction has staged its changes on one another.
+            self.staging.discard()
+            raise
 
     @property
     def _name(self) -> str:

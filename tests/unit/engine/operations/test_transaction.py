@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 import engine
-from engine.errors import Invalid, ValidationFailed
+from engine.errors import Invalid, StorageFailed, ValidationFailed
 from engine.spec.types import LONG, STRING
 
 ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("day", pa.string())])
@@ -61,6 +61,24 @@ def test_an_exception_discards_all(table: engine.Table) -> None:
     assert (table.refresh().metadata_location, stored(table)) == (before, files)
     with pytest.raises(Invalid, match="over"):
         transaction.append(rows(4))
+
+
+def test_a_catalog_that_can_not_be_asked_leaves_no_files(table: engine.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = stored(table)
+    transaction = table.transaction()
+    transaction.append(rows(4))
+    transaction.delete("id = 1", "copy-on-write")
+    assert stored(table) > files
+
+    def fail(*_: object) -> None:
+        raise StorageFailed("no answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(transaction._outer.committer), "load_state", fail)
+        with pytest.raises(StorageFailed, match="no answer"):
+            transaction.commit()
+    assert stored(table) == files
+    assert ids(table) == [1, 2, 3]
 
 
 def test_nothing_is_nothing(table: engine.Table) -> None:
