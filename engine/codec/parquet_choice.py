@@ -17,7 +17,7 @@ _VALUES_TO_LOAD = 3_000_000
 """pyarrow takes some 20 ms for so many; loading takes 60 ms."""
 _VALUES_TO_COMPILE = 300_000_000
 """pyarrow takes some 2 s for so many; compiling takes up to 8 s, once on a machine."""
-_NAMES = ("list_chunks_at", "scan_pages_at", "decode_page_at")
+_NAMES = ("slim_footer_at", "list_chunks_at", "scan_pages_at", "decode_page_at")
 _SOURCES = [
     __file__.replace("choice.py", name)
     for name in (
@@ -25,6 +25,7 @@ _SOURCES = [
         "intrinsics.py",
         "header_kernels.py",
         "chunk_kernels.py",
+        "footer_kernels.py",
         "stream_kernels.py",
         "value_kernels.py",
         "kernels.py",
@@ -83,19 +84,24 @@ class ParquetKernels:
                     for code, name in zip(self._codes, _NAMES, strict=True)
                 ]
 
+    def slim_footer(self, numbers: Sequence[int]) -> int:
+        """See `engine.codec.parquet_footer_kernels.slim_footer_at`."""
+        memory = (ctypes.c_int64 * len(numbers))(*numbers)
+        return self._functions[0](ctypes.addressof(memory))
+
     def list_chunks(self, numbers: Sequence[int]) -> int:
         """See `engine.codec.parquet_chunk_kernels.list_chunks_at`."""
         memory = (ctypes.c_int64 * len(numbers))(*numbers)
-        return self._functions[0](ctypes.addressof(memory))
+        return self._functions[1](ctypes.addressof(memory))
 
     def scan_pages(self, numbers: Sequence[int]) -> int:
         """See `engine.codec.parquet_header_kernels.scan_pages_at`."""
         memory = (ctypes.c_int64 * len(numbers))(*numbers)
-        return self._functions[1](ctypes.addressof(memory))
+        return self._functions[2](ctypes.addressof(memory))
 
     def decode_page(self, numbers: ctypes.Array[ctypes.c_int64]) -> int:
         """See `engine.codec.parquet_kernels.decode_page_at`."""
-        return self._functions[2](ctypes.addressof(numbers))
+        return self._functions[3](ctypes.addressof(numbers))
 
 
 KERNELS = ParquetKernels()

@@ -9,6 +9,7 @@ import numba
 from numba.extending import register_jitable
 
 from engine.codec import parquet_chunk_kernels as chunks
+from engine.codec import parquet_footer_kernels as footers
 from engine.codec import parquet_header_kernels as headers
 from engine.codec import parquet_kernels as kernels
 from engine.codec import parquet_stream_kernels as streams
@@ -17,6 +18,7 @@ from engine.compiling import jit
 from engine.machine_code import MachineCode
 
 list_chunks_at = chunks.list_chunks_at
+slim_footer_at = footers.slim_footer_at
 scan_pages_at = headers.scan_pages_at
 decode_page_at = kernels.decode_page_at
 
@@ -34,6 +36,16 @@ _HELPERS: tuple[Callable[..., Any], ...] = (
     chunks.read_meta,
     chunks.read_chunk,
     chunks.read_group,
+    footers.is_wanted,
+    footers.put_number,
+    footers.put_list,
+    footers.copy_span,
+    footers.read_element,
+    footers.copy_root,
+    footers.drop_list,
+    footers.slim_leaves,
+    footers.slim_schema,
+    footers.slim_row_groups,
     streams.ones,
     streams.put_bits,
     streams.put_ones,
@@ -45,6 +57,8 @@ _HELPERS: tuple[Callable[..., Any], ...] = (
     streams.next_indices,
     streams.skip_indices,
     streams.check_indices,
+    streams.expand_indices,
+    streams.kept_bits,
     values.look_up,
     values.read_big_endian,
     values.put_number,
@@ -61,6 +75,7 @@ _HELPERS: tuple[Callable[..., Any], ...] = (
     kernels.prepare_values,
     kernels.decode_all,
     kernels.decode_some,
+    kernels.put_validity,
     kernels.make_values,
     kernels.keep_block,
     kernels.kept_rows,

@@ -69,6 +69,8 @@ from engine.codec.parquet_stream_kernels import (
     STATE,
     bits_from,
     check_indices,
+    expand_indices,
+    kept_bits,
     next_indices,
     ones,
     put_bits,
@@ -254,7 +256,7 @@ def decode_some(page: Integers, source: int, end: int, state: Integers, block: i
     rows = page[VALUES]
     row = page[OUT_ROW]
     indices = uint32s_at(block + 8 * STATE, BLOCK)
-    values = block + 8 * STATE + 4 * BLOCK
+    values = block + 8 * STATE + 8 * BLOCK + 256
     for start in range(0, rows, BLOCK):
         count = min(BLOCK, rows - start)
         present = count
@@ -275,17 +277,44 @@ def decode_some(page: Integers, source: int, end: int, state: Integers, block: i
                 failed = skip_indices(state, present)
             if failed < 0:
                 return failed
-        if kept and words:
+        if kept and words and source:
             make_values(page, source, end, indices, 0, present, values)
             spread_block(page, values, start, count, words, row)
         elif kept:
-            keep_block(page, source, end, indices, values, start, count, row)
-            if page[VALIDITY_AT]:
-                put_ones(page[VALIDITY_AT], row, kept)
+            by_row = indices
+            if words:
+                by_row = uint32s_at(block + 8 * STATE + 4 * BLOCK + 128, BLOCK)
+                # Of nulls after the last value.
+                indices[present] = 0
+                expand_indices(indices, words, start, count, by_row)
+            put_validity(page, words, start, count, row, kept)
+            if page[KEEP_AT] == 0:
+                make_values(page, source, end, by_row, 0, count, page[OUT_AT] + row * page[OUT_WIDTH])
+            else:
+                keep_block(page, source, end, by_row, values, start, count, row)
         row += kept
         if source:
             source += present * page[WIDTH]
     return row - page[OUT_ROW]
+
+
+def put_validity(page: Integers, words: int, start: int, count: int, row: int, kept: int) -> None:
+    """Tell of the kept rows of a block whether they are valid, if the column has nulls at all."""
+    if page[VALIDITY_AT] == 0:
+        return
+    if words == 0:
+        put_ones(page[VALIDITY_AT], row, kept)
+        return
+    for at in range(0, count, 64):
+        part = min(64, count - at)
+        keep = ones(part)
+        if page[KEEP_AT]:
+            keep &= bits_from(page[KEEP_AT], page[KEEP_ROW] + start + at)
+        found = kept_bits(load64(words + ((start + at) >> 3)) & ones(part), keep, part)
+        own = count_ones(keep)
+        put_bits(page[VALIDITY_AT], row, found & ones(own), own)
+        page[NULLS] += own - count_ones(found & ones(own))
+        row += own
 
 
 def make_values(page: Integers, source: int, end: int, indices: Integers, first: int, count: int, out: int) -> None:

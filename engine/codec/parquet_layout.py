@@ -66,6 +66,18 @@ LIST_STACK = 4  # 2 * STACK_DEPTH numbers
 LIST_LENGTH = 5
 STACK_DEPTH = 16
 
+# What `slim_footer` takes. Addresses of memory that the caller holds, and counts.
+SLIM_FOOTER = 0
+SLIM_WANTED = 1  # ascending field ids
+SLIM_IS_KEPT = 2  # twice as many bytes as the footer has
+SLIM_STACK = 3  # 2 * STACK_DEPTH numbers
+SLIM_OUT = 4  # as many bytes as the footer has, and 64 more
+SLIM_SIZE = 5  # bytes of the footer
+SLIM_WANTED_COUNT = 6
+SLIM_LEAVES = 7  # the kernel's own
+SLIM_KEPT_LEAVES = 8  # the kernel's own
+SLIM_LENGTH = 9
+
 # How definition levels are stored.
 NO_LEVELS = 0
 LEVELS_BEFORE_VALUES = 1  # version 1: a length of four bytes, the levels, the values
@@ -102,8 +114,9 @@ DECODE_LENGTH = 21
 
 BLOCK = 1024
 """Values that are in hand at once, so that they stay in the processor's nearest cache."""
-BLOCK_SCRATCH = 20 * BLOCK + 1024
-"""Scratch for a block: the state of a stream, indices of 4 bytes, values of 16, and what a loop may write beyond."""
+BLOCK_SCRATCH = 24 * BLOCK + 1024
+"""Scratch for a block: the state of a stream, indices of 4 bytes of values and of rows, values of 16 bytes, and what a
+loop may read and write beyond."""
 
 
 def scratch_size(values: int, width: int, *, has_levels: bool, encoding: int) -> int:

@@ -6,7 +6,7 @@ Importing this module imports Numba. Each loop consumes a byte a turn or is boun
 from __future__ import annotations
 
 from engine.codec.parquet_header_kernels import read_varint
-from engine.codec.parquet_intrinsics import count_ones, load8, load64, shifted_right, store64
+from engine.codec.parquet_intrinsics import count_ones, load8, load64, lowest_one, shifted_right, store64
 from engine.codec.parquet_layout import BAD_INDEX, BAD_LEVEL, TRUNCATED, Integers
 
 # The state of a stream of dictionary indices.
@@ -202,3 +202,34 @@ def check_indices(indices: Integers, count: int, size: int) -> int:
     for i in range(count):
         most = max(most, indices[i])
     return BAD_INDEX if count and most >= size else 0
+
+
+def expand_indices(indices: Integers, words: int, start: int, count: int, out: Integers) -> None:
+    """Indices of the values that a bitmap has, as indices of its rows from `start` on; those of nulls are any."""
+    place = 0
+    for at in range(0, count, 64):
+        part = min(64, count - at)
+        valid = load64(words + ((start + at) >> 3))
+        for i in range(part):
+            out[at + i] = indices[place]
+            place += shifted_right(valid, i) & 1
+
+
+def kept_bits(word: int, keep: int, count: int) -> int:
+    """The bits of a word that are kept, of `count`, one after the other."""
+    gaps = ~keep & ones(count)
+    if count_ones(gaps) > 10:
+        found = 0
+        at = 0
+        for i in range(count):
+            is_kept = shifted_right(keep, i) & 1
+            found |= (shifted_right(word, i) & is_kept) << at
+            at += is_kept
+        return found
+    closed = 0
+    while gaps:
+        below = ones(lowest_one(gaps) - closed)
+        word = (word & below) | (shifted_right(word, 1) & ~below)
+        closed += 1
+        gaps &= gaps - 1
+    return word
