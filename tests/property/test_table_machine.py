@@ -282,9 +282,12 @@ class TableMachine(RuleBasedStateMachine):
         if branch not in self.heads:
             return
         by = [self.columns[N], "id"]
-        lineage = ["_row_id", "_last_updated_sequence_number"] if self.version == 3 else []
-        columns = [*self.columns.values(), *lineage]
-        before = bag(self.table.scan(columns=columns, ref=branch).to_arrow())
+        columns = list(self.columns.values())
+        lineage = ["_row_id", "_last_updated_sequence_number"]
+        found = self.table.scan(columns=[*columns, *lineage], ref=branch).to_arrow()
+        # Rows from before an upgrade get their ids with the next commit, whatever it is.
+        columns += lineage if self.version == 3 and not found["_row_id"].null_count else []
+        before = bag(found.select(columns))
         done = self.table.maintenance.rewrite_data_files(
             how,
             where=None if where is None else where.text.format(self.columns[where.column]),

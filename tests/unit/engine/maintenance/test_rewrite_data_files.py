@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -336,3 +338,63 @@ def test_nothing_is_left_of_a_sort_that_fails(tmp_path: Path) -> None:
     with patch.object(FanoutWriter, "finish", finish), pytest.raises(StorageFailed):
         table.maintenance.rewrite_data_files("sort", sort_order=["x"], sort_memory_bytes=1000)
     assert stored(table) == files
+
+
+EVERY_TYPE: dict[str, tuple[pa.DataType, Callable[[random.Random], Any]]] = {
+    "id": (pa.int64(), lambda r: r.randrange(-(10**9), 10**9)),
+    "flag": (pa.bool_(), lambda r: r.random() < 0.5),
+    "small": (pa.int32(), lambda r: r.randrange(-9, 9)),
+    "float": (pa.float32(), lambda r: r.choice([float("nan"), -0.0, 0.0, 1.5, float("-inf")])),
+    "double": (pa.float64(), lambda r: r.gauss(0, 1e9)),
+    "d9": (pa.decimal128(9, 2), lambda r: Decimal(r.randrange(-(10**8), 10**8)).scaleb(-2)),
+    "d38": (pa.decimal128(38, 10), lambda r: Decimal(r.randrange(-(10**37), 10**37)).scaleb(-10)),
+    "day": (pa.date32(), lambda r: dt.date(2000, 1, 1) + dt.timedelta(r.randrange(-20_000, 20_000))),
+    "time": (pa.time64("us"), lambda r: dt.time(r.randrange(24), r.randrange(60))),
+    "at": (pa.timestamp("us"), lambda r: r.randrange(10**15)),
+    "ns": (pa.timestamp("ns", "UTC"), lambda r: r.randrange(10**18)),
+    "text": (pa.string(), lambda r: r.choice(["", "common-beginning-", "\U0001f9ca"]) + str(r.randrange(9))),
+    "bytes": (pa.binary(), lambda r: r.randbytes(r.randrange(4))),
+    "fixed": (pa.binary(5), lambda r: r.randbytes(5)),
+    "uuid": (pa.uuid(), lambda r: r.randbytes(16)),
+}
+NESTED: dict[str, tuple[pa.DataType, Callable[[random.Random], Any]]] = {
+    "s": (pa.struct([pa.field("a", pa.int32()), pa.field("b", pa.list_(pa.string()))]), lambda r: {"a": 1, "b": ["x"]}),
+    "m": (pa.map_(pa.string(), pa.int64()), lambda r: [("k", r.randrange(9))]),
+    "l": (pa.list_(pa.struct([pa.field("x", pa.int64())])), lambda r: [{"x": 1}, None]),
+}
+
+
+SPILLS = 9_000
+
+
+@pytest.mark.parametrize("memory", [SPILLS, 1 << 30])
+def test_rows_of_every_type_are_sorted_by_every_type(tmp_path: Path, memory: int) -> None:
+    columns = {**EVERY_TYPE, **NESTED}
+    schema = pa.schema([pa.field(name, type_) for name, (type_, _) in columns.items()])
+    table = engine.load_catalog(str(tmp_path)).create_table("db.t", schema, properties={"format-version": "3"})
+    chance = random.Random(3)
+    for _ in range(2):
+        arrays = [
+            pa.array([None if chance.random() < 0.1 else make(chance) for _ in range(20)], type_)
+            for type_, make in columns.values()
+        ]
+        table.append(pa.Table.from_arrays(arrays, schema=schema))
+    lineage = [*columns, "_row_id", "_last_updated_sequence_number"]
+
+    def bag() -> list[str]:
+        return sorted(map(str, table.scan(columns=lineage).to_arrow().to_pylist()))
+
+    before = bag()
+    for name in [*EVERY_TYPE, "s.a"] if memory > SPILLS else ["d38", "text", "uuid"]:
+        table.maintenance.rewrite_data_files("sort", sort_order=[name], rewrite_all=True, sort_memory_bytes=memory)
+        assert bag() == before, name
+        if name not in {"float", "s.a", "uuid"}:
+            column = table.scan(columns=[name]).to_arrow()
+            count = column[name].null_count
+            assert column[:count][name].null_count == count
+            assert column[count:] == column[count:].sort_by(name), name
+    for names in (list(EVERY_TYPE), ["uuid", "s.a"]):
+        table.maintenance.rewrite_data_files("zorder", zorder_by=names, rewrite_all=True, sort_memory_bytes=memory)
+        assert bag() == before, names
+    with pytest.raises(Invalid):
+        table.maintenance.rewrite_data_files("zorder", zorder_by=["s"])
