@@ -231,7 +231,7 @@ def slim_leaves(position: int, end: int, address: int, made: int) -> tuple[int, 
 
 
 def drop_list(position: int, end: int, stack: int, made: int) -> tuple[int, int]:
-    """An empty list in place of one of structs; the positions after it (or an error code) and after what was written."""
+    """An empty list in place of another; the positions after that (or an error code) and after what was written."""
     return skip_any(position, end, _LIST, stack), put_list(made, 0)
 
 

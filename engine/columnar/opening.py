@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from engine.columnar.avro import AvroSource
 from engine.columnar.orc import OrcSource
@@ -31,6 +31,7 @@ def open_source(
     needed_by: str | None = None,
     dictionaries: Sequence[str] = (),
     size_bytes: int | None = None,
+    field_ids: Collection[int] | None = None,
 ) -> Source:
     """Open a data or delete file.
 
@@ -42,6 +43,8 @@ def open_source(
         needed_by: What refers to the file, for errors, e.g. ``"table db.t, snapshot 17"``.
         dictionaries: Text columns, by name, that may come as Arrow dictionaries.
         size_bytes: The file's size, where it is known; the file must have it.
+        field_ids: The top-level columns that will be asked for, so that what a wide file says of others is not read;
+            None for any.
 
     Raises:
         FileNotFound: Naming the file and `needed_by`.
@@ -60,4 +63,5 @@ def open_source(
         needed_by=needed_by,
         dictionaries=dictionaries,
         size_bytes=size_bytes,
+        field_ids=field_ids,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Self, TypeAlias
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from engine.codec.parquet_choice import KERNELS
 from engine.codec.parquet_chunk import Chunk, KeptRows
+from engine.codec.parquet_footer import slim_footer
 from engine.codec.parquet_inflate import BadPageError
 from engine.columnar.file_columns import FileColumns
 from engine.columnar.name_mapping import has_field_ids, identified
@@ -45,9 +46,11 @@ class ParquetSource:
         needed_by: What refers to the file, for errors, e.g. ``"table db.t, snapshot 17"``.
         dictionaries: Text columns, by name, to decode as Arrow dictionaries.
         size_bytes: The file's size, where it is known; the file must have it.
+        field_ids: The top-level columns that will be asked for; None for any.
 
     Attributes:
-        columns: The file's columns with field ids, its own or those of the name mapping.
+        columns: The file's columns with field ids, its own or those of the name mapping; of a wide file perhaps only
+            those that will be asked for.
         has_field_ids: Whether they are its own.
         row_groups: All row groups, in file order.
 
@@ -66,8 +69,10 @@ class ParquetSource:
         needed_by: str | None = None,
         dictionaries: Sequence[str] = (),
         size_bytes: int | None = None,
+        field_ids: Collection[int] | None = None,
     ) -> None:
         self.location = location
+        self._field_ids = None if field_ids is None else frozenset(field_ids)
         self._name_mapping = name_mapping
         in_memory = size_bytes is not None and size_bytes <= _WHOLE_FILE_BYTES
         self._whole: FetchedBytes | None = None
@@ -81,6 +86,8 @@ class ParquetSource:
             size = self._input.size()
             check_size(size, size_bytes, location)
             tail = footer_bytes(self._input, size)
+            if tail is not None and self._field_ids is not None:
+                tail = slim_footer(tail, self._field_ids) or tail
             self._readers = ParquetReaders(self._input, tail, dictionaries, in_memory=in_memory)
             self.footer: Footer = self._readers.footer
             self.row_groups = _row_groups(self.footer)
@@ -102,6 +109,8 @@ class ParquetSource:
 
     def read(self, row_group: int, wanted: Schema, *, narrow: bool = False, keep: Mask | None = None) -> pa.Table:
         """See `engine.columnar.source.Source.read`; exactly the wanted leaves are decoded."""
+        if self._field_ids is not None and not self._field_ids.issuperset(f.field_id for f in wanted.fields):
+            raise AssertionError(f"{self.location} was opened for other columns than {wanted}")
         leaves = self.columns.leaf_indices(wanted)
         if not leaves:
             rows = self.row_groups[row_group].num_rows

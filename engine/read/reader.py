@@ -110,7 +110,7 @@ def _row_groups(file: FileRead, deletes: PlannedDeletes, request: ReadRequest, c
             elif group.num_rows:
                 yield group, own
 
-    return works_of(file, request, kept)
+    return works_of(file, request, kept, own.equality)
 
 
 def _begins_in(group: RowGroup, byte_range: tuple[int, int] | None) -> bool:

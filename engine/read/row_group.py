@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
@@ -35,6 +35,7 @@ from engine.columnar.reserved import (
 )
 from engine.columnar.schemas import child_fields, field_id_of
 from engine.columnar.source import RowGroup, Source, only
+from engine.deletes.equality import EqualityGroup
 from engine.deletes.planned import FileDeletes
 from engine.errors import CorruptTable
 from engine.expressions.bound import BoundConstant
@@ -97,9 +98,18 @@ class Work:
 
 
 def works_of(
-    file: FileRead, request: ReadRequest, choose: Callable[[Source], Iterable[tuple[RowGroup, FileDeletes]]]
+    file: FileRead,
+    request: ReadRequest,
+    choose: Callable[[Source], Iterable[tuple[RowGroup, FileDeletes]]],
+    keys: Sequence[EqualityGroup] = (),
 ) -> list[Work]:
     """Open a file, and give the row groups that `choose` takes, with the deletes that it says for each.
+
+    Args:
+        file: The file.
+        request: What to read of it.
+        choose: Called once, with the open file.
+        keys: All equality deletes that it may say.
 
     Raises:
         FileNotFound: Naming the file and what needs it.
@@ -113,6 +123,7 @@ def works_of(
             name_mapping=request.name_mapping,
             needed_by=request.needed_by,
             size_bytes=file.file_size_in_bytes,
+            field_ids=_columns_for(file, request, keys),
         )
         try:
             if source.num_rows != file.record_count:
@@ -126,6 +137,14 @@ def works_of(
             raise
     shared = SharedSource(source, users=len(chosen))
     return [Work(file, group, shared, deletes) for group, deletes in chosen]
+
+
+def _columns_for(file: FileRead, request: ReadRequest, keys: Sequence[EqualityGroup]) -> set[int]:
+    """The top-level columns that reading a file takes: those to give, and those that decide."""
+    schemas = [request.stored, *(group.schema for group in keys)]
+    if file.residual is not None:
+        schemas.append(request.schema.select(file.residual.field_ids))
+    return {ROW_ID_ID, LAST_UPDATED_ID, *(f.field_id for schema in schemas for f in schema.fields)}
 
 
 def read_row_group(work: Work, request: ReadRequest, counters: Counters) -> list[pa.RecordBatch]:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.codec import parquet_footer
+from engine.codec.parquet_choice import KERNELS
 from engine.columnar.reserved import DELETED, FILE, POS
 from engine.columnar.schemas import to_arrow_schema
 from engine.expressions.bound import BoundAnd, BoundCompare, BoundIn, BoundIsNull, BoundOr, BoundPredicate, Column
@@ -14,6 +19,18 @@ from engine.runtime.local import LocalRunner
 from engine.spec.schema import Schema
 from engine.spec.types import PrimitiveType
 from tests.property import table_model as model
+
+
+@pytest.fixture(autouse=True, scope="module", params=["kernels", "pyarrow"])
+def decoder(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Files read with the kernels, footers without unwanted columns among them; and as in a process that has none."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "kernels":
+            assert KERNELS.load()
+            patch.setattr(parquet_footer, "_FEWEST_BYTES", 0)
+        else:
+            patch.setattr(KERNELS, "pays", lambda _: False)
+        yield
 
 
 @st.composite
