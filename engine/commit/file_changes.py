@@ -38,6 +38,9 @@ class FileChanges:
         branch: Where to; made when it does not exist.
         properties: Entries for the snapshot summary.
         is_visible: False leaves the branch where it is: the snapshot waits to be published.
+        planned_version: The format version that files of rows which were there before were written for, and deletes of
+            them. In version 3 rows have ids and position deletes are vectors: a table that was upgraded to it meanwhile
+            does not take what was written for an earlier one. None for rows that are new in any version.
         written_for: The table that the files were written for, where its schema or specs were not yet committed: they
             may get other ids when they are, and then the files do not fit.
     """
@@ -54,6 +57,7 @@ class FileChanges:
     branch: str = MAIN
     properties: Mapping[str, str] = field(default_factory=dict)
     is_visible: bool = True
+    planned_version: int | None = None
     written_for: TableMetadata | None = None
     _snapshot_id: int | None = field(default=None, init=False)
 
@@ -76,6 +80,11 @@ class FileChanges:
         parent = branch_head(base, self.branch)
         if self.written_for is not None:
             self._check_written_for(self.written_for, base)
+        if self.planned_version is not None and self.planned_version < 3 <= base.format_version:
+            raise ValidationFailed(
+                f"the table was upgraded from format version {self.planned_version} to {base.format_version} after the "
+                "change was prepared; run the operation again"
+            )
         if self.validation is not None:
             self.validation.check(base, parent, staging)
         if self._snapshot_id is None:

@@ -103,7 +103,8 @@ class Rewrite:
         partial_progress_max_commits: In so many commits at most.
         use_starting_sequence_number: Give new files the sequence number of the snapshot that was planned.
         remove_dangling_deletes: In a last commit remove delete files that concern no data file any more.
-        sort_memory_bytes: About how many bytes of rows a sort holds in memory.
+        sort_memory_bytes: About how many bytes of rows sorts hold in memory, here or in each task of executors, besides
+            the keys of a group.
         branch: Where.
         properties: Entries for the snapshot summaries.
         executors: Runs groups elsewhere; None runs them here.
@@ -161,6 +162,7 @@ def rewrite_data_files(
     plan = replace(scan, whole_files=True).plan()
     groups = rewrite.selection.groups(planned_files(plan))
     concurrent = rewrite.max_concurrent_groups or (available_threads() if ordering is None else 1)
+    here = rewrite.executors is None
     work = GroupRewrite(
         metadata=metadata,
         store=table.store,
@@ -168,8 +170,8 @@ def rewrite_data_files(
         spec=metadata.spec_by_id[rewrite.selection.output_spec_id],
         ordering=ordering,
         sort_order=sort_order,
-        memory_bytes=max(rewrite.sort_memory_bytes // (concurrent if rewrite.executors is None else 1), 1),
-        threads=max(available_threads() // max(min(concurrent, len(groups)), 1), 1),
+        memory_bytes=max(rewrite.sort_memory_bytes // (concurrent if here else 1), 1),
+        threads=max(available_threads() // max(min(concurrent, len(groups)), 1), 1) if here else 1,
         operation_id=operation_id,
     )
     run = _Run(table, rewrite, snapshot, state)
@@ -186,6 +188,7 @@ class _Run:
         self._table = table
         self._rewrite = rewrite
         self._start = start
+        self._planned_version = state.metadata.format_version
         self.state = state
         self.result = RewrittenDataFiles()
 
@@ -249,6 +252,7 @@ class _Run:
             removed_data=refs,
             removed_deletes=deletes,
             data_sequence_number=self._start.sequence_number if keeps_number else None,
+            planned_version=self._planned_version,
             validation=Validation(
                 starting_snapshot_id=self._start.snapshot_id,
                 referenced=refs,

@@ -159,6 +159,7 @@ class RowChange:
             removed_deletes=[*_superseded(matches.gone), *(merged if vectors else ())],
             merged_deletes=[] if vectors else merged,
             validation=self.validation(refs, refused),
+            planned_version=self.metadata.format_version if refs else None,
             branch=self.branch,
             properties=self.properties,
         )
@@ -200,6 +201,7 @@ class RowChange:
             removed_data=matches.refs,
             removed_deletes=_superseded([*matches.gone, *(match.file for match in matches.partial)]),
             validation=self.validation(matches.refs, "all"),
+            planned_version=self.metadata.format_version if matches.refs else None,
             branch=self.branch,
             properties=self.properties,
         )

@@ -119,6 +119,23 @@ def test_rows_deleted_meanwhile_do_not_come_back(tmp_path: Path, version: int, m
     }
 
 
+def test_an_upgrade_meanwhile_fails_it(tmp_path: Path) -> None:
+    table = filled(tmp_path)
+    other = engine.load_catalog(str(tmp_path)).load_table("db.t")
+
+    def meanwhile() -> None:
+        other.upgrade_format(3)
+        other.append(rows(80))
+
+    with before_the_commit(meanwhile), pytest.raises(ValidationFailed, match="was upgraded from format version 2"):
+        table.maintenance.rewrite_data_files()
+    table.refresh()
+    before = contents(table)
+    assert None not in [row["_row_id"] for row in before]
+    table.maintenance.rewrite_data_files()
+    assert contents(table) == before
+
+
 def test_rows_added_meanwhile_stay(tmp_path: Path) -> None:
     table = filled(tmp_path)
     other = engine.load_catalog(str(tmp_path)).load_table("db.t")

@@ -6,6 +6,7 @@ import pytest
 import engine
 from engine.errors import Invalid, Unsupported, ValidationFailed
 from engine.operations import row_changes as operation
+from engine.operations.row_changes import Mode
 from engine.read.matches import matched_rows
 from engine.runtime.counters import COMMIT_ATTEMPTS, FILES_WRITTEN, Counters
 from engine.spec.updates import UpgradeFormatVersion
@@ -286,3 +287,16 @@ class TestMergedPositionDeletes:
         with pytest.raises(ValidationFailed, match="was removed"):
             late.commit()
         assert ids(made.refresh()) == list(range(1, 10))
+
+
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+def test_an_upgrade_meanwhile_fails_what_was_written_for_version_2(catalog: engine.Catalog, mode: Mode) -> None:
+    made = table(catalog)
+    late = made.transaction()
+    late.delete("id = 1", mode)
+    other = catalog.load_table("db.t")
+    other.upgrade_format(3)
+    other.append(numbers(10, 11))
+    with pytest.raises(ValidationFailed, match="was upgraded from format version 2 to 3"):
+        late.commit()
+    assert ids(made.refresh()) == list(range(11))
