@@ -19,7 +19,7 @@ class ParquetReaders:
     Args:
         file: The file, which threads may share.
         footer: Its footer, as `engine.columnar.parquet_bytes.footer_bytes` finds it; None for pyarrow to look.
-        dictionaries: Text columns, by name, to decode as Arrow dictionaries.
+        dictionaries: Text columns, by name, to decode as Arrow dictionaries, if there are any.
         in_memory: Whether the file is in memory already.
 
     Attributes:
@@ -31,12 +31,15 @@ class ParquetReaders:
         self, file: pa.NativeFile, footer: bytes | None, dictionaries: Sequence[str], *, in_memory: bool
     ) -> None:
         self._file = file
-        self._dictionaries = list(dictionaries)
+        metadata = None if footer is None else pq.read_metadata(footer_file(footer))
+        # pyarrow takes no name that the file does not have, and columns are told by their ids.
+        known = metadata.schema.names if dictionaries and metadata is not None else ()
+        self._dictionaries = [name for name in dictionaries if name in known]
         self._in_memory = in_memory
         self._lock = Lock()
         self._narrow: pq.FileMetaData | None = None
         self._narrow_made = False
-        first = self._open(file, None if footer is None else pq.read_metadata(footer_file(footer)))
+        first = self._open(file, metadata)
         self.footer: pq.FileMetaData = first.metadata
         self.schema: pa.Schema = first.schema_arrow
         self._idle: dict[tuple[bool, bool], list[tuple[pq.ParquetFile, Window | None]]] = {

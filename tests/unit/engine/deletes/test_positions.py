@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.columnar.reserved import DELETE_FILE_PATH_ID, DELETE_POS_ID
 from engine.deletes.files import DeleteFile
 from engine.deletes.positions import DataFilePlaces, load_positions
 from engine.errors import CorruptTable, FileNotFound
@@ -105,6 +106,21 @@ def test_deletes_with_another_spelling_are_applied() -> None:
     file = stored(store, "d", [("file:/data/f1", 3), ("file:/data/f2", 4)])
     found = load_positions([file], ["/data/f1"], store=store, runner=RUN, counters=Counters())
     assert found.of("/data/f1", [file]) == np.array([3])
+
+
+def test_columns_are_told_by_their_ids_whatever_their_names() -> None:
+    store = MemoryStore()
+    ids = {"path": DELETE_FILE_PATH_ID, "position": DELETE_POS_ID}
+    types = {"path": pa.string(), "position": pa.int64()}
+    fields = [pa.field(name, types[name], metadata={"PARQUET:field_id": str(ids[name])}) for name in ids]
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"path": ["f1", "f1"], "position": [3, 5]}, schema=pa.schema(fields)), sink)
+    store.write("memory://b/d", sink.getvalue())
+    file = delete_file("memory://b/d", record_count=2, size_bytes=len(sink.getvalue()))
+    found = load_positions([file], ["f1"], store=store, runner=RUN, counters=Counters())
+    positions = found.of("f1", [file])
+    assert positions is not None
+    assert positions.tolist() == [3, 5]
 
 
 def test_what_is_wrong_is_named() -> None:
