@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from engine import errors
+    from engine.codec.prepare_kernels import prepare_kernels
     from engine.expressions.parse_scalar import sql
     from engine.expressions.scalar import SqlExpression
     from engine.opening import Catalog, load_catalog, load_table
@@ -102,6 +103,7 @@ __all__ = [
     "map_type",
     "parse_transform",
     "partition_spec",
+    "prepare_kernels",
     "sql",
 ]
 
@@ -127,6 +129,7 @@ _ELSEWHERE = {
     "PartitionSpec": "engine.spec.partitioning",
     "UNPARTITIONED": "engine.spec.partitioning",
     "partition_spec": "engine.spec.partitioning",
+    "prepare_kernels": "engine.codec.prepare_kernels",
 }
 """The modules of public names that are not in `engine.spec.types`."""
 

@@ -29,6 +29,8 @@ class Icebench:
 
     def __init__(self, context: EngineContext) -> None:
         self.version = version("icebench")
+        # As other engines come compiled; a process would begin without, and change in the midst of a measurement.
+        engine.prepare_kernels()
 
     def open(self, metadata_location: str) -> engine.Table:
         return engine.load_table(metadata_location)

@@ -45,6 +45,10 @@ class FlatKernel:
             self._function = self._code.load()
         return self._function is None and compiling.interprets(work_ns)
 
+    def load(self) -> None:
+        """Have the machine code from now on, compiled if need be."""
+        self._loaded()
+
     def __call__(self, *arrays: NDArray[Any]) -> int:
         places: list[int] = []
         for array, of_type in zip(arrays, self._types, strict=True):

@@ -14,6 +14,7 @@ import engine
 from engine import compiling
 from engine.codec import avro_compiled
 from engine.codec.kernel_choice import DECODE_CHUNK, GATHER, FlatKernel
+from engine.codec.parquet_choice import KERNELS
 from engine.codec.taking import gathered
 
 FILES = 10_000
@@ -119,3 +120,10 @@ def test_other_arrays_are_refused(at: int, spoil):
 def test_one_array_too_few_is_refused():
     with pytest.raises(ValueError, match="zip"):
         GATHER(*of_strings(b"abc"))
+
+
+def test_kernels_can_be_had_before_they_are_needed(fresh: None) -> None:
+    engine.prepare_kernels()
+    assert not DECODE_CHUNK.interprets(1)
+    assert not GATHER.interprets(1)
+    assert KERNELS.pays(1)
