@@ -83,7 +83,9 @@ from engine.codec.parquet_value_kernels import convert, join_streams, look_up, r
 _FEW = 12
 """Up to so many kept rows of 64 are taken one by one."""
 _FEW_GAPS = 10
-"""Up to so many left-out rows or nulls of 64 what lies between them is taken at once."""
+"""Up to so many left-out rows or nulls of 64 what lies between them is copied at once."""
+_FEWEST_GAPS = 4
+"""Up to so many left-out rows of 64 what lies between them is decoded at once, to where it belongs."""
 
 
 def spread_of(move: Callable[[int, int], int], width: int) -> Callable[..., int]:
@@ -94,6 +96,13 @@ def spread_of(move: Callable[[int, int], int], width: int) -> Callable[..., int]
         kept = 0
         at = 0
         place = 0
+        if valid == ones(count):
+            kept = ones(count_ones(keep))
+            while keep:
+                move(out + width * at, values + width * lowest_one(keep))
+                at += 1
+                keep &= keep - 1
+            return kept
         # Where a value is missing, or not kept.
         gaps = ~(keep & valid) & ones(count)
         if count_ones(gaps) <= _FEW_GAPS:
@@ -344,7 +353,7 @@ def keep_block(
         part = min(64, count - at)
         keep = bits_from(page[KEEP_AT], page[KEEP_ROW] + start + at) & ones(part)
         gaps = ~keep & ones(part)
-        if count_ones(gaps) <= _FEW_GAPS:
+        if count_ones(gaps) <= _FEWEST_GAPS:
             while gaps:
                 gap = at + lowest_one(gaps)
                 if gap > begun:
