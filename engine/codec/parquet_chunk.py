@@ -274,13 +274,19 @@ class _Decoding:
         values = np.frombuffer(self._inflated(page, self._body(page)), np.uint8)
         if count * form.width > len(values):
             raise BadPageError("a dictionary page is cut off")
-        self._dictionary = np.empty((count + 1) * form.out_width, np.uint8)
-        numbers[layout.LEVELS] = layout.NO_LEVELS
-        numbers[layout.ENCODING] = layout.PLAIN
-        numbers[layout.VALIDITY_AT] = numbers[layout.KEEP_AT] = 0
-        numbers[layout.OUT_AT] = _address(self._dictionary)
-        numbers[layout.OUT_ROW], numbers[layout.OUT_ROWS] = 0, count
-        self._decode(count, values)
+        if form.form == layout.BIG_ENDIAN:
+            self._dictionary = np.empty((count + 1) * form.out_width, np.uint8)
+            numbers[layout.LEVELS] = layout.NO_LEVELS
+            numbers[layout.ENCODING] = layout.PLAIN
+            numbers[layout.VALIDITY_AT] = numbers[layout.KEEP_AT] = 0
+            numbers[layout.OUT_AT] = _address(self._dictionary)
+            numbers[layout.OUT_ROW], numbers[layout.OUT_ROWS] = 0, count
+            self._decode(count, values)
+            numbers[layout.DICTIONARY_WIDTH] = form.out_width
+        else:
+            # Narrow ones take less of the processor's cache. Nulls may be looked up as the first value.
+            self._dictionary = values if count else np.zeros(form.width, np.uint8)
+            numbers[layout.DICTIONARY_WIDTH] = form.width
         numbers[layout.DICTIONARY_AT] = _address(self._dictionary)
         numbers[layout.DICTIONARY_VALUES] = count
 

@@ -32,6 +32,7 @@ from engine.codec.parquet_layout import (
     DELTA_BINARY_PACKED,
     DICTIONARY_AT,
     DICTIONARY_VALUES,
+    DICTIONARY_WIDTH,
     ENCODING,
     FORM,
     KEEP_AT,
@@ -256,7 +257,7 @@ def decode_all(page: Integers, source: int, end: int, state: Integers, block: in
             failed = check_indices(indices, count, page[DICTIONARY_VALUES])
         if failed < 0:
             return failed
-        look_up(indices, 0, count, page[DICTIONARY_AT], out + at * out_width, out_width)
+        make_values(page, 0, 0, indices, 0, count, out + at * out_width)
     return rows
 
 
@@ -332,7 +333,7 @@ def make_values(page: Integers, source: int, end: int, indices: Integers, first:
         width = page[WIDTH]
         convert(source + first * width, end, width, page[FORM], count, out, page[OUT_WIDTH])
     else:
-        look_up(indices, first, count, page[DICTIONARY_AT], out, page[OUT_WIDTH])
+        look_up(indices, first, count, page[DICTIONARY_AT], out, page[DICTIONARY_WIDTH], page[OUT_WIDTH])
 
 
 def keep_block(

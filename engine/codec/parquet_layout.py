@@ -98,7 +98,7 @@ VALUES = 5  # of the page, with nulls
 ENCODING = 6
 WIDTH = 7  # of a value in the file
 FORM = 8
-DICTIONARY_AT = 9  # values as in the array
+DICTIONARY_AT = 9  # values as in the array, or those of form EXTENDED as in the file
 DICTIONARY_VALUES = 10
 OUT_AT = 11
 OUT_WIDTH = 12  # of a value in the array: 4, 8, 16
@@ -110,7 +110,8 @@ KEEP_ROW = 17  # the page's first row in it
 SCRATCH_AT = 18
 SCRATCH_SIZE = 19
 NULLS = 20  # the kernel adds the nulls that it put into the array
-DECODE_LENGTH = 21
+DICTIONARY_WIDTH = 21  # of a value there
+DECODE_LENGTH = 22
 
 BLOCK = 1024
 """Values that are in hand at once, so that they stay in the processor's nearest cache."""

@@ -25,9 +25,19 @@ from engine.codec.parquet_layout import BAD_BIT_WIDTH, BAD_BLOCK, BIG_ENDIAN, SA
 from engine.codec.parquet_stream_kernels import load_part, ones
 
 
-def look_up(indices: Integers, first: int, count: int, dictionary: int, out: int, width: int) -> None:
-    """Values of checked indices."""
-    if width == 4:
+def look_up(indices: Integers, first: int, count: int, dictionary: int, out: int, width: int, out_width: int) -> None:
+    """Values of checked indices; of a dictionary of narrower integers, extended."""
+    if width == 4 and out_width == 16:
+        for i in range(count):
+            value = load32(dictionary + 4 * indices[first + i])
+            store64(out + 16 * i, value)
+            store64(out + 16 * i + 8, value >> 63)
+    elif width == 8 and out_width == 16:
+        for i in range(count):
+            value = load64(dictionary + 8 * indices[first + i])
+            store64(out + 16 * i, value)
+            store64(out + 16 * i + 8, value >> 63)
+    elif width == 4:
         for i in range(count):
             move4(out + 4 * i, dictionary + 4 * indices[first + i])
     elif width == 8:
