@@ -323,7 +323,7 @@ class _Decoding:
         numbers[layout.VALUES_AT], numbers[layout.VALUES_SIZE] = _address(values), len(values)
         found = KERNELS.decode_page(numbers)
         if found < 0:
-            raise BadPageError(layout.MESSAGES[found])
+            raise BadPageError(layout.MESSAGES.get(found, "pages with more rows than there is room for"))
 
 
 _NOTHING = np.empty(0, np.uint8)
