@@ -202,7 +202,8 @@ class _RowGroupReader:
         if keep is not None and keep.all():
             keep = None
         body = self._output(keep)
-        at = None if keep is None else np.flatnonzero(keep)
+        needs_places = len(self._request.stored.fields) < len(self._request.projection.fields)
+        at = np.flatnonzero(keep) if keep is not None and needs_places else None
         for start in range(0, body.num_rows, self._request.batch_rows):
             # A table without columns does not clip a slice.
             part = body.slice(start, min(self._request.batch_rows, body.num_rows - start))
