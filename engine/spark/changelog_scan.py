@@ -49,7 +49,7 @@ def changelog_to_dataframe(
     changes = list(scan.plan())
     groups = [changes] if scan.net_changes else [[part] for change in changes for part in _parts(change, split_bytes)]
     task = _Task(
-        scan=replace(scan.scan, runner=LocalRunner(_THREADS), cache=None, executors=None),
+        scan=pickle.dumps(replace(scan.scan, runner=LocalRunner(_THREADS), cache=None, executors=None)),
         net_changes=scan.net_changes,
         identifier_columns=scan.identifier_columns,
         compute_updates=scan.compute_updates,
@@ -74,23 +74,24 @@ class _PlannedChangelog(ChangelogScan):
 class _Task:
     """What an executor runs. Each group of changes is a task, which unpickles no other."""
 
-    scan: TableScan
+    scan: bytes
     net_changes: bool
     identifier_columns: tuple[str, ...] | None
     compute_updates: bool
     groups: Sequence[bytes]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        scan: TableScan = pickle.loads(self.scan)  # noqa: S301 - the driver's own, as the next
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                sent = pickle.loads(self.groups[number])  # noqa: S301 - the driver's own
+                sent = pickle.loads(self.groups[number])  # noqa: S301
                 changelog = _PlannedChangelog(
-                    scan=self.scan,
+                    scan=scan,
                     span=(),
                     net_changes=self.net_changes,
                     identifier_columns=self.identifier_columns,
                     compute_updates=self.compute_updates,
-                    changes=[_received(change, self.scan.metadata) for change in sent],
+                    changes=[_received(change, scan.metadata) for change in sent],
                 )
                 for made in changelog.to_batches():
                     yield spark_batch(made, changelog.schema)

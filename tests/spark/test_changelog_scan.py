@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import engine
+from engine.errors import Unsupported
 from engine.spark.changelog_scan import changelog_to_dataframe
 from engine.table import Table
 from tests.spark.deleted_tables import FIELDS, open_catalog, rows, with_every_delete
@@ -116,6 +117,13 @@ def test_a_changelog_stays_at_its_snapshots_and_is_planned_once(spark: SparkSess
     assert frame.count() == 11
     assert counters.as_dict() == planned
     assert planned["files_planned"] >= 2
+
+
+def test_storage_of_this_process_alone_is_refused(spark: SparkSession) -> None:
+    made = engine.load_catalog("memory://wh").create_table("db.t", FIELDS)
+    made.append(rows(0, 10))
+    with pytest.raises(Unsupported):
+        made.changelog_scan().to_spark(spark)
 
 
 def test_append_scans_are_those_of_arrow(session: SparkSession, table: Table) -> None:
