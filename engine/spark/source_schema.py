@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+from uuid import UUID
+
 import pyarrow as pa
 import pyarrow.types as pat
 from pyspark.sql import types as st
 
+from engine.columnar.schemas import child_fields
 from engine.errors import Invalid
 from engine.spark.types import shown_type
 from engine.spec.schema import Schema
-from engine.spec.types import UUID
 
 
 def source_schema(schema: Schema) -> st.StructType:
@@ -29,25 +32,42 @@ def check_schema(given: st.StructType, own: Schema) -> None:
 
 
 def spark_batch(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
-    """A batch of the reader without the types that Spark does not take: uuid becomes text, fixed becomes binary."""
-    columns = [
-        _uuid_texts(column) if f.type == UUID else _without_fixed(column)
-        for f, column in zip(schema.fields, batch.columns, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, names=[f.name for f in schema.fields])
+    """A batch of the reader without the types that Spark does not take: uuid becomes text and fixed becomes binary, at
+    every depth."""
+    return pa.RecordBatch.from_arrays(
+        [_plain(column) for column in batch.columns], names=[f.name for f in schema.fields]
+    )
 
 
-def _uuid_texts(column: pa.Array) -> pa.Array:
-    return pa.array([None if value is None else str(value) for value in column.to_pylist()], pa.string())
-
-
-def _without_fixed(column: pa.Array) -> pa.Array:
+def _plain(column: pa.Array) -> pa.Array:
     wanted = _plain_type(column.type)
-    return column if wanted == column.type else column.cast(wanted)
+    if wanted == column.type:
+        return column
+    if _has_uuid(column.type):
+        return pa.array([_with_texts(value) for value in column.to_pylist()], wanted)
+    return column.cast(wanted)
+
+
+def _with_texts(value: Any) -> Any:  # noqa: ANN401 - any value of Arrow's
+    """The value with texts for uuids."""
+    match value:
+        case UUID():
+            return str(value)
+        case dict():
+            return {name: _with_texts(inner) for name, inner in value.items()}
+        case list() | tuple():
+            return type(value)(_with_texts(inner) for inner in value)
+    return value
+
+
+def _has_uuid(type_: pa.DataType) -> bool:
+    return isinstance(type_, pa.UuidType) or any(_has_uuid(child.type) for child in child_fields(type_))
 
 
 def _plain_type(type_: pa.DataType) -> pa.DataType:
-    """The type with binary for fixed-size binary, at every depth."""
+    """The type with text for uuid and binary for fixed-size binary, at every depth."""
+    if isinstance(type_, pa.UuidType):
+        return pa.string()
     if pat.is_fixed_size_binary(type_):
         return pa.binary()
     if pat.is_struct(type_):

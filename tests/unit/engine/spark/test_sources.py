@@ -7,6 +7,7 @@ import pickle
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pytest
@@ -15,11 +16,13 @@ from pyspark.sql import types as st
 
 import engine
 from engine.codec.manifest_writer import encode_manifest
+from engine.columnar.schemas import from_arrow_schema
 from engine.errors import Invalid, Unsupported
 from engine.operations.row_source import WrittenRows
 from engine.spark.datasource import TableSource
 from engine.spark.source_filters import pushed
 from engine.spark.source_options import read_options, stream_options, write_options
+from engine.spark.source_schema import spark_batch
 from engine.spark.source_writer import TaskFiles
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
 from engine.table import Table
@@ -279,3 +282,40 @@ def test_a_stream_of_changes_goes_on_where_it_stopped(table: Table, place: dict[
     assert read(other, list(other.partitions(middle, other.latestOffset()))) == [3]
     with pytest.raises(Invalid, match="a changelog has whole snapshots"):
         stream_options({**place, "streaming-changelog": "true", "split-size": "1"})
+
+
+def test_uuids_are_texts_and_fixed_values_binary_at_every_depth():
+    one = UUID(int=7)
+    inner = pa.struct([("u", pa.uuid()), ("f", pa.binary(2)), ("n", pa.int64())])
+    rows: dict[str, list[Any]] = {
+        "u": [one.bytes, None],
+        "l": [[{"u": one.bytes, "f": b"ab", "n": 1}, None], None],
+        "m": [[("k", one.bytes), ("l", None)], []],
+        "d": [[b"cd"], [None]],
+    }
+    types = {"u": pa.uuid(), "l": pa.list_(inner), "m": pa.map_(pa.string(), pa.uuid()), "d": pa.list_(pa.binary(2))}
+    arrays = [pa.array(rows["u"], pa.binary(16)).cast(pa.uuid())] + [nested(rows[n], types[n]) for n in ("l", "m", "d")]
+    batch = pa.RecordBatch.from_arrays(arrays, names=list(rows))
+    shown = spark_batch(batch, from_arrow_schema(batch.schema))
+    text = str(one)
+    assert shown.to_pydict() == {
+        "u": [text, None],
+        "l": [[{"u": text, "f": b"ab", "n": 1}, None], None],
+        "m": [[("k", text), ("l", None)], []],
+        "d": [[b"cd"], [None]],
+    }
+
+
+def nested(values: list[Any], type_: pa.DataType) -> pa.Array:
+    """Values of a nested type with uuids in it, which Arrow does not make of Python values."""
+    return pa.array(values, stored_type(type_)).cast(type_)
+
+
+def stored_type(type_: pa.DataType) -> pa.DataType:
+    if isinstance(type_, pa.UuidType):
+        return pa.binary(16)
+    if pa.types.is_struct(type_):
+        return pa.struct([field.with_type(stored_type(field.type)) for field in type_])
+    if pa.types.is_map(type_):
+        return pa.map_(type_.key_type, stored_type(type_.item_type))
+    return pa.list_(stored_type(type_.value_type)) if pa.types.is_list(type_) else type_
