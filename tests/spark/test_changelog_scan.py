@@ -119,8 +119,8 @@ def test_a_changelog_stays_at_its_snapshots_and_is_planned_once(spark: SparkSess
     assert planned["files_planned"] >= 2
 
 
-def test_storage_of_this_process_alone_is_refused(spark: SparkSession) -> None:
-    made = engine.load_catalog("memory://wh").create_table("db.t", FIELDS)
+def test_storage_of_this_process_alone_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    made = engine.load_catalog(f"memory://{tmp_path.name}").create_table("db.t", FIELDS)
     made.append(rows(0, 10))
     with pytest.raises(Unsupported):
         made.changelog_scan().to_spark(spark)

@@ -64,8 +64,8 @@ def test_a_group_that_fails(spark: SparkSession, tmp_path: Path) -> None:
     assert (done.groups, gone in failed.file_paths, str(failed.error)) == (2, True, f"no such file: {gone}")
 
 
-def test_storage_of_this_process(spark: SparkSession) -> None:
-    table = engine.load_catalog("memory://wh").create_table("db.t", ROWS)
+def test_storage_of_this_process(spark: SparkSession, tmp_path: Path) -> None:
+    table = engine.load_catalog(f"memory://{tmp_path.name}").create_table("db.t", ROWS)
     for start in range(6):
         table.append(pa.table({"id": [start], "p": ["a"], "x": [0]}, ROWS))
     with pytest.raises(Unsupported):
