@@ -11,6 +11,7 @@ import ctypes
 from collections.abc import Sequence
 from threading import Lock
 
+from engine.codec.parquet_layout import LIST_LENGTH, LIST_ORDERS_AT
 from engine.machine_code import Function, MachineCode
 
 _VALUES_TO_LOAD = 3_000_000
@@ -89,10 +90,11 @@ class ParquetKernels:
         memory = (ctypes.c_int64 * len(numbers))(*numbers)
         return self._functions[0](ctypes.addressof(memory))
 
-    def list_chunks(self, numbers: Sequence[int]) -> int:
-        """See `engine.codec.parquet_chunk_kernels.list_chunks_at`."""
-        memory = (ctypes.c_int64 * len(numbers))(*numbers)
-        return self._functions[1](ctypes.addressof(memory))
+    def list_chunks(self, numbers: Sequence[int]) -> tuple[int, int]:
+        """See `engine.codec.parquet_chunk_kernels.list_chunks_at`; and LIST_ORDERS_AT, which it fills."""
+        memory = (ctypes.c_int64 * LIST_LENGTH)(*numbers)
+        found = self._functions[1](ctypes.addressof(memory))
+        return found, memory[LIST_ORDERS_AT]
 
     def scan_pages(self, numbers: Sequence[int]) -> int:
         """See `engine.codec.parquet_header_kernels.scan_pages_at`."""

@@ -15,21 +15,6 @@ from engine.codec import parquet_layout as layout
 from engine.codec.parquet_choice import KERNELS
 from engine.codec.parquet_inflate import BadPageError, Bytes, inflater
 
-_CODECS = {0: "UNCOMPRESSED", 1: "SNAPPY", 2: "GZIP", 6: "ZSTD", 7: "LZ4_RAW"}
-"""Codecs that are inflated here, by their number in parquet.thrift."""
-_ENCODINGS = sum(
-    1 << encoding
-    for encoding in (
-        layout.PLAIN,
-        layout.PLAIN_DICTIONARY,
-        layout.RLE,
-        layout.BIT_PACKED,
-        layout.DELTA_BINARY_PACKED,
-        layout.RLE_DICTIONARY,
-        layout.BYTE_STREAM_SPLIT,
-    )
-)
-"""What column chunks may list; some are those of levels."""
 _VALUES_ENCODINGS = frozenset(
     {layout.PLAIN, layout.PLAIN_DICTIONARY, layout.RLE_DICTIONARY, layout.DELTA_BINARY_PACKED, layout.BYTE_STREAM_SPLIT}
 )
@@ -38,54 +23,6 @@ _DATA_PAGES = frozenset({layout.DATA_PAGE, layout.DATA_PAGE_V2})
 _FIRST_PAGES = 64
 _LARGEST_HEAD_BYTES = 1 << 16
 """What a page may hold beside its values and their levels."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkPlace:
-    """What a footer says of a column chunk.
-
-    Args:
-        start: Offset of its first page in the file; like the others it may be anything in a damaged footer.
-        size: In bytes.
-        values: With nulls.
-        codec: The name of its compression; None for one that is not inflated here, for an encoding that is not decoded
-            here, and for a column chunk in another file or encrypted.
-    """
-
-    start: int
-    size: int
-    values: int
-    codec: str | None
-
-
-def chunk_places(footer: Bytes, row_groups: int, leaves: int) -> npt.NDArray[np.int64] | None:
-    """What a footer says of its column chunks, for `place_of`; None where it is damaged or unusual.
-
-    Args:
-        footer: A FileMetaData of the Parquet format, without what surrounds it.
-        row_groups: How many it has.
-        leaves: How many columns each of them has.
-    """
-    source = np.frombuffer(footer, np.uint8)
-    # Each takes some bytes.
-    room = min(row_groups * leaves, len(source))
-    table = np.empty((room, layout.CHUNK_WIDTH), np.int64)
-    stack = np.empty(2 * layout.STACK_DEPTH, np.int64)
-    found = KERNELS.list_chunks([_address(source), len(source), _address(table), room, _address(stack)])
-    if found != row_groups * leaves:
-        return None
-    chunks = table.reshape(row_groups, leaves, layout.CHUNK_WIDTH)
-    groups = chunks[:, :, layout.CHUNK_GROUP]
-    return chunks if (groups == np.arange(row_groups)[:, None]).all() else None
-
-
-def place_of(chunk: npt.NDArray[np.int64]) -> ChunkPlace:
-    """One of the chunks of `chunk_places`."""
-    _, encodings, codec, values, size, start, dictionary, is_elsewhere = chunk.tolist()
-    if 0 < dictionary < start:
-        start = dictionary
-    known = not is_elsewhere and not encodings & ~_ENCODINGS
-    return ChunkPlace(start, size, values, _CODECS.get(codec) if known else None)
 
 
 @dataclass(frozen=True, kw_only=True)

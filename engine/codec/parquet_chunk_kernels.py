@@ -1,7 +1,7 @@
 """Where a Parquet footer says that column chunks are (parquet.thrift: FileMetaData), read by compiled code.
 
 Importing this module imports Numba. pyarrow's objects of column chunks end the process where some footers are damaged;
-this reads only what decoding needs, and trusts nothing: each read is checked against the end, each turn of a loop
+this reads only what is wanted of them, and trusts nothing: each read is checked against the end, each turn of a loop
 consumes a byte or is bounded by the chunks that there is room for.
 """
 
@@ -18,14 +18,18 @@ from engine.codec.parquet_layout import (
     CHUNK_GROUP,
     CHUNK_IS_ELSEWHERE,
     CHUNK_SIZE,
+    CHUNK_STATISTICS_AT,
+    CHUNK_TYPE,
     CHUNK_VALUES,
     CHUNK_WIDTH,
     LIST_FOOTER,
     LIST_LENGTH,
+    LIST_ORDERS_AT,
     LIST_ROOM,
     LIST_SIZE,
     LIST_STACK,
     LIST_TABLE,
+    MOST_ENCODING,
     NO_ROOM,
     STACK_DEPTH,
     TRUNCATED,
@@ -50,7 +54,8 @@ _META_DATA = 3
 _CRYPTO = 8
 _ENCRYPTED = 9
 _ENCODINGS = 2
-_MOST_ENCODING = 62
+_STATISTICS = 12
+_COLUMN_ORDERS = 7
 
 
 def read_list(position: int, end: int) -> tuple[int, int, int]:
@@ -119,12 +124,12 @@ def read_encodings(position: int, end: int, kind: int) -> tuple[int, int]:
         value, position = read_varint(position, end)
         if position < 0:
             return 0, position
-        found |= 1 << min(max(value >> 1, 0), _MOST_ENCODING)
+        found |= 1 << (min(value >> 1, MOST_ENCODING) if value >= 0 else MOST_ENCODING)
     return found, position
 
 
-def read_meta(position: int, end: int, chunk: int, stack: int) -> int:
-    """The fields of a ColumnMetaData that decoding needs; the position after it, or an error code."""
+def read_meta(position: int, end: int, chunk: int, footer: int, stack: int) -> int:
+    """The fields of a ColumnMetaData that are wanted; the position after it, or an error code."""
     table = int64s_at(chunk, CHUNK_WIDTH)
     number = 0
     while True:
@@ -132,7 +137,9 @@ def read_meta(position: int, end: int, chunk: int, stack: int) -> int:
         if position < 0 or kind == _STOP:
             return position
         slot = -1
-        if number == 4:
+        if number == 1:
+            slot = CHUNK_TYPE
+        elif number == 4:
             slot = CHUNK_CODEC
         elif number == 5:
             slot = CHUNK_VALUES
@@ -152,17 +159,19 @@ def read_meta(position: int, end: int, chunk: int, stack: int) -> int:
             if value & 1:
                 table[slot] = -1
         else:
+            if number == _STATISTICS and kind == _STRUCT:
+                table[CHUNK_STATISTICS_AT] = position - footer
             position = skip_any(position, end, kind, stack)
         if position < 0:
             return position
 
 
-def read_chunk(position: int, end: int, chunk: int, stack: int) -> int:
+def read_chunk(position: int, end: int, chunk: int, footer: int, stack: int) -> int:
     """One ColumnChunk; the position after it, or an error code."""
     table = int64s_at(chunk, CHUNK_WIDTH)
     for slot in range(CHUNK_WIDTH):
         table[slot] = -1
-    table[CHUNK_ENCODINGS] = 1 << _MOST_ENCODING
+    table[CHUNK_ENCODINGS] = 1 << MOST_ENCODING
     table[CHUNK_IS_ELSEWHERE] = 0
     number = 0
     while True:
@@ -170,7 +179,7 @@ def read_chunk(position: int, end: int, chunk: int, stack: int) -> int:
         if position < 0 or kind == _STOP:
             return position
         if number == _META_DATA and kind == _STRUCT:
-            position = read_meta(position, end, chunk, stack)
+            position = read_meta(position, end, chunk, footer, stack)
         else:
             if number in (_FILE_PATH, _CRYPTO, _ENCRYPTED):
                 table[CHUNK_IS_ELSEWHERE] = 1
@@ -195,7 +204,7 @@ def read_group(position: int, end: int, group: int, count: int, numbers: int) ->
                 if count >= list_[LIST_ROOM]:
                     return count, NO_ROOM
                 chunk = list_[LIST_TABLE] + 8 * CHUNK_WIDTH * count
-                position = read_chunk(position, end, chunk, list_[LIST_STACK])
+                position = read_chunk(position, end, chunk, list_[LIST_FOOTER], list_[LIST_STACK])
                 int64s_at(chunk, CHUNK_WIDTH)[CHUNK_GROUP] = group
                 count += 1
                 left -= 1
@@ -214,6 +223,7 @@ def list_chunks_at(address: int) -> int:
     list_ = int64s_at(address, LIST_LENGTH)
     position = list_[LIST_FOOTER]
     end = position + list_[LIST_SIZE]
+    list_[LIST_ORDERS_AT] = -1
     number = 0
     count = 0
     while True:
@@ -231,6 +241,8 @@ def list_chunks_at(address: int) -> int:
                 count, position = read_group(position, end, group, count, address)
                 group += 1
         else:
+            if number == _COLUMN_ORDERS and kind == _LIST:
+                list_[LIST_ORDERS_AT] = position - list_[LIST_FOOTER]
             position = skip_any(position, end, kind, list_[LIST_STACK])
         if position < 0:
             return position

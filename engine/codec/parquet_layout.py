@@ -55,7 +55,10 @@ CHUNK_SIZE = 4  # as stored
 CHUNK_DATA_AT = 5  # offset of the first data page
 CHUNK_DICTIONARY_AT = 6
 CHUNK_IS_ELSEWHERE = 7  # in another file, or encrypted
-CHUNK_WIDTH = 8
+CHUNK_TYPE = 8  # Type
+CHUNK_STATISTICS_AT = 9  # where in the footer the fields of its statistics begin
+CHUNK_WIDTH = 10
+MOST_ENCODING = 62  # stands for all from there on, and for none listed
 
 # What `list_chunks` takes.
 LIST_FOOTER = 0
@@ -63,7 +66,8 @@ LIST_SIZE = 1
 LIST_TABLE = 2
 LIST_ROOM = 3  # chunks that the table has room for
 LIST_STACK = 4  # 2 * STACK_DEPTH numbers
-LIST_LENGTH = 5
+LIST_ORDERS_AT = 5  # the kernel's answer: where in the footer the list of column orders begins, or -1
+LIST_LENGTH = 6
 STACK_DEPTH = 16
 
 # What `slim_footer` takes. Addresses of memory that the caller holds, and counts.

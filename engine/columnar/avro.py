@@ -78,11 +78,14 @@ class AvroSource:
         found, first_row = [], 0
         for index, blocks in enumerate(self._groups):
             rows = sum(block.count for block in blocks)
-            offset = self._start_of(blocks)
-            found.append(RowGroup(index, first_row, rows, offset, blocks[-1].end - offset))
+            found.append(RowGroup(index, first_row, rows, blocks[-1].end - self._start_of(blocks)))
             first_row += rows
         self.row_groups = tuple(found)
         self.num_rows = first_row
+
+    def offset(self, row_group: int) -> int:
+        """See `engine.columnar.source.Source.offset`."""
+        return self._start_of(self._groups[row_group])
 
     def read(
         self, row_group: int, wanted: Schema, *, narrow: bool = False, keep: npt.NDArray[np.bool_] | None = None

@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from engine.columnar.metrics_modes import MetricsMode
-from engine.columnar.parquet import group_offset
 from engine.columnar.schemas import Leaf, child_fields, field_id_of, leaves
 from engine.spec.types import DecimalType, PrimitiveType
 
@@ -56,7 +55,7 @@ def parquet_metrics(
     """Metrics of a Parquet file.
 
     Args:
-        footer: The file's metadata.
+        footer: The metadata of a file that pyarrow has just written: that of a damaged file may end the process.
         file_schema: Its Arrow schema with field ids.
         types: Column id -> the table's type. Columns that are not in it are left out.
         modes: Column id -> how much to keep. Columns that are not in it are left out.
@@ -95,8 +94,13 @@ def parquet_metrics(
         nan_value_counts=nans,
         lower_bounds=lowers,
         upper_bounds=uppers,
-        split_offsets=tuple(group_offset(group) for group in groups if group.num_columns),
+        split_offsets=tuple(_offset(group.column(0)) for group in groups if group.num_columns),
     )
+
+
+def _offset(chunk: pq.ColumnChunkMetaData) -> int:
+    """Where the first page of a column chunk begins."""
+    return int(chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset)
 
 
 def _bounds(

@@ -77,11 +77,16 @@ class OrcSource:
         except BaseException:
             self._input.close()
             raise
+        self._offsets = [stripe.offset for stripe in tail.stripes]
         found, first_row = [], 0
         for index, stripe in enumerate(tail.stripes):
-            found.append(RowGroup(index, first_row, stripe.rows, stripe.offset, stripe.size_bytes))
+            found.append(RowGroup(index, first_row, stripe.rows, stripe.size_bytes))
             first_row += stripe.rows
         self.row_groups = tuple(found)
+
+    def offset(self, row_group: int) -> int:
+        """See `engine.columnar.source.Source.offset`."""
+        return self._offsets[row_group]
 
     def read(
         self, row_group: int, wanted: Schema, *, narrow: bool = False, keep: npt.NDArray[np.bool_] | None = None

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from engine.codec.parquet_choice import KERNELS
 from engine.codec.parquet_chunk import Chunk, KeptRows
 from engine.codec.parquet_footer import slim_footer
+from engine.codec.parquet_footer_chunks import FooterChunks
 from engine.codec.parquet_inflate import BadPageError
 from engine.columnar.file_columns import FileColumns
 from engine.columnar.name_mapping import has_field_ids, identified
@@ -53,6 +54,7 @@ class ParquetSource:
             those that will be asked for.
         has_field_ids: Whether they are its own.
         row_groups: All row groups, in file order.
+        chunks: What the footer says of column chunks.
 
     Raises:
         FileNotFound: Naming the file and `needed_by`.
@@ -94,7 +96,8 @@ class ParquetSource:
             stored = self._readers.schema
             self.has_field_ids = has_field_ids(stored)
             self.columns = FileColumns(identified(stored, name_mapping, location), self.footer.num_columns)
-            self._own = OwnColumns(self.footer, tail, stored, size)
+            self.chunks = FooterChunks(tail, self.footer.num_row_groups, self.footer.num_columns)
+            self._own = OwnColumns(self.footer, self.chunks, stored, size)
         except _BROKEN as error:
             self._input.close()
             raise CorruptTable(f"not a readable Parquet file: {error}", location=location) from error
@@ -106,6 +109,13 @@ class ParquetSource:
     def num_rows(self) -> int:
         """How many rows the file has."""
         return int(self.footer.num_rows)
+
+    def offset(self, row_group: int) -> int:
+        """See `engine.columnar.source.Source.offset`."""
+        offset = self.chunks.offset(row_group)
+        if offset is None:
+            raise CorruptTable("no place of a column chunk", location=self.location, path=f"row group {row_group}")
+        return offset
 
     def read(self, row_group: int, wanted: Schema, *, narrow: bool = False, keep: Mask | None = None) -> pa.Table:
         """See `engine.columnar.source.Source.read`; exactly the wanted leaves are decoded."""
@@ -232,15 +242,8 @@ def _row_groups(footer: Footer) -> tuple[RowGroup, ...]:
         group = footer.row_group(index)
         if group.num_rows < 0:
             raise ValueError(f"row group {index} has {group.num_rows} rows")
-        offset = group_offset(group) if group.num_columns else 0
-        found.append(RowGroup(index, first_row, group.num_rows, offset, group.total_byte_size))
+        found.append(RowGroup(index, first_row, group.num_rows, group.total_byte_size))
         first_row += group.num_rows
     if first_row != footer.num_rows:
         raise ValueError(f"its row groups have {first_row} rows, and its footer says {footer.num_rows}")
     return tuple(found)
-
-
-def group_offset(group: pq.RowGroupMetaData) -> int:
-    """Where the bytes of a row group begin: the first page of its first column."""
-    first = group.column(0)
-    return int(first.dictionary_page_offset if first.has_dictionary_page else first.data_page_offset)

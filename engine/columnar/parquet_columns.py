@@ -10,15 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from engine.codec.parquet_chunk import Chunk, ChunkForm, ChunkPlace, KeptRows, chunk_places, place_of
+from engine.codec.parquet_chunk import Chunk, ChunkForm, KeptRows
+from engine.codec.parquet_footer_chunks import ChunkPlace, FooterChunks
 from engine.codec.parquet_layout import BIG_ENDIAN, EXTENDED, SAME
 from engine.columnar.parquet_bytes import Span
 from engine.columnar.schemas import narrow_decimal
@@ -67,14 +66,14 @@ class OwnColumns:
 
     Args:
         footer: The file's.
-        footer_bytes: Its bytes as they are in the file; None leaves all columns to pyarrow.
+        chunks: Its column chunks.
         schema: The file's columns as pyarrow reads them.
         size_bytes: Of the file.
     """
 
-    def __init__(self, footer: pq.FileMetaData, footer_bytes: bytes | None, schema: pa.Schema, size_bytes: int) -> None:
+    def __init__(self, footer: pq.FileMetaData, chunks: FooterChunks, schema: pa.Schema, size_bytes: int) -> None:
         self._footer = footer
-        self._bytes = footer_bytes
+        self._chunks = chunks
         self._schema = schema
         self._size = size_bytes
         self._has_right_sizes = _WRONG_SIZES.match(footer.created_by or "") is None
@@ -97,21 +96,12 @@ class OwnColumns:
             self._stored[key] = _stored(column.physical_type, column.length, type_, narrow=narrow) if known else None
         return self._stored[key]
 
-    @cached_property
-    def _places(self) -> npt.NDArray[np.int64] | None:
-        if self._bytes is None or not self._has_right_sizes:
-            return None
-        return chunk_places(self._bytes, self._footer.num_row_groups, self._footer.num_columns)
-
     def place(self, row_group: int, leaf: int) -> ChunkPlace | None:
-        """What the footer says of a column chunk; None where it is pyarrow's to read it. Needs the kernels.
-
-        pyarrow's own objects of column chunks are not asked: damaged, some of them end the process.
-        """
-        return None if self._places is None else place_of(self._places[row_group, leaf])
+        """What the footer says of a column chunk; None where it is pyarrow's to read it."""
+        return self._chunks.place(row_group, leaf) if self._has_right_sizes else None
 
     def chunk(self, row_group: int, leaf: int, stored: Stored) -> OwnChunk | None:
-        """How a column chunk is stored, and where; None where it is pyarrow's. Needs the kernels."""
+        """How a column chunk is stored, and where; None where it is pyarrow's."""
         place = self.place(row_group, leaf)
         # What can not be is pyarrow's to complain of.
         if (

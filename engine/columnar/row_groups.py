@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
+from engine.codec.parquet_footer_chunks import ChunkStatistics, FooterChunks
 from engine.columnar.file_columns import FileColumns
 from engine.columnar.metrics import physical_value
 from engine.columnar.schemas import Leaf, field_id_of
@@ -20,14 +22,26 @@ from engine.spec.schema import Schema
 from engine.spec.types import DecimalType, PrimitiveType
 from engine.spec.values import Value, decimal_of
 
+_PLAIN = {
+    "BOOLEAN": struct.Struct("<?"),
+    "INT32": struct.Struct("<i"),
+    "INT64": struct.Struct("<q"),
+    "FLOAT": struct.Struct("<f"),
+    "DOUBLE": struct.Struct("<d"),
+}
+"""How values of a physical type are stored in plain encoding; those of INT96 have no order."""
+_SIGNED = frozenset({"INT32", "INT64", "FLOAT", "DOUBLE"})
 _UNITS_PER_DAY = {"timestamp": 86_400_000_000, "timestamp_ns": 86_400_000_000_000}
 
 
 class RowGroupStatistics:
     """What the footer of one file says of each of its row groups.
 
+    pyarrow's own objects of column chunks and statistics are not asked: damaged, some of them end the process.
+
     Args:
         footer: The file's metadata.
+        chunks: Its column chunks.
         columns: The file's columns.
         schema: The table's types.
         missing: Gives the value that a column reads as when the file does not have it.
@@ -36,11 +50,13 @@ class RowGroupStatistics:
     def __init__(
         self,
         footer: pq.FileMetaData,
+        chunks: FooterChunks,
         columns: FileColumns,
         schema: Schema,
         missing: Callable[[int], Value | None],
     ) -> None:
         self._footer = footer
+        self._chunks = chunks
         self._schema = schema
         self._missing = missing
         self._leaves: Mapping[int | None, Leaf] = {field_id_of(leaf.field): leaf for leaf in columns.leaves}
@@ -61,18 +77,17 @@ class RowGroupStatistics:
             return () if field_id in self._schema.parent_of else (self._constant(type_, self._missing(field_id)),)
         if leaf.repeated:
             return ()
-        found = [self._footer.row_group(i).column(leaf.index).statistics for i in range(self.count)]
-        bounds = [_bounds(leaf, type_, statistics) for statistics in found]
+        stored = self._footer.schema.column(leaf.index)
+        found = [self._chunks.statistics(i, leaf.index, stored.physical_type) for i in range(self.count)]
+        bounds = [_bounds(leaf, type_, stored, statistics) for statistics in found]
+        may_be_null = np.array([s is None or s.nulls is None or s.nulls > 0 for s in found], np.bool_)
+        may_have_value = np.array([s is None or s.nulls is None or s.nulls < s.values for s in found], np.bool_)
         return (
             ColumnBounds(
                 count=self.count,
                 lower=vector_of(type_, [pair[0] for pair in bounds]),
                 upper=vector_of(type_, [pair[1] for pair in bounds]),
-                presence=Presence(
-                    null=np.array([s is None or not s.has_null_count or s.null_count > 0 for s in found], np.bool_),
-                    value=np.array([s is None or not s.has_null_count or s.num_values > 0 for s in found], np.bool_),
-                    nan=np.array([s is None or not s.has_null_count or s.num_values > 0 for s in found], np.bool_),
-                ),
+                presence=Presence(null=may_be_null, value=may_have_value, nan=may_have_value),
             ),
         )
 
@@ -83,11 +98,35 @@ class RowGroupStatistics:
         return ColumnBounds(count=self.count, lower=vector, upper=vector, presence=presence)
 
 
-def _bounds(leaf: Leaf, type_: PrimitiveType, statistics: pq.Statistics | None) -> tuple[Any, Any]:
+def _bounds(
+    leaf: Leaf, type_: PrimitiveType, stored: pq.ColumnSchema, statistics: ChunkStatistics | None
+) -> tuple[Any, Any]:
     """Lower and upper bound in the internal representation (text and uuid as bytes), None where not known."""
-    if statistics is None or not statistics.has_min_max:
+    if statistics is None or pat.is_unsigned_integer(leaf.field.type):
         return None, None
-    return _value(leaf, type_, statistics.min_raw), _value(leaf, type_, statistics.max_raw)
+    if statistics.is_signed and stored.physical_type not in _SIGNED:
+        return None, None
+    lower, upper = (_decoded(raw, stored) for raw in (statistics.lower, statistics.upper))
+    # Of zeros, which are equal in a footer's order, either may stand for both.
+    lower, upper = -0.0 if _is_zero(lower) else lower, 0.0 if _is_zero(upper) else upper
+    return None if lower is None else _value(leaf, type_, lower), None if upper is None else _value(leaf, type_, upper)
+
+
+def _decoded(raw: bytes | None, stored: pq.ColumnSchema) -> Any:  # noqa: ANN401 - Parquet's physical types
+    """A bound out of its plain encoding; None for one that is no bound."""
+    if raw is None or stored.physical_type == "BYTE_ARRAY":
+        return raw
+    if stored.physical_type == "FIXED_LEN_BYTE_ARRAY":
+        return raw if len(raw) == stored.length else None
+    form = _PLAIN.get(stored.physical_type)
+    if form is None or len(raw) != form.size:
+        return None
+    value = form.unpack(raw)[0]
+    return None if value != value else value  # noqa: PLR0124 - NaN
+
+
+def _is_zero(value: Any) -> bool:  # noqa: ANN401 - Parquet's physical types
+    return isinstance(value, float) and value == 0
 
 
 def _value(leaf: Leaf, type_: PrimitiveType, raw: Any) -> Any:  # noqa: ANN401 - Parquet's physical types

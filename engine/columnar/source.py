@@ -27,14 +27,12 @@ class RowGroup:
         index: Its place among the file's.
         first_row: The position of its first row in the file.
         num_rows: Its rows.
-        offset: Where its bytes begin in the file.
         size_bytes: How many they are, before compression where the format tells.
     """
 
     index: int
     first_row: int
     num_rows: int
-    offset: int
     size_bytes: int
 
 
@@ -59,6 +57,14 @@ class Source(Protocol):
     @property
     def row_groups(self) -> tuple[RowGroup, ...]:
         """All parts, in file order."""
+        ...
+
+    def offset(self, row_group: int) -> int:
+        """Where the bytes of a row group begin in the file.
+
+        Raises:
+            CorruptTable: The file does not tell.
+        """
         ...
 
     def read(

@@ -103,7 +103,7 @@ def _row_groups(file: FileRead, deletes: PlannedDeletes, request: ReadRequest, c
     def kept(source: Source) -> Iterator[tuple[RowGroup, FileDeletes]]:
         matching = _matching(source, file, request)
         for group in source.row_groups:
-            if not _begins_in(group, file.byte_range):
+            if not _begins_in(source, group, file.byte_range):
                 continue
             if matching is not None and group.index not in matching:
                 counters.add(ROW_GROUPS_SKIPPED)
@@ -113,8 +113,8 @@ def _row_groups(file: FileRead, deletes: PlannedDeletes, request: ReadRequest, c
     return works_of(file, request, kept, own.equality)
 
 
-def _begins_in(group: RowGroup, byte_range: tuple[int, int] | None) -> bool:
-    return byte_range is None or byte_range[0] <= group.offset < byte_range[0] + byte_range[1]
+def _begins_in(source: Source, group: RowGroup, byte_range: tuple[int, int] | None) -> bool:
+    return byte_range is None or byte_range[0] <= source.offset(group.index) < byte_range[0] + byte_range[1]
 
 
 def _matching(source: Source, file: FileRead, request: ReadRequest) -> frozenset[int] | None:
@@ -127,5 +127,5 @@ def _matching(source: Source, file: FileRead, request: ReadRequest) -> frozenset
         default: Value | None = request.schema.by_id[field_id].initial_default
         return constants.get(field_id, default)
 
-    statistics = RowGroupStatistics(source.footer, source.columns, request.schema, missing)
+    statistics = RowGroupStatistics(source.footer, source.chunks, source.columns, request.schema, missing)
     return frozenset(matching_row_groups(statistics, file.residual))

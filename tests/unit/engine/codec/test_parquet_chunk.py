@@ -10,7 +10,8 @@ import pytest
 
 from engine.codec import parquet_layout as layout
 from engine.codec.parquet_choice import KERNELS, ParquetKernels
-from engine.codec.parquet_chunk import Chunk, ChunkForm, KeptRows, chunk_places
+from engine.codec.parquet_chunk import Chunk, ChunkForm, KeptRows
+from engine.codec.parquet_footer_chunks import listed_by_kernel, listed_in_python
 from engine.codec.parquet_inflate import BadPageError
 
 
@@ -199,12 +200,15 @@ def test_what_a_footer_says_is_found_among_what_it_says_besides() -> None:
         + b"\x00"
     )
     footer = field(1, 5, zigzag(2)) + field(3, 9, b"\x1c" + group) + b"\x00"
-    places = chunk_places(footer, 1, 1)
-    assert places is not None
-    assert places[0, 0].tolist() == [0, 1 << 0 | 1 << 8, 6, 100, 77, 40, 4, 0]
-    assert chunk_places(footer, 1, 2) is None
-    for cut in range(len(footer)):
-        assert chunk_places(footer[:cut], 1, 1) is None
+    for listed in (listed_in_python, listed_by_kernel):
+        chunks, orders = listed(footer, 1, 1)
+        assert chunks is not None
+        statistics_at = footer.index(b"\x18\x01\x00")
+        assert chunks[0, 0].tolist() == [0, 1 << 0 | 1 << 8, 6, 100, 77, 40, 4, 0, 2, statistics_at]
+        assert orders == -1
+        assert listed(footer, 1, 2) == (None, -1)
+        for cut in range(len(footer)):
+            assert listed(footer[:cut], 1, 1) == (None, -1)
 
 
 def test_kernels_are_loaded_when_enough_was_read_without() -> None:

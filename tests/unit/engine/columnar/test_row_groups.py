@@ -1,6 +1,7 @@
 """Row groups that statistics exclude hold no matching row; those that they can exclude are excluded."""
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,7 +46,8 @@ def store_with(schema: Schema, groups: list[list[list[Value | None]]]) -> Memory
 def masks(store: MemoryStore, schema: Schema, bound: BoundPredicate) -> tuple[list[bool], tuple[int, ...]]:
     """Per row group whether a row matches, and the row groups that statistics keep."""
     with ParquetSource(store, PATH) as source:
-        kept = matching_row_groups(RowGroupStatistics(source.footer, source.columns, schema, lambda _: None), bound)
+        statistics = RowGroupStatistics(source.footer, source.chunks, source.columns, schema, lambda _: None)
+        kept = matching_row_groups(statistics, bound)
         found = []
         for group in source.row_groups:
             table = source.read(group.index, schema)
@@ -79,7 +81,7 @@ def test_excludes_by_bounds_nulls_and_missing_columns() -> None:
 
     def kept(text: str, constant: Value | None = None) -> tuple[int, ...]:
         with ParquetSource(store, PATH) as source:
-            statistics = RowGroupStatistics(source.footer, source.columns, wider, lambda _: constant)
+            statistics = RowGroupStatistics(source.footer, source.chunks, source.columns, wider, lambda _: constant)
             return matching_row_groups(statistics, bind(parse(text), wider))
 
     assert kept("k > 2") == (1,)
@@ -91,3 +93,40 @@ def test_excludes_by_bounds_nulls_and_missing_columns() -> None:
     assert kept("added = 5", 5) == (0, 1, 2)
     assert kept("added is null", 5) == ()
     assert kept("added is null") == (0, 1, 2)
+
+
+def kept_of(file: bytes, text: str) -> tuple[int, ...]:
+    schema = Schema((NestedField(field_id=1, name="k", type=INT),))
+    store = MemoryStore()
+    with store.open_output(PATH) as out:
+        out.write(file)
+    with ParquetSource(store, PATH) as source:
+        statistics = RowGroupStatistics(source.footer, source.chunks, source.columns, schema, lambda _: None)
+        return matching_row_groups(statistics, bind(parse(text), schema))
+
+
+def with_footer(file: bytes, before: bytes, after: bytes) -> bytes:
+    """The file with some bytes of its footer replaced, wherever they are, and the footer's length right."""
+    size = int.from_bytes(file[-8:-4], "little")
+    assert before in file[-8 - size :]
+    footer = file[-8 - size : -8].replace(before, after)
+    return file[: -8 - size] + footer + len(footer).to_bytes(4, "little") + file[-4:]
+
+
+def test_statistics_that_can_not_be_right_tell_nothing() -> None:
+    """pyarrow's objects for them would end the process."""
+    low, high = (1_000_001).to_bytes(4, "little"), (1_000_009).to_bytes(4, "little")
+    table = pa.table({"k": pa.array([1_000_001, 1_000_009], pa.int32())})
+    sink = pa.BufferOutputStream()
+    field = pa.field("k", pa.int32()).with_metadata({"PARQUET:field_id": "1"})
+    pq.write_table(table.cast(pa.schema([field])), sink, compression="NONE", use_dictionary=False, store_schema=False)
+    file = sink.getvalue().to_pybytes()
+    assert kept_of(file, "k = 5") == ()
+    for bound in (low, high):
+        for found in (b"", bound[:3], bound + b"\0"):
+            damaged = with_footer(file, b"\4" + bound, bytes([len(found)]) + found)
+            assert kept_of(damaged, "k > 1000009" if bound == high else "k < 1000001") == (0,)
+            assert kept_of(damaged, "k is null") == ()
+    # Definition levels: three counts, though an optional column has two.
+    levels = b"\x19\x26\x00\x04"
+    assert kept_of(with_footer(file, levels, b"\x19\x36\x00\x04\x00"), "k = 5") == ()
