@@ -17,8 +17,8 @@ from engine.codec import parquet_layout as layout
 from engine.codec import parquet_thrift as thrift
 from engine.codec.parquet_choice import KERNELS
 
-_BYTES_A_VALUE = 2
-"""Reading so many bytes of a footer takes as long as decoding a value."""
+_VALUES_A_BYTE = 30
+"""Reading a byte of a footer takes Python as long as pyarrow takes to decode so many values."""
 _CODECS = {0: "UNCOMPRESSED", 1: "SNAPPY", 2: "GZIP", 6: "ZSTD", 7: "LZ4_RAW"}
 """Codecs that are inflated here, by their number in parquet.thrift."""
 _ENCODINGS = sum(
@@ -142,7 +142,7 @@ class FooterChunks:
         """By row group and leaf the CHUNK_WIDTH numbers of a column chunk, and where the column orders are."""
         if not self._footer or not self._row_groups or not self._leaves:
             return None, -1
-        if not KERNELS.pays(len(self._footer) // _BYTES_A_VALUE):
+        if not KERNELS.pays(len(self._footer) * _VALUES_A_BYTE):
             return listed_in_python(self._footer, self._row_groups, self._leaves)
         return listed_by_kernel(self._footer, self._row_groups, self._leaves)
 
