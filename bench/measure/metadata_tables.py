@@ -26,6 +26,7 @@ _MADE_BY = tuple(
         "engine/codec/manifest_writer.py",
         "engine/codec/manifest_rows.py",
         "engine/codec/row_program.py",
+        "engine/codec/avro_write_kernels.py",
         "engine/codec/block_codecs.py",
     )
 )

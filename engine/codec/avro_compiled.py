@@ -16,7 +16,6 @@ from numba.np.arrayobj import make_array, populate_array
 
 from engine.codec import avro_chunk_kernels as chunk_kernels
 from engine.codec import avro_kernels as kernels
-from engine.codec import avro_write_kernels as write_kernels
 from engine.codec.avro_kernels import Integers
 from engine.compiling import jit
 from engine.machine_code import MachineCode
@@ -43,11 +42,6 @@ _HELPERS: tuple[Callable[..., Any], ...] = (
     chunk_kernels.decode_inflated,
     chunk_kernels.keep_rows,
     chunk_kernels.copy_bytes,
-    write_kernels.write_long,
-    write_kernels.long_size,
-    write_kernels.write_blob,
-    write_kernels.write_list,
-    write_kernels.write_map,
 )
 
 for _helper in _HELPERS:
@@ -167,8 +161,6 @@ def gather_at(address: int) -> int:
 # Without Numba's reference counts of arrays, which cost six times the decoding itself and protect nothing here: the
 # kernels allocate nothing, and the caller holds every array.
 _OPTIONS: dict[str, Any] = {"_nrt": False}
-
-write_rows = jit(write_kernels.write_rows, **_OPTIONS)
 
 
 def compiled(code: MachineCode, function: Callable[[int], int]) -> Callable[[int], int]:

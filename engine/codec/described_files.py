@@ -1,4 +1,7 @@
-"""Descriptions of files to be added, by column: what a manifest says of them, without a Python object a file."""
+"""Descriptions of files to be added, by column: what a manifest says of them, without a Python object a file.
+
+Offsets need not begin at 0, and numbers have 32 or 64 bits, so that columns can be those of an Arrow table.
+"""
 
 from __future__ import annotations
 
@@ -9,33 +12,55 @@ from typing import TypeAlias
 import numpy as np
 
 from engine.codec import manifest_schema as ids
-from engine.codec.columns import BytesColumn, FixedColumn, Int64Array, ListColumn
+from engine.codec.avro_file import encode_long
+from engine.codec.columns import BoolArray, ByteArray, FixedColumn, Int64Array
 from engine.codec.manifest_rows import value_column
-from engine.codec.row_program import RowProgram
+from engine.codec.row_program import Integers, RowProgram
 from engine.spec.data_file import FileContent
 from engine.spec.manifest import EntryStatus
 from engine.spec.types import NestedField, PrimitiveType, StructType
 from engine.spec.values import Value
 
+_NULL, _PRESENT = b"\x00", b"\x02"
+"""The branches of an Avro union of null and another type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strings:
+    """Byte strings where they are: value i is ``data[offsets[i]:offsets[i + 1]]``."""
+
+    offsets: Integers
+    data: ByteArray
+    valid: BoolArray | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """Lists of numbers where they are: list i is ``elements[offsets[i]:offsets[i + 1]]``."""
+
+    offsets: Integers
+    elements: Integers
+    valid: BoolArray | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class PairsColumn:
-    """Metric maps: map i has the pairs ``offsets[i]`` to ``offsets[i + 1]``; offsets begin at 0, keys are int32."""
+    """Metric maps where they are: map i has the pairs ``offsets[i]`` to ``offsets[i + 1]``; keys are int32."""
 
-    offsets: Int64Array
-    keys: Int64Array
-    values: Int64Array | BytesColumn
+    offsets: Integers
+    keys: Integers
+    values: Integers | Strings
 
 
 @dataclass(frozen=True, slots=True)
 class DistinctColumn:
-    """Partition values that repeat: value i is ``values[codes[i]]``, in the internal representation."""
+    """Partition values that repeat: value i is ``values[codes[i]]``, in the internal representation; all occur."""
 
     codes: Int64Array
     values: tuple[Value | None, ...]
 
 
-FileColumn: TypeAlias = FixedColumn | BytesColumn | ListColumn | PairsColumn
+FileColumn: TypeAlias = FixedColumn | Strings | Lists | PairsColumn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +84,9 @@ class DescribedFiles:
     def has_values(self, field_id: int) -> bool:
         """Whether any file has a value of that field."""
         column = self.columns.get(field_id)
-        return column is not None and not isinstance(column, PairsColumn) and column.has_values
+        if column is None or isinstance(column, PairsColumn):
+            return False
+        return column.valid is None or bool(column.valid.any())
 
     @property
     def row_count(self) -> int:
@@ -77,7 +104,7 @@ class DescribedFiles:
             return {()}
         if len(self.partition) == 1:
             (column,) = self.partition
-            return {(column.values[code],) for code in np.unique(column.codes).tolist()}
+            return {(value,) for value in column.values}
         tuples = set(zip(*(column.codes.tolist() for column in self.partition), strict=True))
         return {
             tuple(column.values[code] for column, code in zip(self.partition, each, strict=True)) for each in tuples
@@ -128,25 +155,37 @@ def _add_struct(
             for part, column in zip(f.type.fields, files.partition, strict=True):
                 _add_partition_values(program, part, column)
         elif f.field_id in constants:
-            program.add_numbers(_constant(constants[f.field_id], files.count), required=f.required)
+            _add_constant(program, constants[f.field_id], required=f.required)
         else:
-            _add_column(program, f, files.columns.get(f.field_id), files.count)
+            _add_column(program, f, files.columns.get(f.field_id))
 
 
-def _add_column(program: RowProgram, f: NestedField, column: FileColumn | None, count: int) -> None:
+def _add_constant(program: RowProgram, value: int | None, *, required: bool) -> None:
+    if value is not None:
+        program.add_literal((b"" if required else _PRESENT) + encode_long(value))
+    elif required:
+        raise ValueError("a required value is missing")
+    else:
+        program.add_literal(_NULL)
+
+
+def _add_column(program: RowProgram, f: NestedField, column: FileColumn | None) -> None:
     match column:
         case None:
             if f.required:
                 raise ValueError(f"files have no {f.name}")
-            program.add_numbers(_constant(None, count), required=False)
-        case PairsColumn(offsets=offsets, keys=keys, values=values):
-            program.add_maps(offsets, program.append(keys) + offsets[:-1], values)
-        case FixedColumn():
-            program.add_numbers(column, required=f.required)
-        case BytesColumn():
-            program.add_bytes(column, required=f.required)
-        case ListColumn():
-            program.add_lists(column, required=f.required)
+            program.add_literal(_NULL)
+        case PairsColumn(offsets=offsets, keys=keys, values=Strings(offsets=ends, data=data)):
+            program.add_maps(offsets, offsets, keys, (ends, data))
+        case PairsColumn(offsets=offsets, keys=keys, values=numbers):
+            assert not isinstance(numbers, Strings)
+            program.add_maps(offsets, offsets, keys, numbers)
+        case FixedColumn(values=numbers, valid=valid):
+            program.add_numbers(numbers, valid, required=f.required)
+        case Strings(offsets=offsets, data=data, valid=valid):
+            program.add_bytes(offsets, data, valid, required=f.required)
+        case Lists(offsets=offsets, elements=elements, valid=valid):
+            program.add_lists(offsets, elements, valid, required=f.required)
 
 
 def _add_partition_values(program: RowProgram, f: NestedField, column: DistinctColumn) -> None:
@@ -155,22 +194,16 @@ def _add_partition_values(program: RowProgram, f: NestedField, column: DistinctC
         if any(value is not None for value in column.values):
             raise ValueError("a partition field whose source column was dropped has only nulls")
         return
-    if f.required and any(column.values[code] is None for code in np.unique(column.codes).tolist()):
+    if f.required and None in column.values:
         raise ValueError("a required value is missing")
     distinct = value_column(f.type, list(column.values))
     valid = None if distinct.valid is None else distinct.valid[column.codes]
     if isinstance(distinct, FixedColumn):
-        program.add_numbers(FixedColumn(distinct.values[column.codes], valid), required=f.required)
+        program.add_numbers(distinct.values[column.codes], valid, required=f.required)
         return
     sizes = np.diff(distinct.offsets)[column.codes]
     offsets = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
     places = np.repeat(distinct.offsets[:-1][column.codes] - offsets[:-1], sizes) + np.arange(offsets[-1])
-    taken = BytesColumn(offsets, distinct.data[places], valid)
-    program.add_bytes(taken, required=f.required, is_fixed=f.type.name not in ("string", "binary"))
-
-
-def _constant(value: int | None, count: int) -> FixedColumn:
-    if value is None:
-        return FixedColumn(np.zeros(count, np.int64), np.zeros(count, np.bool_))
-    return FixedColumn(np.full(count, value, np.int64))
+    is_fixed = f.type.name not in ("string", "binary")
+    program.add_bytes(offsets, distinct.data[places], valid, required=f.required, is_fixed=is_fixed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,24 +16,43 @@ _NS_PER_BYTE = 140
 """What plain Python takes for each uncompressed byte of a manifest."""
 _LOADING_NS = 60_000_000
 """What loading kept machine code takes, so that a process pays twice at worst."""
-_SOURCES = [
-    __file__.replace("kernel_choice.py", name)
-    for name in ("avro_kernels.py", "avro_chunk_kernels.py", "avro_compiled.py")
-]
+
+
+def _reading() -> Any:  # noqa: ANN401 - the module
+    # local import: importing Numba takes longer than planning a small table
+    from engine.codec import avro_compiled
+
+    return avro_compiled
+
+
+def _writing() -> Any:  # noqa: ANN401 - the module
+    # local import: importing Numba takes longer than committing many files
+    from engine.codec import avro_write_compiled
+
+    return avro_write_compiled
 
 
 class FlatKernel:
     """A compiled function of arrays of integers and bytes; called with them, in order.
 
     Args:
-        name: Of the function in `avro_compiled` that takes where they are.
+        name: Of the function that takes where they are.
         arrays: Their types.
+        sources: The files in this directory that it is compiled from.
+        module: The module that has it, and compiles; by default `avro_compiled`.
     """
 
-    def __init__(self, name: str, arrays: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        arrays: str,
+        sources: Sequence[str] = ("avro_kernels.py", "avro_chunk_kernels.py", "avro_compiled.py"),
+        module: Callable[[], Any] = _reading,
+    ) -> None:
         self._name = name
         self._types = [np.dtype(letter) for letter in arrays]
-        self._code = MachineCode(name, _SOURCES)
+        self._code = MachineCode(name, [__file__.replace("kernel_choice.py", source) for source in sources])
+        self._module = module
         self._function: Function | None = None
 
     def interprets(self, size_bytes: int) -> bool:
@@ -62,28 +82,21 @@ class FlatKernel:
         if self._function is None:
             self._function = self._code.load()
         if self._function is None:
-            module = compiled()
+            module = self._module()
             self._function = module.compiled(self._code, getattr(module, self._name))
         return self._function
 
 
 DECODE_CHUNK = FlatKernel("decode_chunk_at", "BqBqqqqqqBqB")
 GATHER = FlatKernel("gather_at", "BqqB")
-
-
-def interprets(size_bytes: int) -> bool:
-    """Whether plain Python is the better choice for this many more bytes; counts them when it is."""
-    return compiling.interprets(size_bytes * _NS_PER_BYTE)
+WRITE_ROWS = FlatKernel(
+    "write_rows_at",
+    "qqBq",
+    ("avro_write_kernels.py", "avro_write_compiled.py", "parquet_intrinsics.py"),
+    _writing,
+)
 
 
 def interprets_chunk(size_bytes: int) -> bool:
     """Whether plain Python is the better choice for decoding this many more bytes; counts them when it is."""
     return DECODE_CHUNK.interprets(size_bytes)
-
-
-def compiled() -> Any:  # noqa: ANN401 - the module
-    """The compiled kernels; loads them the first time."""
-    # local import: importing Numba takes longer than planning a small table
-    from engine.codec import avro_compiled
-
-    return avro_compiled

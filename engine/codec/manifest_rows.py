@@ -72,6 +72,7 @@ class _Batch:
     def __init__(self, rows: int) -> None:
         self._rows = rows
         self._key_sets: dict[tuple[int, ...], int] = {}
+        self._keys: list[int] = []
         self.program = RowProgram(rows)
 
     def add_struct(self, type_: StructType, entries: Sequence[ManifestEntry]) -> None:
@@ -97,19 +98,25 @@ class _Batch:
             case MapType(value=value):
                 self._add_map(value.type.name == "binary" if isinstance(value.type, PrimitiveType) else False, values)
             case ListType():
-                self.program.add_lists(_lists(values), required=required)
+                column = _lists(values)
+                self.program.add_lists(column.offsets, column.values, column.valid, required=required)
             case PrimitiveType():
                 add_values(self.program, type_, values, required=required)
 
     def _add_map(self, of_bytes: bool, maps: list[Mapping[int, Any]]) -> None:  # noqa: FBT001
         sizes = np.fromiter(map(len, maps), np.int64, self._rows)
         offsets = _offsets(sizes)
-        values = chain.from_iterable(m.values() for m in maps)
-        column = joined(list(values)) if of_bytes else np.fromiter(values, np.int64, int(offsets[-1]))
-        self.program.add_maps(offsets, self._keys(maps), column)
+        flat = chain.from_iterable(m.values() for m in maps)
+        first_keys = self._first_keys(maps)
+        keys = np.array(self._keys, np.int64)
+        if of_bytes:
+            column = joined(list(flat))
+            self.program.add_maps(offsets, first_keys, keys, (column.offsets, column.data))
+        else:
+            self.program.add_maps(offsets, first_keys, keys, np.fromiter(flat, np.int64, int(offsets[-1])))
 
-    def _keys(self, maps: list[Mapping[int, Any]]) -> Int64Array:
-        """Where the keys of maps are; most files of a table have the same, which are kept once."""
+    def _first_keys(self, maps: list[Mapping[int, Any]]) -> Int64Array:
+        """Where the keys of each map begin; most files of a table have the same, which are kept once."""
         known = self._key_sets
         begins = []
         for m in maps:
@@ -117,7 +124,8 @@ class _Batch:
             begin = known.get(keys)
             if begin is None:
                 _check_range("int", keys)
-                begin = known[keys] = self.program.append(np.array(keys, np.int64))
+                begin = known[keys] = len(self._keys)
+                self._keys += keys
             begins.append(begin)
         return np.array(begins, np.int64)
 
@@ -135,9 +143,10 @@ def add_values(program: RowProgram, type_: PrimitiveType, values: list[Any], *, 
         return
     column = value_column(type_, values)
     if isinstance(column, FixedColumn):
-        program.add_numbers(column, required=required)
+        program.add_numbers(column.values, column.valid, required=required)
     else:
-        program.add_bytes(column, required=required, is_fixed=type_.name not in ("string", "binary"))
+        is_fixed = type_.name not in ("string", "binary")
+        program.add_bytes(column.offsets, column.data, column.valid, required=required, is_fixed=is_fixed)
 
 
 def value_column(type_: PrimitiveType, values: list[Any]) -> FixedColumn | BytesColumn:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from engine.codec.kernel_choice import DECODE_CHUNK, GATHER
+from engine.codec.kernel_choice import DECODE_CHUNK, GATHER, WRITE_ROWS
 from engine.codec.parquet_choice import KERNELS
 
 
 def prepare_kernels() -> None:
-    """Have the kernels that decode manifests and Parquet files as machine code from now on.
+    """Have the kernels that decode and encode manifests, and decode Parquet files, as machine code from now on.
 
     The first call on a machine compiles them, which takes up to a minute, and keeps the code for later processes; there
     it takes a tenth of a second. Without it a process begins with slower ways, and compiles once it has read so much
     that it pays; results are the same. Where nothing can be compiled nothing happens.
     """
-    for kernel in (DECODE_CHUNK, GATHER):
+    for kernel in (DECODE_CHUNK, GATHER, WRITE_ROWS):
         kernel.load()
     KERNELS.load()

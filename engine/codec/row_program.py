@@ -1,16 +1,21 @@
-"""Columns laid out in memory with the instructions that write them as Avro objects (see `avro_write_kernels`)."""
+"""Columns with the instructions that write them as Avro objects (see `avro_write_kernels`).
+
+Columns are read where they are: those of Arrow tables in Arrow's own memory, whatever the width of their numbers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.codec import avro_write_kernels as kernels
-from engine.codec.columns import BoolArray, BytesColumn, FixedColumn, Int64Array, ListColumn
-from engine.codec.kernel_choice import compiled, interprets
+from engine.codec.columns import BoolArray, ByteArray, BytesColumn, Int64Array
+from engine.codec.kernel_choice import WRITE_ROWS
+
+Integers: TypeAlias = NDArray[np.int64] | NDArray[np.int32]
 
 _LONGEST_NUMBER = 10
 
@@ -25,107 +30,117 @@ class RowProgram:
     def __init__(self, rows: int) -> None:
         self._rows = rows
         self._code: list[int] = []
-        self._columns: list[int] = []
-        self._memory: list[NDArray[Any]] = []
-        self._memory_size = 0
-        self._blob: list[bytes | memoryview] = []
-        self._blob_size = 0
-        self._elements = 0
+        self._sources: list[NDArray[Any]] = []
+        self._literal = bytearray()
+        self._bound = kernels.SLACK_BYTES
+        self._numbers = 0
 
-    def add_numbers(self, column: FixedColumn, *, required: bool) -> None:
+    def add_literal(self, data: bytes) -> None:
+        """The same bytes in each row."""
+        self._literal += data
+        self._bound += self._rows * len(data)
+
+    def add_numbers(self, values: Integers, valid: BoolArray | None, *, required: bool) -> None:
         """Ints or longs."""
-        pairs = self._pairs()
-        pairs[:, 0] = column.values
-        pairs[:, 1] = 1 if column.valid is None else column.valid
-        self._instruct(kernels.WRITE_NUMBER, pairs, required=required)
+        self._instruct(kernels.WRITE_NUMBER, [values], valid=valid, required=required)
 
-    def add_bytes(self, column: BytesColumn, *, required: bool, is_fixed: bool = False) -> None:
-        """Byte strings or text; `is_fixed` for those whose length the schema says."""
-        pairs = self._pairs()
-        pairs[:, 0] = column.offsets[:-1] + self._add_blob(column)
-        pairs[:, 1] = np.diff(column.offsets) + 1
-        if column.valid is not None:
-            pairs[~column.valid] = 0
-        self._instruct(kernels.WRITE_FIXED if is_fixed else kernels.WRITE_BYTES, pairs, required=required)
+    def add_bytes(
+        self, offsets: Integers, data: ByteArray, valid: BoolArray | None, *, required: bool, is_fixed: bool = False
+    ) -> None:
+        """Byte strings or text: value i is ``data[offsets[i]:offsets[i + 1]]``.
 
-    def add_lists(self, column: ListColumn, *, required: bool) -> None:
-        """Lists of ints or longs."""
-        pairs = self._pairs()
-        first, last = int(column.offsets[0]), int(column.offsets[-1])
-        pairs[:, 0] = self.append(column.values[first:last]) + column.offsets[:-1] - first
-        pairs[:, 1] = np.diff(column.offsets) + 1
-        if column.valid is not None:
-            pairs[~column.valid] = 0
-        self._elements += last - first
-        self._instruct(kernels.WRITE_LIST, pairs, required=required)
+        Args:
+            offsets: One more than rows.
+            data: What they point into.
+            valid: Which values are there; None where all are.
+            required: Whether the schema has no null.
+            is_fixed: For those whose length the schema says.
+        """
+        what = kernels.WRITE_FIXED if is_fixed else kernels.WRITE_BYTES
+        self._instruct(what, [offsets, data], valid=valid, required=required, data_bytes=_spanned(offsets))
 
-    def add_maps(self, offsets: Int64Array, keys: Int64Array, values: Int64Array | BytesColumn) -> None:
-        """Maps from ints; map i has the pairs ``offsets[i]`` to ``offsets[i + 1]``, which begin at 0.
+    def add_lists(self, offsets: Integers, elements: Integers, valid: BoolArray | None, *, required: bool) -> None:
+        """Lists of ints or longs; `offsets` point into `elements`."""
+        what = kernels.WRITE_LIST
+        self._instruct(what, [offsets, elements], valid=valid, required=required, elements=_spanned(offsets))
+
+    def add_maps(
+        self, offsets: Integers, first_keys: Integers, keys: Integers, values: Integers | tuple[Integers, ByteArray]
+    ) -> None:
+        """Maps from ints; map i has the values ``offsets[i]`` to ``offsets[i + 1]``.
 
         An empty map is written as null, as writers do that have no metrics.
 
         Args:
             offsets: One more than rows.
-            keys: Where the keys of each map are, as `append` placed them.
-            values: One for each pair.
+            first_keys: Where the keys of each map begin in `keys`.
+            keys: What they point into.
+            values: Numbers, or byte strings as their offsets and data.
         """
-        sizes = np.diff(offsets)
-        total = int(offsets[-1])
-        pairs, places = self._pairs(), self._pairs()
-        if total == 0:
-            self._instruct(kernels.WRITE_NUMBER_MAP, pairs, required=False)
-            return
-        self._elements += 2 * total
-        of_bytes = isinstance(values, BytesColumn)
-        elements = values.offsets + self._add_blob(values) if isinstance(values, BytesColumn) else values
-        pairs[:, 0] = self.append(elements) + offsets[:-1]
-        pairs[:, 1] = sizes + (sizes > 0)
-        places[:, 0] = keys
-        what = kernels.WRITE_BYTES_MAP if of_bytes else kernels.WRITE_NUMBER_MAP
-        self._instruct(what, pairs, required=False, argument=self._column(places))
-
-    def append(self, numbers: NDArray[Any]) -> int:
-        """Put numbers into memory; where they begin."""
-        begin = self._memory_size
-        self._memory.append(numbers)
-        self._memory_size += len(numbers)
-        return begin
+        elements = _spanned(offsets)
+        if elements == 0:
+            self.add_literal(b"\x00")
+        elif isinstance(values, tuple):
+            begin, end = values[0][offsets[0]], values[0][offsets[-1]]
+            arrays = [offsets, first_keys, keys, *values]
+            self._instruct(kernels.WRITE_BYTES_MAP, arrays, elements=2 * elements, data_bytes=int(end - begin))
+        else:
+            arrays = [offsets, first_keys, keys, values]
+            self._instruct(kernels.WRITE_NUMBER_MAP, arrays, elements=2 * elements)
 
     def encode(self) -> tuple[memoryview, Int64Array]:
         """The bytes of all rows, and where each one ends."""
-        memory = np.concatenate([numbers.astype(np.int64, copy=False) for numbers in self._memory])
-        blob = b"".join(self._blob)
-        instructions = len(self._code) // 4
-        # Of each value its number or length, an option's branch, and a map's count, size and end.
-        bound = self._rows * instructions * 4 * _LONGEST_NUMBER + self._elements * _LONGEST_NUMBER + len(blob)
-        if interprets(self._memory_size * 4):
+        self._end_literal()
+        if WRITE_ROWS.interprets(self._numbers * 8):
             ends = [0] * self._rows
-            made = bytearray(bound)
-            size = kernels.write_rows(self._code, self._columns, memory.tolist(), blob, made, ends)
+            made = bytearray(self._bound)
+            sources = [part for source in self._sources for part in (source.data, source.itemsize)]
+            size = kernels.write_rows(self._code, sources, made, ends)
             return memoryview(made)[:size], np.array(ends, np.int64)
-        out = np.empty(bound, np.uint8)
+        out = np.empty(self._bound, np.uint8)
         row_ends = np.zeros(self._rows, np.int64)
-        code, columns = np.array(self._code, np.int64), np.array(self._columns, np.int64)
-        size = compiled().write_rows(code, columns, memory, np.frombuffer(blob, np.uint8), out, row_ends)
+        places = [part for source in self._sources for part in (_address(source), source.itemsize)]
+        size = WRITE_ROWS(np.array(self._code, np.int64), np.array(places, np.int64), out, row_ends)
         return out[:size].data, row_ends
 
-    def _pairs(self) -> Int64Array:
-        return np.zeros((self._rows, 2), np.int64)
+    def _instruct(
+        self,
+        what: int,
+        arrays: Sequence[NDArray[Any]],
+        *,
+        valid: BoolArray | None = None,
+        required: bool = False,
+        elements: int = 0,
+        data_bytes: int = 0,
+    ) -> None:
+        self._end_literal()
+        marks = -1 if valid is None else self._source(valid)
+        sources = [self._source(array) for array in arrays]
+        self._code += [what, int(not required), marks, *sources, *[0] * (kernels.CODE_WIDTH - 3 - len(sources))]
+        # Of each value an option's branch, its number or length, and a map's or list's count, size and end.
+        self._bound += self._rows * (2 * _LONGEST_NUMBER + 2) + elements * _LONGEST_NUMBER + data_bytes
+        self._numbers += self._rows + elements
 
-    def _column(self, pairs: Int64Array) -> int:
-        self._columns.append(self.append(pairs.reshape(-1)))
-        return len(self._columns) - 1
+    def _end_literal(self) -> None:
+        if self._literal:
+            data = np.frombuffer(bytes(self._literal), np.uint8)
+            self._code += [kernels.WRITE_LITERAL, 0, -1, self._source(data), len(data), 0, 0, 0]
+            self._literal.clear()
 
-    def _instruct(self, what: int, pairs: Int64Array, *, required: bool, argument: int = 0) -> None:
-        self._code += [what, self._column(pairs), int(not required), argument]
+    def _source(self, array: NDArray[Any]) -> int:
+        if array.dtype.kind not in "ibu" or array.itemsize not in (1, 4, 8):
+            raise TypeError(f"no column is of {array.dtype}")
+        self._sources.append(np.ascontiguousarray(array))
+        return len(self._sources) - 1
 
-    def _add_blob(self, column: BytesColumn) -> int:
-        """What to add to the column's offsets."""
-        first, last = int(column.offsets[0]), int(column.offsets[-1])
-        before = self._blob_size - first
-        self._blob.append(np.ascontiguousarray(column.data[first:last]).data)
-        self._blob_size += last - first
-        return before
+
+def _spanned(offsets: Integers) -> int:
+    return int(offsets[-1]) - int(offsets[0])
+
+
+def _address(array: NDArray[Any]) -> int:
+    found: int = array.__array_interface__["data"][0]
+    return found
 
 
 def joined(values: Sequence[bytes | None]) -> BytesColumn:

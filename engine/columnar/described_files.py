@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.codec import manifest_schema as ids
-from engine.codec.columns import BoolArray, BytesColumn, FixedColumn, Int64Array, ListColumn
-from engine.codec.described_files import DescribedFiles, DistinctColumn, FileColumn, PairsColumn
+from engine.codec.columns import BoolArray, FixedColumn
+from engine.codec.described_files import DescribedFiles, DistinctColumn, FileColumn, Lists, PairsColumn, Strings
 from engine.codec.manifest_writer import BATCH_ENTRIES, BATCH_METRICS
+from engine.codec.row_program import Integers
 from engine.columnar.scalars import from_arrow_array
 from engine.columnar.schemas import storage_of, to_arrow_type
 from engine.errors import Invalid, Unsupported
@@ -112,8 +113,9 @@ def described_columns(files: pa.RecordBatch, metadata: TableMetadata) -> list[De
 
 def _columns(files: pa.RecordBatch, spec: PartitionSpec, schema: Schema) -> DescribedFiles:
     columns: dict[int, FileColumn] = {}
+    names = set(files.schema.names)
     for name, f in _FIELDS.items():
-        if name not in files.schema.names:
+        if name not in names:
             continue
         array = _cast(files.column(name), f.type, name)
         if f.required and array.null_count:
@@ -152,7 +154,7 @@ def _column(array: pa.Array, name: str) -> FileColumn:
         return _pairs(array, name)
     valid = _valid(array)
     if isinstance(array, pa.ListArray):
-        return ListColumn(_offsets(array.offsets), _integers(array.values), valid)
+        return Lists(_offsets(array.offsets), _integers(array.values), valid)
     if isinstance(array, pa.StringArray | pa.BinaryArray):
         return _strings(array, valid)
     return FixedColumn(_integers(array), valid)
@@ -163,31 +165,31 @@ def _pairs(array: pa.MapArray, name: str) -> PairsColumn:
         # A null map may have pairs in the buffers; one that was taken has none.
         array = array.take(pa.array(np.arange(len(array))))
     offsets = _offsets(array.offsets)
-    first, last = int(offsets[0]), int(offsets[-1])
-    keys, items = array.keys[first:last], array.items[first:last]
-    if items.null_count:
-        raise Invalid(f"{name}: {items.null_count} values are null; leave out columns without one")
-    numbers = _strings(items, None) if isinstance(items, pa.BinaryArray) else _integers(items)
-    return PairsColumn(offsets - first, _integers(keys), numbers)
+    items = array.items
+    if items.null_count and (nulls := items[int(offsets[0]) : int(offsets[-1])].null_count):
+        raise Invalid(f"{name}: {nulls} values are null; leave out columns without one")
+    values = _strings(items, None) if isinstance(items, pa.BinaryArray) else _integers(items)
+    return PairsColumn(offsets, _integers(array.keys), values)
 
 
-def _strings(array: pa.StringArray | pa.BinaryArray, valid: BoolArray | None) -> BytesColumn:
+def _strings(array: pa.StringArray | pa.BinaryArray, valid: BoolArray | None) -> Strings:
     _, offsets, data = array.buffers()
-    ends = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1] if offsets else np.zeros(1)
     raw = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    return BytesColumn(ends.astype(np.int64), raw, valid)
+    if offsets is None:
+        return Strings(np.zeros(1, np.int32), raw, valid)
+    return Strings(np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1], raw, valid)
 
 
-def _integers(array: pa.Array) -> Int64Array:
+def _integers(array: pa.Array) -> Integers:
     """Values as they are in the buffer, whatever they are where there is none."""
     raw = array.buffers()[1]
     if raw is None:
         return np.zeros(len(array), np.int64)
-    values = np.frombuffer(raw, f"<i{array.type.bit_width // 8}")[array.offset : array.offset + len(array)]
-    return values.astype(np.int64, copy=False)
+    values: Integers = np.frombuffer(raw, f"<i{array.type.bit_width // 8}")
+    return values[array.offset : array.offset + len(array)]
 
 
-def _offsets(array: pa.Array) -> Int64Array:
+def _offsets(array: pa.Array) -> Integers:
     return _integers(array) if len(array) else np.zeros(1, np.int64)
 
 
@@ -229,4 +231,4 @@ def _distinct(array: pa.Array, type_: PrimitiveType) -> DistinctColumn:
         distinct = distinct.view(array.type)
     if isinstance(array, pa.ExtensionArray):
         distinct = pa.ExtensionArray.from_storage(array.type, distinct)
-    return DistinctColumn(_integers(encoded.indices), tuple(from_arrow_array(type_, distinct)))
+    return DistinctColumn(_integers(encoded.indices).astype(np.int64), tuple(from_arrow_array(type_, distinct)))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias, cast
 
@@ -96,33 +96,42 @@ def write_parts(parts: Iterable[Encoded], base: TableMetadata, staging: Staging)
     A manifest is written as soon as the next part would make it larger than the target. If anything fails, what was
     written is deleted.
     """
-    target_bytes = MANIFEST_TARGET_SIZE_BYTES.of(base.properties)
-    building: dict[int, ManifestBuilder] = {}
-    written: list[WrittenManifest] = []
+    locations: list[str] = []
 
-    def write(builder: ManifestBuilder) -> None:
+    def named() -> Iterator[tuple[str, ManifestBuilder]]:
+        for builder in filled:
+            locations.append(staging.new_manifest_location(base))
+            yield locations[-1], builder
+
+    def write(manifest: tuple[str, ManifestBuilder]) -> WrittenManifest:
+        location, builder = manifest
         encoded = builder.finish()
-        location = staging.new_manifest_location(base)
         staging.write(location, encoded.data)
-        written.append(WrittenManifest(location, replace(encoded, data=b"")))
+        return WrittenManifest(location, replace(encoded, data=b""))
 
-    try:
-        for layout, part in parts:
-            builder = building.get(layout.spec.spec_id)
-            if builder is not None and builder.size_bytes + part.size_bytes > target_bytes:
-                write(builder)
-                builder = None
-            if builder is None:
-                builder = building[layout.spec.spec_id] = ManifestBuilder(layout)
-            builder.add(part)
-        for builder in building.values():
-            write(builder)
-    except BaseException:
-        for each in written:
-            with suppress(EngineError):
-                staging.store.delete(each.location)
-        raise
-    return written
+    # While manifests are stored, parts of the next ones are made.
+    with closing(_filled(parts, MANIFEST_TARGET_SIZE_BYTES.of(base.properties))) as filled:
+        try:
+            return list(staging.runner.map(write, named()))
+        except BaseException:
+            for location in locations:
+                with suppress(EngineError):
+                    staging.store.delete(location)
+            raise
+
+
+def _filled(parts: Iterable[Encoded], target_bytes: int) -> Generator[ManifestBuilder, None, None]:
+    """Manifests that are complete, each as soon as it is known to be."""
+    building: dict[int, ManifestBuilder] = {}
+    for layout, part in parts:
+        builder = building.get(layout.spec.spec_id)
+        if builder is not None and builder.size_bytes + part.size_bytes > target_bytes:
+            yield builder
+            builder = None
+        if builder is None:
+            builder = building[layout.spec.spec_id] = ManifestBuilder(layout)
+        builder.add(part)
+    yield from building.values()
 
 
 class _Layouts:

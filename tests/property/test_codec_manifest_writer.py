@@ -14,8 +14,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from engine.codec import avro_columns, manifest_writer, row_program
+from engine.codec import avro_columns, manifest_writer
 from engine.codec.avro_file import read_blocks, read_header
+from engine.codec.kernel_choice import WRITE_ROWS
 from engine.codec.manifest import decode_columns, decode_entries, decode_header
 from engine.codec.manifest_writer import (
     Compression,
@@ -62,8 +63,8 @@ COMPRESSIONS: tuple[Compression, ...] = ("gzip", "zstd", "snappy", "uncompressed
 def kernels(request: pytest.FixtureRequest) -> Iterator[None]:
     """Both ways to run the kernels."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (avro_columns, row_program):
-            patch.setattr(module, "interprets", lambda _: request.param == "interpreted")
+        for place in (avro_columns, WRITE_ROWS):
+            patch.setattr(place, "interprets", lambda _: request.param == "interpreted")
         yield
 
 
