@@ -20,6 +20,7 @@ from engine.columnar.source import check_size
 from engine.errors import CommitFailed, CorruptTable, EngineError
 from tests.fault.damage import DAMAGES, damaged, vector_resealed
 from tests.fault.documents import Answers, read_view, view_specimen
+from tests.fault.guarded_calls import GuardedCalls
 from tests.fault.specimens import FOREIGN, WAREHOUSE, Specimen, Zoo, make_zoo
 
 ADDRESS_SPACE_BYTES = 4 << 30
@@ -83,6 +84,9 @@ def outcome(reader: Reader, seed: int, index: int) -> dict[str, Any]:
     """Read one damaged file: what was damaged, how, and what came of it."""
     specimen, damage, data = reader.case(seed, index)
     _choose_kernels(interprets=index % 2 == 0)
+    guards = GuardedCalls(Random(index))
+    if index % 8 == 1:
+        guards.install()
     tells_length = index % 4 < 2
     _choose_lengths(checked=tells_length)
     before = _status("VmRSS")
@@ -105,6 +109,8 @@ def outcome(reader: Reader, seed: int, index: int) -> dict[str, Any]:
             came = "unreadable error"
     except Exception:  # noqa: BLE001 - that is what is looked for
         came, detail = "wrong error", traceback.format_exc()
+    finally:
+        guards.remove()
     return {
         "index": index, "kind": specimen.kind, "table": specimen.table, "damage": damage, "came": came,
         "detail": detail[-3000:], "seconds": round(time.monotonic() - started, 3),

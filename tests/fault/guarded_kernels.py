@@ -6,12 +6,9 @@ how many were decoded and how many refused. A load or store out of bounds is a s
 
 from __future__ import annotations
 
-import ctypes
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +21,7 @@ from engine.codec.parquet_footer import slim_footer
 from engine.codec.parquet_footer_chunks import FooterChunks, listed_by_kernel
 from engine.codec.parquet_inflate import BadPageError
 from tests.fault.damage import BLIND
-from tests.fault.guarded_memory import GuardedMemory
+from tests.fault.guarded_calls import GuardedCalls
 
 _ROWS = (0, 1, 7, 64, 65, 1000, 1025, 3000)
 _FORMS: tuple[tuple[pa.DataType, int, int, int], ...] = (
@@ -36,85 +33,6 @@ _FORMS: tuple[tuple[pa.DataType, int, int, int], ...] = (
     (pa.decimal128(20, 2), 9, parquet_layout.BIG_ENDIAN, 16),
     (pa.decimal128(38, 2), 16, parquet_layout.BIG_ENDIAN, 16),
 )
-
-
-class GuardedKernels:
-    """Stands in for functions of `KERNELS`: the memory that they are told of is copied between guards and back.
-
-    Args:
-        random: Whether memory ends at a guard or begins there.
-    """
-
-    def __init__(self, random: Random) -> None:
-        self._random = random
-        self._free: list[GuardedMemory] = []
-        self._decode_page = KERNELS.decode_page
-        self._scan_pages = KERNELS.scan_pages
-        self._list_chunks = KERNELS.list_chunks
-        self._slim_footer = KERNELS.slim_footer
-
-    def scan_pages(self, numbers: Sequence[int]) -> int:
-        at = parquet_layout
-        table = numbers[at.SCAN_ROOM] * at.PAGE_WIDTH * 8
-        sizes = {at.SCAN_CHUNK: numbers[at.SCAN_SIZE], at.SCAN_TABLE: table}
-        return self._guarded(self._scan_pages, numbers, sizes)
-
-    def list_chunks(self, numbers: Sequence[int]) -> tuple[int, int]:
-        at = parquet_layout
-        table = numbers[at.LIST_ROOM] * at.CHUNK_WIDTH * 8
-        sizes = {at.LIST_FOOTER: numbers[at.LIST_SIZE], at.LIST_TABLE: table, at.LIST_STACK: 16 * at.STACK_DEPTH}
-        found: tuple[int, int] = self._guarded(self._list_chunks, numbers, sizes)
-        return found
-
-    def slim_footer(self, numbers: Sequence[int]) -> int:
-        at = parquet_layout
-        size = numbers[at.SLIM_SIZE]
-        sizes = {
-            at.SLIM_FOOTER: size,
-            at.SLIM_WANTED: 8 * numbers[at.SLIM_WANTED_COUNT],
-            at.SLIM_IS_KEPT: 2 * size,
-            at.SLIM_STACK: 16 * at.STACK_DEPTH,
-            at.SLIM_OUT: size + 64,
-        }
-        return self._guarded(self._slim_footer, numbers, sizes)
-
-    def decode_page(self, numbers: Any) -> int:
-        at = parquet_layout
-        rows = numbers[at.OUT_ROWS]
-        sizes = {
-            at.VALUES_AT: numbers[at.VALUES_SIZE],
-            at.DICTIONARY_AT: max(1, numbers[at.DICTIONARY_VALUES]) * numbers[at.DICTIONARY_WIDTH],
-            at.OUT_AT: (rows + 1) * numbers[at.OUT_WIDTH],
-            at.VALIDITY_AT: (rows >> 6 << 3) + 24,
-            at.KEEP_AT: (numbers[at.KEEP_ROW] + numbers[at.VALUES] + 7) // 8 + 16,
-            at.SCRATCH_AT: numbers[at.SCRATCH_SIZE],
-        }
-        if numbers[at.LEVELS] == at.LEVELS_APART:
-            sizes[at.LEVELS_AT] = numbers[at.LEVELS_SIZE]
-        return self._guarded(self._decode_page, numbers, sizes)
-
-    def _guarded(self, kernel: Callable[[Any], Any], numbers: Any, sizes: dict[int, int]) -> Any:
-        """Call a kernel with the memory at some of its numbers, of so many bytes, between guards."""
-        at_end = self._random.random() < 0.7
-        used, own = [], {slot: numbers[slot] for slot, size in sizes.items() if numbers[slot]}
-        made = numbers if isinstance(numbers, ctypes.Array) else list(numbers)
-        for slot, address in own.items():
-            memory = self._taken(sizes[slot])
-            made[slot] = memory.put(address, sizes[slot], at_end=at_end)
-            used.append((memory, address, made[slot], sizes[slot]))
-        found = kernel(made)
-        for memory, address, place, size in used:
-            ctypes.memmove(address, place, size)
-            self._free.append(memory)
-        for slot, address in own.items():
-            made[slot] = address
-        return found
-
-    def _taken(self, size: int) -> GuardedMemory:
-        for place, memory in enumerate(self._free):
-            if memory.holds(size):
-                return self._free.pop(place)
-        return GuardedMemory(size)
 
 
 def written(random: Random, type_: pa.DataType) -> bytes:
@@ -204,9 +122,7 @@ def main(seed: str, first: str, end: str) -> None:
     assert KERNELS.load()
     parquet_footer._FEWEST_BYTES = 0
     counts: Counter[str] = Counter()
-    guarded = GuardedKernels(Random(int(seed)))
-    for name in ("scan_pages", "list_chunks", "slim_footer", "decode_page"):
-        setattr(KERNELS, name, getattr(guarded, name))
+    GuardedCalls(Random(int(seed))).install()
     for number in range(int(first), int(end)):
         sys.stdout.write(f"{number}\n")
         sys.stdout.flush()

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import sys
 
+from engine.codec.parquet_choice import KERNELS
 from tests.fault.damage_reader import Reader, outcome
 
 
 def main(seed: str, number: str) -> None:
+    assert KERNELS.load()
     found = outcome(Reader(), int(seed), int(number))
     detail = found.pop("detail")
     sys.stdout.write(f"{json.dumps(found)}\n{detail}\n")
