@@ -22,6 +22,7 @@ from engine.columnar.parquet_columns import OwnChunk, OwnColumns, decoded
 from engine.columnar.parquet_readers import ParquetReaders
 from engine.columnar.source import RowGroup, check_size, fetched, only, without_columns
 from engine.errors import CorruptTable
+from engine.runtime.crew import Crew
 from engine.spec.name_mapping import NameMapping
 from engine.spec.schema import Schema
 from engine.spec.types import DecimalType, ListType, MapType, StructType, Type
@@ -48,6 +49,7 @@ class ParquetSource:
         dictionaries: Text columns, by name, to decode as Arrow dictionaries.
         size_bytes: The file's size, where it is known; the file must have it.
         field_ids: The top-level columns that will be asked for; None for any.
+        crew: Threads that may help to decode columns; by default nobody does.
 
     Attributes:
         columns: The file's columns with field ids, its own or those of the name mapping; of a wide file perhaps only
@@ -72,8 +74,10 @@ class ParquetSource:
         dictionaries: Sequence[str] = (),
         size_bytes: int | None = None,
         field_ids: Collection[int] | None = None,
+        crew: Crew | None = None,
     ) -> None:
         self.location = location
+        self._crew = crew or Crew()
         self._field_ids = None if field_ids is None else frozenset(field_ids)
         self._name_mapping = name_mapping
         in_memory = size_bytes is not None and size_bytes <= _WHOLE_FILE_BYTES
@@ -154,11 +158,9 @@ class ParquetSource:
         parts = self._fetched(row_group, leaves) if own else None
         if parts is not None:
             kept = None if keep is None else KeptRows(keep)
-            for leaf, chunk in own.items():
-                place = self.columns.place_of_leaf(leaf)
-                array = self._decoded_here(row_group, place, chunk, parts, kept)
-                if array is not None:
-                    arrays[place] = array
+            chunks = [(self.columns.place_of_leaf(leaf), chunk) for leaf, chunk in own.items()]
+            made = self._crew.each(lambda own: self._decoded_here(row_group, *own, parts, kept), chunks)
+            arrays.update((place, array) for (place, _), array in zip(chunks, made, strict=True) if array is not None)
         rest = [leaf for leaf in leaves if self.columns.place_of_leaf(leaf) not in arrays]
         if not rest:
             fields = [self._readers.schema.field(place).with_type(array.type) for place, array in arrays.items()]

@@ -17,6 +17,7 @@ from engine.columnar.source import RowGroup, Source
 from engine.deletes.cache import DeleteCache
 from engine.deletes.planned import NO_DELETES, FileDeletes, PlannedDeletes, load_deletes
 from engine.expressions.bound import BoundConstant
+from engine.read.in_order import in_order
 from engine.read.request import FileRead, ReadRequest
 from engine.read.row_group import Work, read_row_group, works_of
 from engine.runtime.counters import (
@@ -28,6 +29,7 @@ from engine.runtime.counters import (
     ROWS_RETURNED,
     Counters,
 )
+from engine.runtime.crew import Crew
 from engine.runtime.runner import Runner
 from engine.spec.values import Value
 
@@ -85,18 +87,21 @@ def read_files(
     for _ in runner.map(lambda group: len(group.index), deletes.equality.groups.values()):
         pass
 
+    crew = Crew()
+
     def opened(file: FileRead) -> list[Work]:
-        return _row_groups(file, deletes, request, counters)
+        return _row_groups(file, deletes, request, counters, crew)
 
     def read(work: Work) -> list[pa.RecordBatch]:
         return read_row_group(work, request, counters)
 
     works = (work for found in runner.map(opened, ordered) for work in found)
-    for batches in runner.map(read, works):
-        yield from batches
+    yield from in_order(works, read, columns=len(request.projection.fields), runner=runner, crew=crew)
 
 
-def _row_groups(file: FileRead, deletes: PlannedDeletes, request: ReadRequest, counters: Counters) -> list[Work]:
+def _row_groups(
+    file: FileRead, deletes: PlannedDeletes, request: ReadRequest, counters: Counters, crew: Crew
+) -> list[Work]:
     """The row groups of a file that may hold a row to give."""
     own: FileDeletes = deletes.of(file.planned) if file.deletes else NO_DELETES
 
@@ -110,7 +115,7 @@ def _row_groups(file: FileRead, deletes: PlannedDeletes, request: ReadRequest, c
             elif group.num_rows:
                 yield group, own
 
-    return works_of(file, request, kept, own.equality)
+    return works_of(file, request, kept, crew, own.equality)
 
 
 def _begins_in(source: Source, group: RowGroup, byte_range: tuple[int, int] | None) -> bool:

@@ -49,6 +49,7 @@ from engine.runtime.counters import (
     ROWS_RETURNED,
     Counters,
 )
+from engine.runtime.crew import Crew
 from engine.spec.schema import FIRST_METADATA_COLUMN_ID, Schema
 from engine.spec.types import NestedField
 
@@ -101,6 +102,7 @@ def works_of(
     file: FileRead,
     request: ReadRequest,
     choose: Callable[[Source], Iterable[tuple[RowGroup, FileDeletes]]],
+    crew: Crew,
     keys: Sequence[EqualityGroup] = (),
 ) -> list[Work]:
     """Open a file, and give the row groups that `choose` takes, with the deletes that it says for each.
@@ -109,6 +111,7 @@ def works_of(
         file: The file.
         request: What to read of it.
         choose: Called once, with the open file.
+        crew: Who reads what is chosen.
         keys: All equality deletes that it may say.
 
     Raises:
@@ -124,6 +127,7 @@ def works_of(
             needed_by=request.needed_by,
             size_bytes=file.file_size_in_bytes,
             field_ids=_columns_for(file, request, keys),
+            crew=crew,
         )
         try:
             if source.num_rows != file.record_count:
