@@ -19,6 +19,7 @@ import pyarrow.types as pat
 from engine.codec.parquet_chunk import Chunk, ChunkForm, KeptRows
 from engine.codec.parquet_footer_chunks import ChunkPlace, FooterChunks
 from engine.codec.parquet_layout import BIG_ENDIAN, EXTENDED, SAME
+from engine.columnar.array_memory import ARRAY_MEMORY
 from engine.columnar.parquet_bytes import Span
 from engine.columnar.schemas import narrow_decimal
 
@@ -135,7 +136,7 @@ def decoded(pages: Chunk, chunk: OwnChunk, keep: KeptRows | None) -> pa.Array:
     """
     form = chunk.form
     rows = form.values if keep is None else keep.count
-    values = pa.allocate_buffer((rows + 1) * form.out_width)
+    values = ARRAY_MEMORY.allocate((rows + 1) * form.out_width)
     validity = None
     if form.is_optional:
         validity = pa.allocate_buffer((rows >> 6 << 3) + _PADDING_BYTES)
