@@ -101,7 +101,7 @@ def plan_to_dataframe(
         plan=plan,
         request=request,
         user=spark,
-        session=scan_session(spark),
+        session=scan_session(spark, row_groups=_row_groups(plan)),
         deletes=deletes,
         columns=read_columns(_needed_fields(request, plan.predicate, key_schemas), plan.metadata),
     )
@@ -145,6 +145,12 @@ def _loaded(
     # A delete file may be planned for a data file that it says nothing about.
     deleted = {path: own for path, own in found.items() if own.positions is not None or own.equality}
     return deleted, [group.schema for group in planned.equality.groups.values()]
+
+
+def _row_groups(plan: ScanPlan) -> int | None:
+    """Of all files of a plan; None where the manifests do not say."""
+    offsets = plan.files.column("split_offsets").combine_chunks()
+    return None if offsets.null_count else len(offsets.flatten())
 
 
 def _needed_fields(request: ReadRequest, predicate: BoundPredicate, key_schemas: Sequence[Schema]) -> list[NestedField]:

@@ -14,7 +14,7 @@ Nothing outside of this module knows of that.
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -50,6 +50,13 @@ READ_OPTIONS: Mapping[str, str] = {
     "int96RebaseMode": "CORRECTED",
     "mergeSchema": "false",
 }
+
+_MIN_TASKS = "spark.sql.files.minPartitionNum"
+_WAVES = 4
+"""Tasks for each core: the last ones end close together, and a core that was late gets fewer of them."""
+
+_KEPT = 8
+"""Sessions for each of the user's: of a cluster that grows, the number of tasks changes."""
 
 _SEPARATOR = "\0"
 """No SQL text and no path has it."""
@@ -126,12 +133,30 @@ class JavaFrame:
         return DataFrame(made, spark)
 
 
-_LATEST: MutableMapping[SparkSession, ScanSession] = WeakKeyDictionary()
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """What was derived from a session while its settings were these, by the least number of tasks."""
+
+    settings: JavaObject
+    own_tasks: int
+    sessions: dict[int, ScanSession] = field(default_factory=dict)
+
+
+_KNOWN: MutableMapping[SparkSession, _Known] = WeakKeyDictionary()
 """The user's session -> what was last derived from it."""
 
 
-def scan_session(spark: SparkSession) -> ScanSession:
+def scan_session(spark: SparkSession, *, row_groups: int | None) -> ScanSession:
     """A session for scans, which serves until the user changes a setting: making one takes many calls.
+
+    Spark cuts the files of a scan into as many bytes a task as give each core one task, and at most 128 MB: of 400 MB
+    on two cores, three tasks of 128 MB and a small one, one core idle for a third of the time. Here a core gets some
+    tasks, if there are row groups for them: a task whose part of a file has the middle of no row group does nothing.
+
+    Args:
+        spark: The user's session. What it says of the number of tasks is the least, and what it says of their bytes
+            the most.
+        row_groups: Of the files to be read; None where that is not known.
 
     Raises:
         Unsupported: The session is of Spark Connect, which has no JVM here.
@@ -139,18 +164,41 @@ def scan_session(spark: SparkSession) -> ScanSession:
     if not hasattr(spark, "_jsparkSession"):
         raise Unsupported("scans on Spark Connect; use a session of this process, or to_arrow")
     settings = spark.conf._jconf.getAllAsJava()  # noqa: SLF001
-    known = _LATEST.get(spark)
+    known = _KNOWN.get(spark)
     if known is None or not known.settings.equals(settings):
-        known = _LATEST[spark] = _derived(spark, settings)
-    return known
+        known = _KNOWN[spark] = _Known(settings, int(spark.conf.get(_MIN_TASKS, None) or 0))
+    # Not kept: the cores of a cluster come and go.
+    tasks = least_tasks(spark._jsparkSession.leafNodeDefaultParallelism(), known.own_tasks, row_groups)  # noqa: SLF001
+    if tasks not in known.sessions:
+        if len(known.sessions) >= _KEPT:
+            known.sessions.clear()
+        known.sessions[tasks] = _derived(spark, settings, tasks)
+    return known.sessions[tasks]
 
 
-def _derived(spark: SparkSession, settings: JavaObject) -> ScanSession:
+def least_tasks(cores: int, own: int, row_groups: int | None) -> int:
+    """Into how many tasks at least to cut a scan, if its files are large enough; 0 for what Spark does by itself.
+
+    Args:
+        cores: As Spark counts them.
+        own: What the user wants; 0 for nothing.
+        row_groups: Of all files; None where that is not known.
+    """
+    waves = _WAVES
+    # Of few numbers one: each is a session.
+    while waves > 1 and row_groups is not None and row_groups <= cores * waves // 2:
+        waves //= 2
+    return cores * waves if waves > 1 and cores * waves > own else 0
+
+
+def _derived(spark: SparkSession, settings: JavaObject, tasks: int) -> ScanSession:
     jvm = spark._jvm  # noqa: SLF001
     assert jvm is not None
     session = spark._jsparkSession.cloneSession()  # noqa: SLF001 - with the user's settings
     for name, value in SCAN_SETTINGS.items():
         session.conf().set(name, value)
+    if tasks:
+        session.conf().set(_MIN_TASKS, str(tasks))
     options = jvm.java.util.HashMap()
     for name, value in READ_OPTIONS.items():
         options.put(name, value)

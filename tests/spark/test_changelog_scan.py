@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,6 @@ from engine.errors import Unsupported
 from engine.spark.changelog_scan import changelog_to_dataframe
 from engine.table import Table
 from tests.spark.deleted_tables import FIELDS, open_catalog, rows, with_every_delete
-
-
-@pytest.fixture(params=["true", "false"], ids=["adaptive", "not adaptive"])
-def session(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[SparkSession]:
-    spark.conf.set("spark.sql.adaptive.enabled", request.param)
-    yield spark
-    spark.conf.unset("spark.sql.adaptive.enabled")
 
 
 @pytest.fixture(scope="module")

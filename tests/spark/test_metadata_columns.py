@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import uuid
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +23,6 @@ from tests.spark.deleted_tables import FIELDS, open_catalog, rows, with_every_de
 
 EVERY = ("_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number")
 ALIVE = tuple(name for name in EVERY if name != "_deleted")
-
-
-@pytest.fixture(params=["true", "false"], ids=["adaptive", "not adaptive"])
-def session(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[SparkSession]:
-    spark.conf.set("spark.sql.adaptive.enabled", request.param)
-    yield spark
-    spark.conf.unset("spark.sql.adaptive.enabled")
 
 
 @pytest.fixture(scope="module")
