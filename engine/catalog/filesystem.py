@@ -17,6 +17,7 @@ from contextlib import suppress
 
 from engine.catalog.catalog import Namespace
 from engine.catalog.identifiers import dotted
+from engine.catalog.metadata_files import RecentMetadata
 from engine.catalog.versions import VERSION_HINT, current_version, version_of
 from engine.codec.metadata_json import decode_metadata, encode_metadata
 from engine.commit.committer import Committed, Conflicted, Identifier, Outcome, TableState, Unknown
@@ -65,6 +66,7 @@ class FileSystemCatalog:
         self._store = store
         self._name = name
         self._now_ms = now_ms
+        self._recent = RecentMetadata()
 
     @property
     def name(self) -> str:
@@ -203,7 +205,7 @@ class FileSystemCatalog:
         version, location = current_version(self._metadata_directory(identifier), self._store)
         if location is None:
             return version, None
-        metadata = decode_metadata(self._store.read(location), location=location)
+        metadata = self._recent.decode(location, self._store.read(location))
         return version, TableState(metadata=metadata, metadata_location=location)
 
     def _create(self, identifier: Identifier, version: int, metadata: TableMetadata, base: str | None) -> Outcome:
@@ -224,6 +226,7 @@ class FileSystemCatalog:
             self._store.write(
                 f"{self._metadata_directory(identifier)}/{VERSION_HINT}", str(version).encode(), overwrite=True
             )
+        self._recent.remember(location, data, metadata)
         return Committed(TableState(metadata=metadata, metadata_location=location))
 
     def _look(self, location: str, data: bytes, error: StorageFailed, base: str | None) -> Outcome | None:

@@ -18,6 +18,34 @@ from engine.storage.store import Store
 
 _VERSIONED = re.compile(r"(\d+)-[^/]*$")
 _KEPT = 16
+_KEPT_WITH_BYTES = 4
+
+
+class RecentMetadata:
+    """Files that were decoded before, known by their bytes: a name is given again where a table was dropped and made
+    anew. Decoding a table of a thousand snapshots takes as long as a commit to it; a commit loads it three times."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._recent: OrderedDict[str, tuple[bytes, TableMetadata]] = OrderedDict()
+
+    def decode(self, location: str, data: bytes) -> TableMetadata:
+        """The metadata in a file with these bytes; raises CorruptTable, Unsupported."""
+        with self._lock:
+            found = self._recent.get(location)
+        if found is not None and found[0] == data:
+            return found[1]
+        metadata = decode_metadata(data, location=location)
+        self.remember(location, data, metadata)
+        return metadata
+
+    def remember(self, location: str, data: bytes, metadata: TableMetadata) -> None:
+        """Note what a file holds."""
+        with self._lock:
+            self._recent[location] = data, metadata
+            self._recent.move_to_end(location)
+            while len(self._recent) > _KEPT_WITH_BYTES:
+                self._recent.popitem(last=False)
 
 
 class MetadataFiles:

@@ -6,11 +6,12 @@ The wire names of the specification stay inside `engine.codec`; the rest of the 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any, NoReturn, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from engine.errors import CorruptTable
 
+T = TypeVar("T")
 JsonValue: TypeAlias = Any
 """Anything that JSON can hold, as Python's own types."""
 
@@ -136,6 +137,20 @@ class JsonObject:
     def children_or_empty(self, key: str) -> Iterator[JsonObject]:
         """The objects of an array; nothing when absent."""
         return self.children(key) if self.has(key) else iter(())
+
+    def decoded(
+        self, key: str, plain: Callable[[object], T | None], decode: Callable[[JsonObject], T]
+    ) -> tuple[T, ...]:
+        """The objects of an array, nothing when absent: by `plain`, and where that gives None by `decode`."""
+        if not self.has(key):
+            return ()
+        made = []
+        for index, value in enumerate(self._of_type(key, list)):
+            found = plain(value)
+            if found is None:
+                found = decode(JsonObject(value, path=f"{self.path_of(key)}[{index}]", location=self.location))
+            made.append(found)
+        return tuple(made)
 
     def int32s(self, key: str) -> tuple[int, ...]:
         """An array of integers of 32 bits."""

@@ -8,6 +8,7 @@ ignored, and not kept when the metadata is written again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from engine.codec.json_files import compressed, parse_json_file
@@ -25,6 +26,8 @@ from engine.codec.snapshot_json import (
     metadata_log_from_json,
     partition_statistics_from_json,
     partition_statistics_to_json,
+    plain_snapshot,
+    plain_snapshot_log,
     ref_from_json,
     ref_to_json,
     snapshot_from_json,
@@ -75,7 +78,7 @@ def _decode(node: JsonObject, version: int) -> TableMetadata:
     schemas, current_schema_id = _schemas(node, version)
     specs, default_spec_id = _specs(node, version)
     orders, default_order_id = _sort_orders(node, version)
-    snapshots = [snapshot_from_json(child, format_version=version) for child in node.children_or_empty("snapshots")]
+    snapshots = node.decoded("snapshots", plain_snapshot, partial(snapshot_from_json, format_version=version))
     current = node.int64_or_none("current-snapshot-id")
     current_snapshot_id = None if current == _NO_SNAPSHOT else current
     return TableMetadata(
@@ -92,8 +95,8 @@ def _decode(node: JsonObject, version: int) -> TableMetadata:
         last_partition_id=_last_partition_id(node, version, specs),
         properties=node.text_map("properties"),
         current_snapshot_id=current_snapshot_id,
-        snapshots=tuple(snapshots),
-        snapshot_log=tuple(map(snapshot_log_from_json, node.children_or_empty("snapshot-log"))),
+        snapshots=snapshots,
+        snapshot_log=node.decoded("snapshot-log", plain_snapshot_log, snapshot_log_from_json),
         metadata_log=tuple(map(metadata_log_from_json, node.children_or_empty("metadata-log"))),
         sort_orders=orders,
         default_sort_order_id=default_order_id,

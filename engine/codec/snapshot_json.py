@@ -9,6 +9,7 @@ from engine.spec.snapshots import MetadataLogEntry, Operation, Snapshot, Snapsho
 from engine.spec.statistics import BlobMetadata, PartitionStatisticsFile, StatisticsFile
 
 _OPERATIONS = ("append", "replace", "overwrite", "delete")
+_TWO_31, _TWO_63 = 1 << 31, 1 << 63
 
 
 def snapshot_from_json(node: JsonObject, *, format_version: int) -> Snapshot:
@@ -40,6 +41,39 @@ def snapshot_from_json(node: JsonObject, *, format_version: int) -> Snapshot:
         first_row_id=node.int64_or_none("first-row-id"),
         added_rows=node.int64_or_none("added-rows"),
         key_id=node.text_or_none("key-id"),
+    )
+
+
+def plain_snapshot(value: object) -> Snapshot | None:
+    """A snapshot whose members are all there and of the right types, as nearly all are; None for `snapshot_from_json`
+    to decode what is not, or to say what is wrong. A table may have thousands, and each commit decodes them."""
+    if type(value) is not dict:
+        return None
+    get = value.get
+    manifest_list, summary, schema_id = get("manifest-list"), get("summary"), get("schema-id", 0)
+    numbers: Any = (get("snapshot-id"), get("timestamp-ms"), get("parent-snapshot-id", 0), get("sequence-number", 0),
+               get("first-row-id", 0), get("added-rows", 0))  # fmt: skip
+    if type(manifest_list) is not str or type(summary) is not dict or type(schema_id) is not int or "key-id" in value:
+        return None
+    if set(map(type, numbers)) != {int} or set(map(type, summary.values())) != {str}:
+        return None
+    if min(numbers) < 0 or max(numbers) >= _TWO_63 or not 0 <= schema_id < _TWO_31:
+        return None
+    if summary.get("operation") not in _OPERATIONS:
+        return None
+    summary = dict(summary)
+    operation = summary.pop("operation")
+    return Snapshot(
+        snapshot_id=numbers[0],
+        parent_snapshot_id=get("parent-snapshot-id"),
+        sequence_number=numbers[3],
+        timestamp_ms=numbers[1],
+        manifest_list=manifest_list,
+        operation=operation,
+        summary=summary,
+        schema_id=get("schema-id"),
+        first_row_id=get("first-row-id"),
+        added_rows=get("added-rows"),
     )
 
 
@@ -85,6 +119,18 @@ def ref_to_json(ref: SnapshotRef) -> dict[str, Any]:
     _put(made, "max-snapshot-age-ms", ref.max_snapshot_age_ms)
     _put(made, "max-ref-age-ms", ref.max_ref_age_ms)
     return made
+
+
+def plain_snapshot_log(value: object) -> SnapshotLogEntry | None:
+    """An entry of the snapshot log as `plain_snapshot` decodes snapshots."""
+    if type(value) is not dict:
+        return None
+    timestamp_ms, snapshot_id = value.get("timestamp-ms"), value.get("snapshot-id")
+    if type(timestamp_ms) is not int or type(snapshot_id) is not int:
+        return None
+    if not (0 <= timestamp_ms < _TWO_63 and 0 <= snapshot_id < _TWO_63):
+        return None
+    return SnapshotLogEntry(timestamp_ms=timestamp_ms, snapshot_id=snapshot_id)
 
 
 def snapshot_log_from_json(node: JsonObject) -> SnapshotLogEntry:

@@ -76,7 +76,7 @@ def test_maps_of_numbers(maps: list[list[tuple[int, int]]], width: type) -> None
 def test_maps_of_bytes(maps: list[list[tuple[int, bytes]]], width: type) -> None:
     flat = [pair for pairs in maps for pair in pairs]
     offsets = offsets_of([len(pairs) for pairs in maps], width)
-    ends = np.array(list(accumulate([len(v) for _, v in flat], initial=5)), width)
+    ends: Any = np.array(list(accumulate([len(v) for _, v in flat], initial=5)), width)
     program = RowProgram(len(maps))
     keys = np.array([0] * BEFORE + [key for key, _ in flat], np.int64)
     data = np.frombuffer(b"-----" + b"".join(v for _, v in flat), np.uint8)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from pyarrow import fs
@@ -192,3 +193,24 @@ def test_tables_of_other_writers() -> None:
     assert isinstance(state, TableState)
     with pytest.raises(AlreadyExists):
         catalog.create_table(("db", "theirs"), metadata("memory://wh/db/theirs"))
+
+
+def test_a_table_that_was_made_anew_under_the_same_name_is_another() -> None:
+    store = MemoryStore()
+    catalog = created(store)
+    assert catalog.load_state(NAME).metadata == metadata()
+    other = FileSystemCatalog("memory://wh", store)
+    other.drop_table(NAME)
+    anew = replace(metadata(), table_uuid=str(uuid.UUID(int=2)))
+    other.create_table(NAME, anew)
+    assert catalog.load_state(NAME).metadata == anew
+
+
+def test_a_metadata_file_is_decoded_once() -> None:
+    store = MemoryStore()
+    created(store)
+    catalog = FileSystemCatalog("memory://wh", store)
+    assert catalog.load_state(NAME).metadata is catalog.load_state(NAME).metadata
+    committed = catalog.commit(NAME, [], [SetProperties({"a": "1"})])
+    assert isinstance(committed, Committed)
+    assert catalog.load_state(NAME).metadata is committed.state.metadata
