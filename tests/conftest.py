@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from engine.storage import turns
 from tests.services.postgres import find_initdb, postgres
 
 if TYPE_CHECKING:
@@ -41,6 +42,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("spark")
         if item.get_closest_marker("spark") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_SECONDS))
+
+
+@pytest.fixture(autouse=True)
+def without_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writers of a test attempt side by side, as those of several machines do: conflicts are what is to be tested."""
+    monkeypatch.setattr(turns, "directory", lambda: None)
 
 
 @pytest.fixture(scope="session")

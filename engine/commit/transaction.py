@@ -16,11 +16,12 @@ the answer to the second, a conflict that the first, successful one caused.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from engine.commit.changes.change import Change
 from engine.commit.committer import Committed, Committer, Conflicted, Identifier, Outcome, TableState, Unknown
-from engine.commit.retry import Waiting
+from engine.commit.retry import Backoff, Waiting
 from engine.commit.snapshots import Staged
 from engine.commit.staging import Staging
 from engine.errors import CommitConflict, CommitStateUnknown, EngineError
@@ -28,6 +29,7 @@ from engine.runtime.counters import COMMIT_ATTEMPTS
 from engine.spec.metadata import TableMetadata
 from engine.spec.requirements import TableRequirement
 from engine.spec.updates import TableUpdate, apply_updates
+from engine.storage.turns import turn_of
 
 
 @dataclass
@@ -62,13 +64,15 @@ class Transaction:
         """
         state = self._base()
         attempt, reason = 0, ""
+        backoff = self.waiting.for_commits(state.metadata.properties)
         try:
-            for attempt in self.waiting.for_commits(state.metadata.properties).attempts():
-                if attempt > 1:
-                    state = self.committer.load_state(self.identifier)
-                    if self._happened(state):
-                        return self._done(state)
-                outcome = self._attempt(changes, state)
+            for attempt in backoff.attempts():
+                with self._turn(state, backoff) as waited:
+                    if attempt > 1 or waited:
+                        state = self.committer.load_state(self.identifier)
+                        if self._happened(state):
+                            return self._done(state)
+                    outcome = self._attempt(changes, state)
                 if isinstance(outcome, Committed):
                     return self._done(outcome.state)
                 if isinstance(outcome, Unknown):
@@ -90,6 +94,10 @@ class Transaction:
             raise self._given_up(error, state) from error
         conflict = CommitConflict(f"{self._name}: gave up after {attempt} attempts: {reason}")
         raise self._given_up(conflict, state)
+
+    def _turn(self, state: TableState, backoff: Backoff) -> AbstractContextManager[bool]:
+        table = state.metadata.table_uuid or state.metadata.location
+        return turn_of(table, limit_seconds=backoff.longest_turn_seconds, sleep=self.waiting.sleep)
 
     def _base(self) -> TableState:
         try:

@@ -23,6 +23,7 @@ PROPERTIES = {"commit.retry.num-retries": "1000"}
 """More than any writer should need; the waits are the defaults."""
 
 
+@pytest.mark.parametrize("machines", [1, 2])
 @pytest.mark.parametrize("kind", KINDS)
 @sizes((4, 5), FULL)
 def test_every_acknowledged_row_is_there_once(
@@ -32,6 +33,7 @@ def test_every_acknowledged_row_is_there_once(
     writers: ForkServer,
     figures: Figures,
     kind: Kind,
+    machines: int,
     size: tuple[int, int],
 ) -> None:
     count, appends = size[0], size[1] if size[1] < 10 else scaled(size[1])
@@ -39,7 +41,7 @@ def test_every_acknowledged_row_is_there_once(
     catalog = place.open()
     catalog.create_table("db.t", ROWS, partition_spec=SPEC, properties=PROPERTIES)
     started = time.monotonic()
-    said = run_writers(writers, place, tmp_path, count, appends)
+    said = run_writers(writers, place, tmp_path, count=count, appends=appends, machines=machines)
     seconds = time.monotonic() - started
     done = [words for words in said if words[0] == "done"]
     table = catalog.load_table("db.t")
@@ -69,14 +71,21 @@ def id_of(number: int) -> int:
     return marker(number).first
 
 
-def run_writers(writers: ForkServer, place: Place, home: Path, count: int, appends: int) -> Said:
-    """Run `count` writers at the same time, and what they said, line by line, as words."""
+def run_writers(writers: ForkServer, place: Place, home: Path, *, count: int, appends: int, machines: int) -> Said:
+    """Run `count` writers at the same time, and what they said, line by line, as words.
+
+    Those of one machine take turns.
+    """
     jobs: dict[int, int] = {}
+    places = [home / f"machine-{number}" for number in range(machines)]
+    for each in places:
+        each.mkdir()
     for number in range(count):
         name = home / f"pipe-{number}"
         os.mkfifo(name)
         pipe = os.open(name, os.O_RDWR | os.O_NONBLOCK)
-        job = {"kind": "appends", "catalog": place.arguments, "pipe": str(name)}
+        temporary = str(places[number % machines])
+        job = {"kind": "appends", "catalog": place.arguments, "pipe": str(name), "temporary": temporary}
         jobs[writers.start({**job, "first": number * appends, "end": (number + 1) * appends})] = pipe
     said: dict[int, bytes] = dict.fromkeys(jobs.values(), b"")
     while sum(text.count(b"\n") for text in said.values()) < count * appends:

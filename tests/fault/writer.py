@@ -42,6 +42,8 @@ def run(job: dict[str, Any]) -> None:
     def tell(*words: object) -> None:
         os.write(pipe, (" ".join(map(str, words)) + "\n").encode())
 
+    # Writers with directories of their own know as little of each other as those of two machines do.
+    tempfile.tempdir = job.get("temporary", tempfile.tempdir)
     catalog = engine.load_catalog(**job["catalog"])
     table = catalog.load_table("db.t")
     if job["kind"] == "changes":

@@ -1,0 +1,183 @@
+"""Turns: who waits for whom, and that nobody waits for long, or for the dead."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Self
+
+import pyarrow as pa
+import pytest
+
+import engine
+from engine.runtime.counters import COMMIT_ATTEMPTS, Counters
+from engine.storage import turns
+from engine.storage.turns import turn_of
+
+TABLE = "9e8b7f4c"
+DIRECTORY = turns.directory
+"""Before the fixture of all tests has taken it away."""
+
+
+@pytest.fixture(autouse=True)
+def own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(turns, "directory", DIRECTORY)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path / f"icebench-turns-{os.geteuid()}"
+
+
+class Elsewhere:
+    """Another writer, in a thread of its own, that has the turn until it is told to let go."""
+
+    def __init__(self) -> None:
+        self._end = threading.Event()
+        has = threading.Event()
+
+        def hold() -> None:
+            with turn_of(TABLE, limit_seconds=9, sleep=time.sleep):
+                has.set()
+                self._end.wait(60)
+
+        self._thread = threading.Thread(target=hold)
+        self._thread.start()
+        has.wait(60)
+
+    def let_go(self) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.let_go()
+
+
+def test_nobody_waits_where_nobody_is() -> None:
+    slept: list[float] = []
+    for _ in range(2):
+        with turn_of(TABLE, limit_seconds=9, sleep=slept.append) as waited:
+            assert not waited
+    assert slept == []
+
+
+def test_the_second_waits_until_the_first_lets_go() -> None:
+    first = Elsewhere()
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 5:
+            first.let_go()
+
+    with turn_of(TABLE, limit_seconds=9, sleep=sleep) as waited:
+        assert waited
+    assert len(slept) == 5
+    assert slept == sorted(slept, reverse=True)
+
+
+def test_who_has_waited_long_enough_goes_ahead() -> None:
+    slept: list[float] = []
+    with Elsewhere():
+        with turn_of(TABLE, limit_seconds=0.5, sleep=slept.append) as waited:
+            assert waited
+        # The one that went ahead has not let go of the other's turn.
+        with turn_of(TABLE, limit_seconds=0.01, sleep=slept.append) as waited:
+            assert waited
+    assert 0.5 <= sum(slept) < 0.6
+
+
+def test_tables_do_not_wait_for_each_other() -> None:
+    with (
+        turn_of(TABLE, limit_seconds=9, sleep=time.sleep),
+        turn_of("another", limit_seconds=9, sleep=time.sleep) as waited,
+    ):
+        assert not waited
+
+
+def test_a_turn_ends_with_its_holder() -> None:
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with turn_of(TABLE, limit_seconds=9, sleep=time.sleep):
+            os.write(writing, b"x")
+            time.sleep(60)
+        os._exit(0)
+    os.read(reading, 1)
+    with turn_of(TABLE, limit_seconds=0.01, sleep=time.sleep) as waited:
+        assert waited
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    with turn_of(TABLE, limit_seconds=0.01, sleep=time.sleep) as waited:
+        assert not waited
+
+
+def test_a_child_does_not_keep_the_turn_of_its_parent() -> None:
+    reading, writing = os.pipe()
+    with turn_of(TABLE, limit_seconds=9, sleep=time.sleep):
+        child = os.fork()
+        if child == 0:
+            os.read(reading, 1)
+            os._exit(0)
+    with turn_of(TABLE, limit_seconds=0.01, sleep=time.sleep) as waited:
+        assert not waited
+    os.write(writing, b"x")
+    os.waitpid(child, 0)
+
+
+@pytest.mark.parametrize("spoil", ["others may write", "a file", "a link"])
+def test_a_directory_that_others_may_write_is_not_used(own_directory: Path, spoil: str) -> None:
+    if spoil == "a file":
+        own_directory.touch()
+    elif spoil == "a link":
+        own_directory.symlink_to(own_directory.parent)
+    else:
+        own_directory.mkdir()
+        own_directory.chmod(0o777)
+    assert turns.directory() is None
+    with Elsewhere(), turn_of(TABLE, limit_seconds=9, sleep=time.sleep) as waited:
+        assert not waited
+
+
+def test_a_thread_does_not_wait_for_itself() -> None:
+    with turn_of(TABLE, limit_seconds=9, sleep=time.sleep):
+        with turn_of(TABLE, limit_seconds=9, sleep=time.sleep) as waited:
+            assert not waited
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(waits).result()
+    assert not waits()
+
+
+def waits() -> bool:
+    with turn_of(TABLE, limit_seconds=0.01, sleep=time.sleep) as waited:
+        return waited
+
+
+def test_a_commit_that_waited_starts_from_the_table_as_it_is_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = engine.load_catalog(str(tmp_path / "wh")).create_table("db.t", pa.schema([("a", pa.int64())]))
+    other = engine.load_catalog(str(tmp_path / "wh")).load_table("db.t")
+    waits, lock = threading.Event(), turns._lock
+
+    def note(descriptor: int) -> bool:
+        found = lock(descriptor)
+        if not found:
+            waits.set()
+        return found
+
+    monkeypatch.setattr(turns, "_lock", note)
+    counters = Counters()
+    with turn_of(table.metadata.table_uuid, limit_seconds=9, sleep=time.sleep):
+        waiting = threading.Thread(target=lambda: other.append(pa.table({"a": [1]}), counters=counters))
+        waiting.start()
+        assert waits.wait(60)
+        table.append(pa.table({"a": [2]}))
+    waiting.join()
+    assert counters[COMMIT_ATTEMPTS] == 1
+    table.refresh()
+    assert sorted(table.scan().to_arrow()["a"].to_pylist()) == [1, 2]
