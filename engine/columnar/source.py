@@ -101,6 +101,17 @@ def fetched(location: str, needed_by: str | None) -> Iterator[None]:
         raise FileNotFound(location, needed_by) from error
 
 
+@contextmanager
+def placed(location: str) -> Iterator[None]:
+    """Around what is made of a file's values: an error that names no file is about this one."""
+    try:
+        yield
+    except CorruptTable as error:
+        if error.location is not None:
+            raise
+        raise CorruptTable(error.reason, location=location, path=error.path, needed_by=error.needed_by) from error
+
+
 def check_size(found: int, size_bytes: int | None, location: str) -> None:
     """Raise CorruptTable where a file has not the size that its manifest entry says."""
     if size_bytes is not None and found != size_bytes:

@@ -20,6 +20,7 @@ from engine.columnar.key_index import KeyIndex
 from engine.columnar.opening import open_source
 from engine.columnar.projection import Projector
 from engine.columnar.schemas import to_arrow_schema
+from engine.columnar.source import placed
 from engine.deletes.cache import DeleteCache
 from engine.deletes.files import DeleteFile, check_records
 from engine.errors import CorruptTable
@@ -193,14 +194,17 @@ def _load(
         )
 
     projector = Projector(missing=missing)
-    with open_source(
-        store,
-        file.file_path,
-        file_format=file.file_format,
-        name_mapping=name_mapping,
-        needed_by=needed_by,
-        size_bytes=file.file_size_in_bytes,
-    ) as source:
+    with (
+        placed(file.file_path),
+        open_source(
+            store,
+            file.file_path,
+            file_format=file.file_format,
+            name_mapping=name_mapping,
+            needed_by=needed_by,
+            size_bytes=file.file_size_in_bytes,
+        ) as source,
+    ):
         check_records(file, source)
         parts = [projector.table(source.read(group.index, schema), schema) for group in source.row_groups]
     return pa.concat_tables(parts) if parts else to_arrow_schema(schema).empty_table()

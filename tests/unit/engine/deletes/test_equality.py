@@ -112,3 +112,8 @@ def test_what_is_wrong_is_named() -> None:
     without_key = written(store, NEW, {"new": ["x"]}, 1)
     with pytest.raises(CorruptTable, match="without its column 'id'"):
         load(replace(without_key, equality_ids=(1,)))
+    texts = Schema((NestedField(field_id=1, name="id", type=STRING),))
+    of_another_type = written(store, texts, {"id": ["x"]}, 1)
+    with pytest.raises(CorruptTable, match="stored as string and can not be read as int64") as raised:
+        load(of_another_type)
+    assert raised.value.location == of_another_type.file_path
