@@ -16,6 +16,7 @@ from engine.columnar.schemas import storage_of
 from engine.columnar.transforms import transform_array
 from engine.spec.partitioning import PartitionSpec
 from engine.spec.schema import Schema
+from engine.spec.transforms import Void
 from engine.spec.types import PrimitiveType
 from engine.spec.values import Value
 
@@ -41,9 +42,15 @@ class Groups:
 
 
 def partition_columns(batch: pa.RecordBatch | pa.Table, spec: PartitionSpec, schema: Schema) -> list[pa.Array]:
-    """The partition values of each row, one array a partition field."""
+    """The partition values of each row, one array a partition field.
+
+    A void field's source may have been dropped: its values are null then as before.
+    """
     made = []
     for field in spec.fields:
+        if isinstance(field.transform, Void) and field.source_id not in schema.by_id:
+            made.append(pa.nulls(batch.num_rows))
+            continue
         source = schema.primitive(field.source_id)
         made.append(transform_array(source, field.transform, column_by_id(batch, schema, field.source_id)))
     return made
@@ -63,7 +70,7 @@ def group_rows(batch: pa.RecordBatch | pa.Table, spec: PartitionSpec, schema: Sc
         changes = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
         starts = np.concatenate(([0], changes, [rows])).astype(np.int64)
     first_rows = starts[:-1] if order is None else order[starts[:-1]]
-    types = [f.transform.result_type(schema.primitive(f.source_id)) for f in spec.fields]
+    types = [f.type for f in spec.partition_type(schema).fields if isinstance(f.type, PrimitiveType)]
     return Groups(order, starts, partition_tuples(types, [column.take(pa.array(first_rows)) for column in columns]))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from engine.errors import Invalid
 from engine.spec.schema import Schema
 from engine.spec.transforms import Transform, Void
-from engine.spec.types import UNKNOWN, NestedField, PrimitiveType, StructType
+from engine.spec.types import DATE, UNKNOWN, NestedField, PrimitiveType, StructType
 
 FIRST_PARTITION_FIELD_ID = 1000
 """Partition field ids start here. They are a number space of their own: a table of more than 1,000 columns has column
@@ -58,16 +58,37 @@ class PartitionSpec:
         )
 
     def check(self, schema: Schema) -> None:
-        """Raise Invalid where a source is missing, inside a list or map, or of a type the transform refuses."""
+        """Raise Invalid where a source is missing, inside a list or map, or of a type the transform refuses.
+
+        What became void, as in format version 1 what is dropped does, needs no source.
+        """
         names: set[str] = set()
         for f in self.fields:
             if f.name in names:
                 raise Invalid(f"partition name {f.name!r} is used twice")
             names.add(f.name)
+            if isinstance(f.transform, Void):
+                continue
             for source_id in f.source_ids:
                 source = schema.row_primitive(source_id)
                 if not f.transform.accepts(source):
                     raise Invalid(f"cannot partition {schema.name_of[source_id]!r} of type {source} by {f.transform}")
+
+
+def check_promotions(specs: Iterable[PartitionSpec], old: Schema, new: Schema) -> None:
+    """Raise Invalid where a partition source gets a type in which its transform has other values (spec: "Schema
+    Evolution"): those in manifests would not be found any more.
+
+    Only dates that become timestamps are concerned: in all other promotions numbers stay what they are.
+    """
+    for f in (f for spec in specs for f in spec.fields if f.transform.name not in _SAME_FOR_DATE_AND_TIMESTAMP):
+        for source_id in f.source_ids:
+            was, becomes = old.by_id.get(source_id), new.by_id.get(source_id)
+            if was is not None and becomes is not None and was.type == DATE != becomes.type:
+                raise Invalid(
+                    f"cannot change column {old.name_of[source_id]!r} from date to {becomes.type}: partition field "
+                    f"{f.name!r} has other values then"
+                )
 
 
 def common_partition_type(specs: Iterable[PartitionSpec], schema: Schema, former: Sequence[Schema] = ()) -> StructType:
@@ -94,6 +115,7 @@ def _result_type(partition_field: PartitionField, schema: Schema, former: Sequen
     return partition_field.transform.result_type(source.type)
 
 
+_SAME_FOR_DATE_AND_TIMESTAMP = frozenset({"year", "month", "day", "void"})
 UNPARTITIONED = PartitionSpec()
 
 

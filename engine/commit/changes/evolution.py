@@ -13,6 +13,7 @@ from engine.commit.staging import Staging
 from engine.spec.metadata import TableMetadata
 from engine.spec.name_mapping import evolved_mapping, name_mapping_text, parse_name_mapping
 from engine.spec.partition_evolution import PartitionSpecUpdate
+from engine.spec.partitioning import check_promotions
 from engine.spec.properties import NAME_MAPPING
 from engine.spec.requirements import (
     AssertCurrentSchemaId,
@@ -56,6 +57,7 @@ class UpdateSchema:
             return Staged(requirements=(AssertTableUuid(base.table_uuid),))
         # A partition or sort source that is gone would leave the default spec or order without meaning.
         base.spec.check(schema)
+        check_promotions(base.partition_specs, base.schema, schema)
         base.sort_order.check(schema)
         return Staged(
             requirements=(

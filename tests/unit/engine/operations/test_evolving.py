@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
@@ -123,3 +124,28 @@ class TestNameMapping:
         table.update_schema(lambda s: s.add_column("x", LONG))
         assert NAME_MAPPING.name not in table.properties
         assert isinstance(table.schema(), Schema)
+
+
+DAYS = pa.schema([("day", pa.date32()), ("id", pa.int64())])
+
+
+@pytest.mark.parametrize("transform", ["identity", "bucket[4]", "day", "month", "year"])
+@pytest.mark.parametrize("becomes", [engine.TIMESTAMP, engine.TIMESTAMP_NS])
+@pytest.mark.parametrize("is_former", [False, True])
+def test_a_date_becomes_a_timestamp_only_where_partitions_are_still_found(
+    tmp_path: Path, transform: str, becomes: engine.PrimitiveType, *, is_former: bool
+) -> None:
+    catalog = engine.load_catalog(f"{tmp_path}/wh")
+    properties = {"format-version": "3"}
+    table = catalog.create_table("db.t", DAYS, partition_spec=[("day", transform)], properties=properties)
+    table.append(pa.table({"day": [date(2024, 1, 2), date(2024, 3, 1)], "id": [1, 2]}, schema=DAYS))
+    if is_former:
+        table.update_spec(lambda s: s.drop_field(table.spec.fields[0].name))
+    if transform in {"identity", "bucket[4]"}:
+        with pytest.raises(Invalid, match=r"cannot change column 'day' from date to timestamp.*other values"):
+            table.update_schema(lambda s: s.promote_column("day", becomes))
+        assert ids(table, filter="day = '2024-01-02'") == [1]
+        return
+    table.update_schema(lambda s: s.promote_column("day", becomes))
+    assert ids(table, filter="day = '2024-01-02T00:00:00'") == [1]
+    assert ids(table, filter="day > '2024-01-02T00:00:00'") == [2]
