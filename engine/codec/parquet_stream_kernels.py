@@ -142,17 +142,23 @@ def unpack(state: Integers, count: int, out: Integers, first: int) -> None:
     mask = ones(bits)
     # A load of eight bytes must not leave the page.
     safe = min(count, max(0, (((state[END] - 8) << 3) - cursor) // bits + 1))
-    i = 0
-    if bits <= 14:
-        for i in range(0, safe - 3, 4):
-            word = shifted_right(load64(cursor >> 3), cursor & 7)
-            out[first + i] = word & mask
-            out[first + i + 1] = (word >> bits) & mask
-            out[first + i + 2] = (word >> (2 * bits)) & mask
-            out[first + i + 3] = (word >> (3 * bits)) & mask
-            cursor += 4 * bits
-        i = safe & ~3
-    for k in range(i, safe):
+    # Eight indices take a whole number of bytes, so the shifts of the next eight are the same.
+    at = cursor >> 3
+    bit = cursor & 7
+    bit1, bit2, bit3, bit4 = bit + bits, bit + 2 * bits, bit + 3 * bits, bit + 4 * bits
+    bit5, bit6, bit7 = bit + 5 * bits, bit + 6 * bits, bit + 7 * bits
+    for i in range(first, first + (safe & ~7), 8):
+        out[i] = shifted_right(load64(at), bit) & mask
+        out[i + 1] = shifted_right(load64(at + (bit1 >> 3)), bit1 & 7) & mask
+        out[i + 2] = shifted_right(load64(at + (bit2 >> 3)), bit2 & 7) & mask
+        out[i + 3] = shifted_right(load64(at + (bit3 >> 3)), bit3 & 7) & mask
+        out[i + 4] = shifted_right(load64(at + (bit4 >> 3)), bit4 & 7) & mask
+        out[i + 5] = shifted_right(load64(at + (bit5 >> 3)), bit5 & 7) & mask
+        out[i + 6] = shifted_right(load64(at + (bit6 >> 3)), bit6 & 7) & mask
+        out[i + 7] = shifted_right(load64(at + (bit7 >> 3)), bit7 & 7) & mask
+        at += bits
+    cursor += (safe & ~7) * bits
+    for k in range(safe & ~7, safe):
         out[first + k] = shifted_right(load64(cursor >> 3), cursor & 7) & mask
         cursor += bits
     for k in range(safe, count):

@@ -19,6 +19,7 @@ from engine.codec.parquet_intrinsics import (
     shifted_right,
     store32,
     store64,
+    store_pair,
     swap_bytes,
 )
 from engine.codec.parquet_layout import BAD_BIT_WIDTH, BAD_BLOCK, BIG_ENDIAN, SAME, TRUNCATED, Integers
@@ -30,13 +31,11 @@ def look_up(indices: Integers, first: int, count: int, dictionary: int, out: int
     if width == 4 and out_width == 16:
         for i in range(count):
             value = load32(dictionary + 4 * indices[first + i])
-            store64(out + 16 * i, value)
-            store64(out + 16 * i + 8, value >> 63)
+            store_pair(out + 16 * i, value, value >> 63)
     elif width == 8 and out_width == 16:
         for i in range(count):
             value = load64(dictionary + 8 * indices[first + i])
-            store64(out + 16 * i, value)
-            store64(out + 16 * i + 8, value >> 63)
+            store_pair(out + 16 * i, value, value >> 63)
     elif width == 4:
         for i in range(count):
             move4(out + 4 * i, dictionary + 4 * indices[first + i])
@@ -61,10 +60,10 @@ def put_number(at: int, width: int, value: int) -> None:
     """A number as 4, 8 or 16 bytes."""
     if width == 4:
         store32(at, value)
-    else:
+    elif width == 8:
         store64(at, value)
-        if width == 16:
-            store64(at + 8, value >> 63)
+    else:
+        store_pair(at, value, value >> 63)
 
 
 def convert_big_endian(source: int, end: int, width: int, count: int, out: int, out_width: int) -> None:
@@ -73,8 +72,7 @@ def convert_big_endian(source: int, end: int, width: int, count: int, out: int, 
         shift = 8 * (16 - width)
         for i in range(count):
             at = source + i * width
-            store64(out + 16 * i, swap_bytes(load64(at + width - 8)))
-            store64(out + 16 * i + 8, swap_bytes(load64(at)) >> shift)
+            store_pair(out + 16 * i, swap_bytes(load64(at + width - 8)), swap_bytes(load64(at)) >> shift)
         return
     # A load of eight bytes must not leave the page.
     safe = min(count, max(0, (end - 8 - source) // width + 1))
@@ -82,8 +80,7 @@ def convert_big_endian(source: int, end: int, width: int, count: int, out: int, 
     if out_width == 16:
         for i in range(safe):
             value = swap_bytes(load64(source + i * width)) >> shift
-            store64(out + 16 * i, value)
-            store64(out + 16 * i + 8, value >> 63)
+            store_pair(out + 16 * i, value, value >> 63)
     elif out_width == 8:
         for i in range(safe):
             store64(out + 8 * i, swap_bytes(load64(source + i * width)) >> shift)
@@ -103,13 +100,11 @@ def convert(source: int, end: int, width: int, form: int, count: int, out: int, 
     elif width == 4:
         for i in range(count):
             value = load32(source + 4 * i)
-            store64(out + 16 * i, value)
-            store64(out + 16 * i + 8, value >> 63)
+            store_pair(out + 16 * i, value, value >> 63)
     else:
         for i in range(count):
             value = load64(source + 8 * i)
-            store64(out + 16 * i, value)
-            store64(out + 16 * i + 8, value >> 63)
+            store_pair(out + 16 * i, value, value >> 63)
 
 
 def join_streams(source: int, stride: int, width: int, count: int, out: int) -> None:
