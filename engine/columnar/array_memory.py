@@ -5,14 +5,15 @@ blocks to the system soon after they are free, which then clears every page of t
 of the processor time of a scan. Here a block of which no array is left serves the next column of about that size, and
 is made of huge pages where the system has them, so that writing values of 16 bytes does not wait for page tables.
 
-At most `_IDLE_BYTES` wait to be used, and the system takes them before that if it needs memory; where it can not be
-told that it may, nothing is kept.
+All blocks together are at most `_MOST_BYTES`: whoever holds all of a large table gets the rest from Arrow's allocator.
+What waits to be used the system may take if it needs memory; where it can not be told so, there are no blocks.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from contextlib import suppress
+from threading import Lock
 
 import pyarrow as pa
 
@@ -22,20 +23,22 @@ _STEP_BYTES = 256 << 10
 """Blocks are multiples of this, so that columns of almost as many rows fit; smaller arrays are the allocator's."""
 _SHARE_MORE = 8
 """A block may have an eighth more than is needed, and one step."""
-_IDLE_BYTES = 128 << 20
+_MOST_BYTES = 256 << 20
 
 
 class ArrayMemory:
     """Blocks of memory that are used again. Threads may share it.
 
-    Nothing here takes a lock: an array may end in any thread, at any time, by the garbage collector within a lock.
+    Taking a block back takes no lock: an array may end in any thread, at any time, by the garbage collector within one.
 
     Args:
-        idle_bytes: How much may wait to be used.
+        most_bytes: How much all blocks may be, in use or not; arrays beyond that are Arrow's allocator's.
     """
 
-    def __init__(self, idle_bytes: int = _IDLE_BYTES) -> None:
-        self._most = idle_bytes if CAN_BE_OFFERED else 0
+    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
+        self._most = most_bytes if CAN_BE_OFFERED else 0
+        self._held_bytes = 0
+        self._lock = Lock()
         self._idle: dict[int, deque[SystemBlock]] = {}
 
     @property
@@ -52,9 +55,9 @@ class ArrayMemory:
         if size_bytes < _STEP_BYTES or size_bytes > self._most:
             return pa.allocate_buffer(size_bytes)
         size = -(-size_bytes // _STEP_BYTES) * _STEP_BYTES
-        block = self._found(size)
+        block = self._found(size) or self._new(size)
         if block is None:
-            block = SystemBlock(size)
+            return pa.allocate_buffer(size_bytes)
         return pa.foreign_buffer(block.address, size_bytes, base=_Lease(self, block))
 
     def _found(self, size: int) -> SystemBlock | None:
@@ -65,12 +68,33 @@ class ArrayMemory:
                 return self._idle[found].pop()
         return None
 
+    def _new(self, size: int) -> SystemBlock | None:
+        """Another block, for which others of another size may have to go; None where all are in use, or for lack of
+        memory, of which the allocator may find some."""
+        with self._lock:
+            while self._held_bytes + size > self._most:
+                if not self._drop():
+                    return None
+            try:
+                block = SystemBlock(size)
+            except MemoryError:
+                return None
+            self._held_bytes += size
+            return block
+
+    def _drop(self) -> bool:
+        """Give a block that waits back to the system, if there is one; for one who holds the lock."""
+        for blocks in list(self._idle.values()):
+            with suppress(IndexError):
+                self._held_bytes -= blocks.popleft().size_bytes
+                return True
+        return False
+
     def take_back(self, block: SystemBlock) -> None:
-        """Keep a block that nobody uses for the next column, if there is room."""
-        if self.idle_bytes + block.size_bytes <= self._most:
-            with suppress(OSError):
-                block.offer()
-                self._idle.setdefault(block.size_bytes, deque()).append(block)
+        """Keep a block that nobody uses any more for the next column."""
+        with suppress(OSError):
+            block.offer()
+        self._idle.setdefault(block.size_bytes, deque()).append(block)
 
 
 class _Lease:

@@ -50,6 +50,16 @@ def test_no_more_waits_than_is_allowed() -> None:
     assert 0 < memory.idle_bytes <= 3 * MEGABYTE
 
 
+def test_blocks_of_another_size_make_room() -> None:
+    memory = ArrayMemory(2 * MEGABYTE)
+    filled(memory, 2 * MEGABYTE, 1)
+    assert memory.idle_bytes == 2 * MEGABYTE
+    buffer = filled(memory, MEGABYTE, 2)
+    assert memory.idle_bytes == 0
+    del buffer
+    assert memory.idle_bytes == MEGABYTE
+
+
 def test_small_arrays_and_huge_ones_are_the_allocators() -> None:
     memory = ArrayMemory(MEGABYTE)
     for size in (0, 100, 2 * MEGABYTE):
