@@ -14,6 +14,7 @@ from engine.columnar.columns import column_by_id
 from engine.columnar.scalars import from_arrow_array
 from engine.columnar.schemas import storage_of
 from engine.columnar.transforms import transform_array
+from engine.errors import Unsupported
 from engine.spec.partitioning import PartitionSpec
 from engine.spec.schema import Schema
 from engine.spec.transforms import Void
@@ -45,9 +46,14 @@ def partition_columns(batch: pa.RecordBatch | pa.Table, spec: PartitionSpec, sch
     """The partition values of each row, one array a partition field.
 
     A void field's source may have been dropped: its values are null then as before.
+
+    Raises:
+        Unsupported: A transform of several columns.
     """
     made = []
     for field in spec.fields:
+        if len(field.source_ids) > 1:
+            raise Unsupported(f"writing with partition field {field.name!r}: {field.transform} of several columns")
         if isinstance(field.transform, Void) and field.source_id not in schema.by_id:
             made.append(pa.nulls(batch.num_rows))
             continue

@@ -86,9 +86,12 @@ def _fresh_order(order: SortOrder, new_ids: Mapping[int, int]) -> SortOrder:
 
 
 def _check_transforms(spec: PartitionSpec, order: SortOrder) -> None:
-    for transform in [f.transform for f in spec.fields] + [f.transform for f in order.fields]:
+    used = [(f.transform, f.source_ids) for f in spec.fields] + [(f.transform, f.source_ids) for f in order.fields]
+    for transform, source_ids in used:
         if isinstance(transform, UnknownTransform):
             raise Unsupported(f"writing with the transform {transform}")
+        if len(source_ids) > 1:
+            raise Unsupported(f"writing with the transform {transform} of several columns")
 
 
 def _check_partition_names(spec: PartitionSpec, schema: Schema) -> None:

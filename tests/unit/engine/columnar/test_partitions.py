@@ -2,13 +2,15 @@ import math
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.columnar.partitions import group_rows, hashable
 from engine.columnar.scalars import to_arrow_array
 from engine.columnar.schemas import to_arrow_schema
-from engine.spec.partitioning import PartitionSpec, partition_spec
+from engine.errors import Unsupported
+from engine.spec.partitioning import PartitionField, PartitionSpec, partition_spec
 from engine.spec.schema import Schema
 from engine.spec.transforms import Bucket, Identity, Transform, Truncate
 from engine.spec.types import DOUBLE, INT, STRING, DecimalType, NestedField, StructType
@@ -84,3 +86,9 @@ def test_grouped_rows_stay_where_they_are() -> None:
     assert groups.order is None
     assert groups.partitions == (("b",), ("a",), (None,))
     assert group_rows(clustered, PartitionSpec(), SCHEMA).partitions == ((),)
+
+
+def test_a_transform_of_several_columns_is_not_taken_for_one_of_the_first() -> None:
+    spec = PartitionSpec((PartitionField(source_ids=(4, 1), field_id=1000, name="z", transform=Bucket(3)),))
+    with pytest.raises(Unsupported, match=r"'z': bucket\[3\] of several columns"):
+        group_rows(batch_of([("a", None, 1, 1.0)]), spec, SCHEMA)

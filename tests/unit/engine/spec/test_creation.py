@@ -104,6 +104,15 @@ def test_unknown_transforms_are_not_written() -> None:
         create(SCHEMA, spec)
 
 
+def test_transforms_of_several_columns_are_not_written() -> None:
+    spec = PartitionSpec((PartitionField(source_ids=(20, 50), field_id=1000, name="z", transform=Bucket(4)),))
+    with pytest.raises(Unsupported, match=r"bucket\[4\] of several columns"):
+        create(SCHEMA, spec)
+    order = SortOrder((SortField(source_ids=(20, 50), transform=Bucket(4)),), order_id=1)
+    with pytest.raises(Unsupported, match=r"bucket\[4\] of several columns"):
+        create(SCHEMA, sort_order=order)
+
+
 def test_partition_names_are_no_columns() -> None:
     schema = Schema((NestedField(field_id=1, name="a", type=LONG), NestedField(field_id=2, name="b", type=STRING)))
     create(schema, partition_spec(schema, [("a", Identity())]))
