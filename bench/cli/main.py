@@ -28,6 +28,7 @@ COMMANDS = {
     "report": Entry("bench.cli.report", "report", "Write the HTML report of a run."),
     "list": Entry("bench.cli.listing", "listing", "Show experiments, layouts, engines, measurements and runs."),
     "table": Entry("bench.cli.table", "table", "Print a table's metadata tables: snapshots, files, manifests, ..."),
+    "maintain": Entry("bench.cli.maintain", "maintain", "Maintain a table: compact it, expire, remove orphans."),
     "dataset": Entry("bench.cli.dataset", "dataset", "Make a TPC-DS table with dsdgen and Iceberg Java, to measure."),
     "gate": Entry("bench.cli.gate", "gate", "Compare exact work counters with the committed baseline."),
     "doctor": Entry("bench.cli.doctor", "doctor", "Examine this machine: Java, Spark, packages, memory, disk, CPU."),

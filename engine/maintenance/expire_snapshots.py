@@ -17,6 +17,7 @@ from engine.maintenance.maintained_table import MaintainedTable
 from engine.maintenance.reachable_files import Reach, SnapshotFiles, statistics_paths
 from engine.runtime.runner import Runner
 from engine.spec.data_file import FileContent
+from engine.spec.updates import apply_updates
 from engine.storage.store import Store
 
 
@@ -60,6 +61,14 @@ def commit_expiry(table: MaintainedTable, change: ExpireSnapshots) -> TableState
     if not change.stage(state.metadata, table.staging()).updates:
         return state
     return table.commit(table.staging(), [change])
+
+
+def preview_expiry(table: MaintainedTable, change: ExpireSnapshots) -> ExpiredSnapshots:
+    """What an expiry would make a table forget; nothing is changed. Errors as `commit_expiry`."""
+    state, staging = table.load(), table.staging()
+    updates = change.stage(state.metadata, staging).updates
+    after = replace(state, metadata=apply_updates(state.metadata, updates, now_ms=staging.now_ms()))
+    return delete_expired(table, change, after, delete_files=False)
 
 
 def delete_expired(

@@ -14,7 +14,7 @@ from engine.commit.committer import TableState
 from engine.errors import Invalid
 from engine.expressions.predicate import Predicate
 from engine.maintenance.build_index import BuiltIndex, build_file_index
-from engine.maintenance.expire_snapshots import ExpiredSnapshots, commit_expiry, delete_expired
+from engine.maintenance.expire_snapshots import ExpiredSnapshots, commit_expiry, delete_expired, preview_expiry
 from engine.maintenance.file_groups import DEFAULT_SORTED_GROUP_SIZE_BYTES, Selection
 from engine.maintenance.maintained_table import MaintainedTable
 from engine.maintenance.remove_orphan_files import DEFAULT_AGE_MS, OrphanFiles, remove_orphan_files
@@ -101,6 +101,7 @@ class Maintenance:
         retain_last: int | None = None,
         snapshot_ids: Collection[int] = (),
         delete_files: bool = True,
+        dry_run: bool = False,
     ) -> ExpiredSnapshots:
         """Forget old snapshots, and delete the files that nothing else needs.
 
@@ -114,6 +115,7 @@ class Maintenance:
                 ``history.expire.min-snapshots-to-keep``.
             snapshot_ids: Snapshots that expire whatever their age; none may be the head of a branch or a tag's.
             delete_files: False leaves all files where they are.
+            dry_run: Only tell which snapshots, branches and tags would go.
 
         Raises:
             Invalid: ``gc.enabled`` is false, or a snapshot that is still needed.
@@ -124,6 +126,8 @@ class Maintenance:
             retain_last=retain_last,
             snapshot_ids=frozenset(snapshot_ids),
         )
+        if dry_run:
+            return preview_expiry(self.table, change)
         state = commit_expiry(self.table, change)
         self.advance(state)
         return delete_expired(self.table, change, state, delete_files=delete_files)

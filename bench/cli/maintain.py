@@ -1,0 +1,156 @@
+"""`icebench maintain`: a table's maintenance from the command line.
+
+What forgets or deletes only tells what it would, unless it is told to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from typing import Any
+
+import click
+
+import engine
+from bench.cli.context import Context, pass_context
+from bench.cli.progress import RunProgress
+
+Command = Callable[..., Any]
+_SHOWN_LOCATIONS = 20
+
+
+@click.group("maintain")
+def maintain() -> None:
+    """Maintain a table: compact its files, forget snapshots, remove what nothing leads to.
+
+    CATALOG is what holds the table: a warehouse directory, an SQL database or the address of a REST catalog. TABLE is
+    its name there, such as db.events.
+    """
+
+
+def _of_table(command: Command) -> Command:
+    """The arguments and options that name a table."""
+    for add in (
+        click.option("--warehouse", metavar="PLACE", help="The warehouse of an SQL catalog."),
+        click.argument("name", metavar="TABLE"),
+        click.argument("catalog", metavar="CATALOG"),
+    ):
+        command = add(command)
+    return command
+
+
+@maintain.command("rewrite-data-files")
+@_of_table
+@click.option("--sort-by", metavar="NAME", multiple=True, help="Sort the rows by this column. Repeatable.")
+@click.option("--zorder-by", metavar="NAME", multiple=True, help="Arrange rows along a Z-curve. Repeatable.")
+@click.option("--where", metavar="SQL", help="Only files that may hold such rows.")
+@click.option("--branch", default="main", show_default=True, help="Where.")
+@click.option("--target-file-size-bytes", type=click.IntRange(min=1), help="The table's own by default.")
+@click.option("--min-input-files", type=click.IntRange(min=1), help="Fewer files than this are left; 5 by default.")
+@click.option("--rewrite-all", is_flag=True, help="Also files that are of a good size.")
+@pass_context
+def rewrite_data_files(
+    context: Context, *, catalog: str, name: str, warehouse: str | None, sort_by: tuple[str, ...],
+    zorder_by: tuple[str, ...], where: str | None, branch: str, target_file_size_bytes: int | None,
+    min_input_files: int | None, rewrite_all: bool,
+) -> int:  # fmt: skip
+    """Put small files together and apply deletes; sort rows or arrange them, if asked for."""
+    if sort_by and zorder_by:
+        raise click.UsageError("rows are sorted or arranged along a Z-curve: give --sort-by or --zorder-by")
+    options: dict[str, Any] = {
+        "target_file_size_bytes": target_file_size_bytes,
+        "min_input_files": min_input_files,
+        "rewrite_all": rewrite_all,
+    }
+    table = _load(catalog, name, warehouse)
+    with RunProgress(context.terminal.err) as shown:
+        done = table.maintenance.rewrite_data_files(
+            "sort" if sort_by else "zorder" if zorder_by else "binpack",
+            sort_order=list(sort_by) or None, zorder_by=zorder_by, where=where, branch=branch,
+            progress=lambda at: shown("rewrite", f"{at.size_bytes:,} bytes", at.groups, at.groups_total),
+            **{key: value for key, value in options.items() if value is not None},
+        )  # fmt: skip
+    _tell(context, done)
+    for group in done.failed:
+        context.terminal.err.print(f"not rewritten: {len(group.file_paths)} files: {group.error}", markup=False)
+    return 1 if done.failed else 0
+
+
+@maintain.command("rewrite-manifests")
+@_of_table
+@click.option("--branch", default="main", show_default=True, help="Where.")
+@pass_context
+def rewrite_manifests(context: Context, *, catalog: str, name: str, warehouse: str | None, branch: str) -> int:
+    """Write manifests again, the files of a partition together."""
+    snapshot = _load(catalog, name, warehouse).maintenance.rewrite_manifests(branch=branch)
+    for key in ("manifests-created", "manifests-kept", "manifests-replaced", "entries-processed"):
+        if key in snapshot.summary:
+            _line(context, key.replace("-", " "), snapshot.summary[key])
+    return 0
+
+
+@maintain.command("expire-snapshots")
+@_of_table
+@click.option("--older-than", metavar="TIME", help="Snapshots from before; the table's own limit by default.")
+@click.option("--retain-last", type=click.IntRange(min=1), help="So many of each branch stay whatever their age.")
+@click.option("--delete", is_flag=True, help="Do it: without this the snapshots are only listed.")
+@pass_context
+def expire_snapshots(
+    context: Context, *, catalog: str, name: str, warehouse: str | None, older_than: str | None,
+    retain_last: int | None, delete: bool,
+) -> int:  # fmt: skip
+    """Forget old snapshots and delete the files that only they need."""
+    table = _load(catalog, name, warehouse)
+    done = table.maintenance.expire_snapshots(older_than=older_than, retain_last=retain_last, dry_run=not delete)
+    _tell(context, done)
+    _only_told(context, done.snapshot_ids, deletes=delete)
+    if done.error is not None:
+        context.terminal.err.print(f"no file was deleted: {done.error}", markup=False)
+    return 1 if done.error is not None or done.not_deleted else 0
+
+
+@maintain.command("remove-orphan-files")
+@_of_table
+@click.option("--older-than", metavar="TIME", help="Files from before; three days ago by default.")
+@click.option("--delete", is_flag=True, help="Do it: without this the files are only listed.")
+@pass_context
+def remove_orphan_files(
+    context: Context, *, catalog: str, name: str, warehouse: str | None, older_than: str | None, delete: bool
+) -> int:
+    """Remove files of the table's directories that nothing in the table leads to.
+
+    A file that a writer is about to commit is an orphan until then: a TIME nearer than the longest write loses data.
+    """
+    table = _load(catalog, name, warehouse)
+    done = table.maintenance.remove_orphan_files(older_than=older_than, dry_run=not delete)
+    _tell(context, done)
+    _only_told(context, done.locations, deletes=delete)
+    return 1 if done.not_deleted else 0
+
+
+def _load(catalog: str, name: str, warehouse: str | None) -> engine.Table:
+    return engine.load_catalog(catalog, warehouse=warehouse).load_table(name)
+
+
+def _tell(context: Context, done: object) -> None:
+    """What was done, a line a figure: numbers as they are, of lists how long they are and what they begin with."""
+    for field in fields(done):  # type: ignore[arg-type]
+        value = getattr(done, field.name)
+        label = field.name.replace("_", " ")
+        if isinstance(value, int):
+            _line(context, label, f"{value:,}")
+        elif isinstance(value, tuple) and field.name not in {"failed", "snapshots"}:
+            _line(context, label, f"{len(value):,}")
+            for each in value[:_SHOWN_LOCATIONS]:
+                _line(context, "", str(each))
+            if len(value) > _SHOWN_LOCATIONS:
+                _line(context, "", f"and {len(value) - _SHOWN_LOCATIONS:,} more")
+
+
+def _line(context: Context, label: str, value: str) -> None:
+    context.terminal.out.print(f"{label:<32}{value}".rstrip(), markup=False, highlight=False, soft_wrap=True)
+
+
+def _only_told(context: Context, found: Sequence[object], *, deletes: bool) -> None:
+    if found and not deletes:
+        context.terminal.err.print("nothing was changed; --delete does it")
