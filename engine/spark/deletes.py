@@ -1,11 +1,12 @@
 """Row-level deletes on Spark's own Parquet reader.
 
-Positions: a row finds the bits of its chunk and tests its own; see `engine.spark.places`.
+Positions: a row tests its own bit of an array that comes with the code, see `engine.spark.bits`; or of its chunk, which
+it finds by a join, where files can not be told apart so, or more is to be known of them, see `engine.spark.places`.
 
 Keys: an anti-join with null-safe equality, in which only deletes of a higher sequence number than the row's file count;
 that number, and the file's partition as a small integer, come with its chunk. Where every key concerns every file of
 the group, which is usual, rows need no chunk. Where deleted rows are to be kept and marked, keys are made distinct and
-joined instead.
+joined instead. Keys of whole numbers are joined as one; see `engine.spark.packing`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from engine.columnar.reserved import POS_ID
 from engine.deletes.equality import GLOBAL, EqualityGroup, Scope
 from engine.errors import Unsupported
 from engine.read.request import ReadRequest
+from engine.spark.bits import SLOTS, WORDS, bits_of
+from engine.spark.packing import Packing, packing_of
 from engine.spark.places import OF_FILES, PREFIX, ROW, SCOPE, SEQUENCE, PlacedFile, Places, plain_array
 from engine.spark.predicates import ColumnOf
 from engine.spark.session import JavaFrame
@@ -60,7 +63,11 @@ class DeletedGroup:
             column_of: Field id -> the column of `rows`, for the keys of equality deletes.
         """
         found, keeps = rows, self.request.keeps_deleted
-        if self._has_places:
+        is_simple = self._has_positions and not self._has_facts
+        bits = bits_of(self.files, source.file_bytes()) if is_simple else None
+        if bits is not None:
+            found = found.with_values(bits.table(spark), (WORDS, SLOTS)).where(bits.is_live())
+        elif self._has_places:
             found = found.join(self._places.table(source.input_files, spark), self._places.condition(), "left")
             if not keeps:
                 found = found.where(f"NOT ({self._places.is_deleted()})")
@@ -85,11 +92,21 @@ class DeletedGroup:
 
     @cached_property
     def _has_places(self) -> bool:
+        """Whether rows are to know their place in a file."""
+        return self._has_facts or self._has_positions
+
+    @cached_property
+    def _has_facts(self) -> bool:
+        """Whether they are to know more of it than which of its rows are deleted."""
         return (
             not self.request.projection.by_id.keys().isdisjoint(OF_FILES)
-            or any(f.deletes.positions is not None for f in self.files)
             or not all(k.is_uniform for k in self._keys)
+            or (self.request.keeps_deleted and self._has_positions)
         )
+
+    @cached_property
+    def _has_positions(self) -> bool:
+        return any(f.deletes.positions is not None for f in self.files)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,8 +141,21 @@ class _Keys:
         return [self._first.schema.primitive(field_id) for field_id in self._first.field_ids]
 
     @cached_property
+    def _packing(self) -> Packing | None:
+        """How keys are one number; None where they are not."""
+        return packing_of(self._types, [group.keys for group in self.groups.values()])
+
+    @cached_property
+    def _key_fields(self) -> list[st.StructField]:
+        """The columns of the table that hold the keys."""
+        if self._packing is not None:
+            return [st.StructField(f"{PREFIX}k{self.number}", st.LongType(), nullable=False)]
+        names = [f"{PREFIX}k{self.number}_{place}" for place in range(len(self._types))]
+        return [st.StructField(n, spark_type(t, column=n)) for n, t in zip(names, self._types, strict=True)]
+
+    @cached_property
     def _names(self) -> list[str]:
-        return [f"{PREFIX}k{self.number}_{place}" for place in range(len(self._types))]
+        return [f.name for f in self._key_fields]
 
     @property
     def _at(self) -> str:
@@ -142,16 +172,18 @@ class _Keys:
 
     def condition(self, column_of: ColumnOf) -> str:
         """The text of what joins rows with the keys that delete them."""
-        conditions = [
-            _equal(
-                _comparable(column_of(field_id), type_),
-                _comparable(name, type_),
-                has_null_keys=any(group.keys[place].null_count for group in self.groups.values()),
-            )
-            for place, (field_id, type_, name) in enumerate(
-                zip(self._first.field_ids, self._types, self._names, strict=True)
-            )
-        ]
+        rows = [column_of(field_id) for field_id in self._first.field_ids]
+        if self._packing is not None:
+            conditions = [f"{self._packing.packed(rows)} = {self._names[0]}"]
+        else:
+            conditions = [
+                _equal(
+                    _comparable(row, type_),
+                    _comparable(name, type_),
+                    has_null_keys=any(group.keys[place].null_count for group in self.groups.values()),
+                )
+                for place, (row, type_, name) in enumerate(zip(rows, self._types, self._names, strict=True))
+            ]
         if not self.is_uniform:
             conditions.append(f"{self._at} > {SEQUENCE}")
             if not self.is_global:
@@ -162,14 +194,14 @@ class _Keys:
         """The keys; `scopes` are the numbers of the files' partitions."""
         parts = [
             {
-                **{n: plain_array(key) for n, key in zip(self._names, group.keys, strict=True)},
+                **dict(zip(self._names, self._stored(group), strict=True)),
                 self._at: group.sequence_numbers,
                 self._in: np.full(len(group.sequence_numbers), scopes.get(scope, 0), np.int32),
             }
             for scope, group in self.groups.items()
         ]
         fields = [
-            *(st.StructField(n, spark_type(t, column=n)) for n, t in zip(self._names, self._types, strict=True)),
+            *self._key_fields,
             st.StructField(self._at, st.LongType()),
             st.StructField(self._in, st.IntegerType()),
         ]
@@ -179,6 +211,12 @@ class _Keys:
         elif self.is_uniform:
             table, fields = table.select(self._names), fields[: len(self._names)]
         return spark.createDataFrame(table, schema=st.StructType(fields))
+
+    def _stored(self, group: EqualityGroup) -> list[pa.Array]:
+        """The keys of a group, for `_key_fields`."""
+        if self._packing is not None:
+            return [pa.array(self._packing.keys(group.keys))]
+        return [plain_array(key) for key in group.keys]
 
 
 def _keys_of(files: Sequence[PlacedFile], *, is_marking: bool) -> list[_Keys]:

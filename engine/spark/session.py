@@ -118,6 +118,13 @@ class JavaFrame:
         small = functions.broadcast(right) if is_small else right
         return JavaFrame(self.scan, self.dataset.join(small, functions.expr(condition), how))
 
+    def with_values(self, other: DataFrame, names: Sequence[str]) -> JavaFrame:
+        """With columns of a table of one row, which is in the plan: no job makes them, and no join brings them."""
+        found = self.dataset
+        for name in names:
+            found = found.withColumn(name, other._jdf.selectExpr(self.scan.array([name])).scalar())  # noqa: SLF001
+        return JavaFrame(self.scan, found)
+
     def union(self, other: JavaFrame) -> JavaFrame:
         """The rows of both, by the places of columns."""
         return JavaFrame(self.scan, self.dataset.union(other.dataset))
@@ -125,6 +132,10 @@ class JavaFrame:
     def input_files(self) -> list[str]:
         """The locations of its files, as Spark's file index has them."""
         return list(self.dataset.inputFiles())
+
+    def file_bytes(self) -> int:
+        """The bytes of all its files, by Spark's listing; of what `ScanSession.parquet` gave."""
+        return int(self.dataset.queryExecution().analyzed().relation().location().sizeInBytes())
 
     def handed_over(self, spark: SparkSession) -> DataFrame:
         """The same as a DataFrame of the user's session, so that views and queries over it are the user's."""

@@ -26,6 +26,7 @@ from engine.expressions.bound import BoundPredicate
 from engine.expressions.predicate import equal
 from engine.plan.scan import ScanPlan, table_scan
 from engine.read.plans import read_plan
+from engine.spark import deletes
 from engine.spark.native_scan import plan_to_dataframe
 from engine.spark.xxhash import spark_xxhash64
 from engine.spec.metadata import TableMetadata
@@ -140,7 +141,7 @@ def test_making_a_scan_takes_few_calls_whatever_its_size(spark: SparkSession, ma
     with_deletes = plan_of(table, "c0 <= 950")
     with counted_calls(spark) as calls:
         frame = plan_to_dataframe(spark, with_deletes, table.store)
-        assert 20 < calls() <= 64  # two groups of files, one of them with deletes
+        assert 20 < calls() <= 72  # two groups of files, one of them with deletes
     assert frame.count() == 51
 
 
@@ -240,8 +241,9 @@ def test_deletes_apply_across_row_groups_chunks_and_odd_paths(
 
 
 def test_positions_apply_to_files_of_one_name(
-    spark: SparkSession, make_table: Callable[..., Table], tmp_path: Path
+    spark: SparkSession, make_table: Callable[..., Table], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(deletes, "bits_of", lambda *_: None)  # else sizes tell the files apart
     table = make_table(ROWS.slice(0, 1))
     for part, start in (("a b%#", 100), ("ä", 200)):
         (tmp_path / part).mkdir()
