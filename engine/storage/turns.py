@@ -70,8 +70,8 @@ def directory() -> Path | None:
     """Where the files are; None where turns cannot be had."""
     if sys.platform == "win32":
         return None
-    place = Path(tempfile.gettempdir()) / f"icebench-turns-{os.geteuid()}"
     try:
+        place = Path(tempfile.gettempdir()) / f"icebench-turns-{os.geteuid()}"
         place.mkdir(mode=0o700, exist_ok=True)
         status = place.lstat()
     except OSError:

@@ -143,6 +143,15 @@ def test_a_directory_that_others_may_write_is_not_used(own_directory: Path, spoi
         assert not waited
 
 
+def test_without_a_place_for_temporary_files_there_are_no_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> str:
+        raise FileNotFoundError("no usable temporary directory")
+
+    monkeypatch.setattr("tempfile.gettempdir", refuse)
+    with turn_of(TABLE, limit_seconds=9, sleep=time.sleep) as waited:
+        assert not waited
+
+
 def test_a_thread_does_not_wait_for_itself() -> None:
     with turn_of(TABLE, limit_seconds=9, sleep=time.sleep):
         with turn_of(TABLE, limit_seconds=9, sleep=time.sleep) as waited:
