@@ -55,8 +55,8 @@ def assert_same(plan: ScanPlan, expected: ScanPlan) -> None:
     assert plan.files.schema == expected.files.schema
     # Dictionaries may be in another order; what rows refer to in them may not.
     assert repr(_readable(plan.files)) == repr(_readable(expected.files))
-    residuals = [str(plan.residual_predicate(row)) for row in range(plan.files.num_rows)]
-    assert residuals == [str(expected.residual_predicate(row)) for row in range(plan.files.num_rows)]
+    residuals = [str(plan.residuals[plan.residual_codes[row]]) for row in range(plan.files.num_rows)]
+    assert residuals == [str(expected.residuals[expected.residual_codes[row]]) for row in range(plan.files.num_rows)]
 
 
 def _readable(files: pa.Table) -> list[object]:

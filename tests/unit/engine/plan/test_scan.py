@@ -83,7 +83,9 @@ def test_files_and_residuals(
     plan = scan(builder, filter).plan()
     assert [p.removeprefix("memory://t/") for p in plan.files["file_path"].to_pylist()] == files
     assert plan.files["residual"].to_pylist() == residuals
-    assert [None if (r := plan.residual_predicate(i)) == BOUND_TRUE else str(r) for i in range(len(files))] == residuals
+    assert [
+        None if (r := plan.residuals[plan.residual_codes[i]]) == BOUND_TRUE else str(r) for i in range(len(files))
+    ] == residuals
     plan.files.validate(full=True)
     assert plan.files.schema == files_schema(common_partition_type((UNPARTITIONED, BY_P), SCHEMA))
 
