@@ -190,3 +190,27 @@ def test_a_commit_that_waited_starts_from_the_table_as_it_is_then(
     assert counters[COMMIT_ATTEMPTS] == 1
     table.refresh()
     assert sorted(table.scan().to_arrow()["a"].to_pylist()) == [1, 2]
+
+
+def test_writers_of_one_machine_do_not_collide(tmp_path: Path) -> None:
+    def opened() -> engine.Table:
+        return engine.load_catalog(str(tmp_path / "wh")).load_table("db.t")
+
+    schema = pa.schema([("a", pa.int64())])
+    # The wait for a turn goes with it: a minute, on however busy a machine.
+    properties = {"commit.retry.min-wait-ms": "1000"}
+    table = engine.load_catalog(str(tmp_path / "wh")).create_table("db.t", schema, properties=properties)
+
+    def write(writer: int) -> int:
+        counters = Counters()
+        own = opened()
+        for number in range(3):
+            own.append(pa.table({"a": [10 * writer + number]}), counters=counters)
+        return counters[COMMIT_ATTEMPTS]
+
+    with ThreadPoolExecutor(8) as pool:
+        attempts = list(pool.map(write, range(8)))
+    # Without turns a writer that lost five times would have given up.
+    assert attempts == [3] * 8
+    found = table.refresh().scan().to_arrow()["a"].to_pylist()
+    assert sorted(found) == [10 * writer + number for writer in range(8) for number in range(3)]
