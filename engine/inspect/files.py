@@ -12,9 +12,10 @@ from engine.inspect.contents import Contents, live
 from engine.inspect.readable_metrics import readable_metrics
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import common_partition_type
+from engine.spec.partitioning import common_partition_type, untyped_fields
 from engine.spec.snapshots import Snapshot
 from engine.spec.types import UNKNOWN, PrimitiveType
+from engine.spec.values import Value
 
 DATA_FILES = frozenset({FileContent.DATA})
 DELETE_FILES = frozenset({FileContent.POSITION_DELETES, FileContent.EQUALITY_DELETES})
@@ -68,20 +69,30 @@ def file_columns(metadata: TableMetadata, rows: list[DataFile]) -> dict[str, pa.
 
 
 def partitions_of(metadata: TableMetadata, rows: list[DataFile]) -> pa.Array:
-    """Partition tuples of any spec as one struct (`common_partition_type`); fields of other specs are null."""
+    """Partition tuples of any spec as one struct (`common_partition_type`).
+
+    Fields of other specs are null, and values of transforms that are not known here are texts.
+    """
     fields = common_partition_type(metadata.partition_specs, metadata.schema, metadata.schemas).fields
     places = {spec.spec_id: {f.field_id: i for i, f in enumerate(spec.fields)} for spec in metadata.partition_specs}
+    untyped = untyped_fields(metadata.partition_specs)
     arrays = []
     for field in fields:
         assert isinstance(field.type, PrimitiveType)
         at = [(f, places[f.spec_id].get(field.field_id)) for f in rows]
         # A field whose source column no schema has any more has no type, and so no values to show.
         values = [None if i is None or field.type == UNKNOWN else f.partition[i] for f, i in at]
+        if field.field_id in untyped:
+            values = [None if value is None else _text(value) for value in values]
         arrays.append(to_arrow_array(field.type, values))
     if not fields:
         return pa.array([{} for _ in rows], pa.struct([]))
     types = [pa.field(f.name, to_arrow_type(f.type)) for f in fields]
     return pa.StructArray.from_arrays(arrays, fields=types)
+
+
+def _text(value: Value) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)
 
 
 def _maps(rows: Iterable[Mapping[int, object]], type_: pa.MapType) -> pa.Array:

@@ -12,6 +12,7 @@ from engine.spec.metadata import TableMetadata
 from engine.spec.partition_paths import human_string
 from engine.spec.schema import Schema
 from engine.spec.snapshots import Snapshot
+from engine.spec.transforms import UnknownTransform
 from engine.spec.types import PrimitiveType
 from engine.spec.values import decode_value
 
@@ -68,6 +69,8 @@ def _summary(
     def human(bound: bytes | None) -> str | None:
         if bound is None or not isinstance(source, PrimitiveType):
             return None
+        if isinstance(field.transform, UnknownTransform):
+            return bound.hex()  # nobody says of which type it is
         return human_string(field.transform, source, decode_value(field.transform.result_type(source), bound))
 
     return {

@@ -21,6 +21,7 @@ from engine.expressions.vectors import mask_of
 from engine.spec.types import DecimalType, PrimitiveType
 
 _DECIMAL_BYTES = 16
+_BYTE_STRINGS = frozenset({"string", "binary", "fixed", "uuid"})
 _INT32_MAX = (1 << 31) - 1
 
 
@@ -73,14 +74,19 @@ def lists(column: ListColumn, rows: Int64Array | None, type_: pa.ListType) -> pa
 
 
 def partition_values(type_: PrimitiveType, column: PartitionColumn | None, rows: Int64Array) -> pa.Array:
-    """Partition values as Arrow has them for columns of this type; null where the spec has no such field."""
+    """Partition values as Arrow has them for columns of this type; null where the spec has no such field.
+
+    Raises:
+        ValueError: The manifest has numbers where values of this type are byte strings, or the other way round.
+    """
     target = to_arrow_type(type_)
     if column is None or pa.types.is_null(target):
         return pa.nulls(len(rows), target)
-    if isinstance(type_, DecimalType):
-        assert isinstance(column, BytesColumn)
-        return _decimals(type_, column, rows)
+    if isinstance(column, BytesColumn) != (isinstance(type_, DecimalType) or type_.name in _BYTE_STRINGS):
+        raise ValueError(f"{'byte strings' if isinstance(column, BytesColumn) else 'numbers'} are no values of {type_}")
     if isinstance(column, BytesColumn):
+        if isinstance(type_, DecimalType):
+            return _decimals(type_, column, rows)
         if type_.name in ("uuid", "fixed"):
             storage = target.storage_type if type_.name == "uuid" else target
             fixed = strings(column, rows, pa.binary()).cast(storage)
@@ -91,6 +97,20 @@ def partition_values(type_: PrimitiveType, column: PartitionColumn | None, rows:
         bits = pa.py_buffer(np.packbits(column.values[rows] != 0, bitorder="little"))
         return pa.Array.from_buffers(target, len(rows), [validity(valid), bits])
     return numbers(column, rows, target)
+
+
+def any_values(column: PartitionColumn | None, rows: Int64Array) -> pa.Array:
+    """Partition values of a transform that is not known here, whose type nobody says, as text; bytes as hexadecimal."""
+    if column is None:
+        return pa.nulls(len(rows), pa.string())
+    if isinstance(column, BytesColumn):
+        raw = strings(column, rows, pa.binary())
+        try:
+            return raw.cast(pa.string())
+        except pa.ArrowInvalid:
+            return pa.array([None if value is None else value.hex() for value in raw.to_pylist()], pa.string())
+    chosen = take_numbers(column, rows)
+    return plain(chosen.values, valid=chosen.valid).cast(pa.string())
 
 
 def _decimals(type_: DecimalType, column: BytesColumn, rows: Int64Array) -> pa.Array:

@@ -10,9 +10,9 @@ import pyarrow as pa
 from engine.codec.columns import BytesColumn, Int64Array, ManifestColumns
 from engine.codec.taking import take_bytes
 from engine.columnar.schemas import to_arrow_type
-from engine.errors import Unsupported
+from engine.errors import CorruptTable, Unsupported
 from engine.expressions.bound import BOUND_TRUE, BoundPredicate
-from engine.plan.arrow_columns import lists, numbers, partition_values, plain, strings, texts
+from engine.plan.arrow_columns import any_values, lists, numbers, partition_values, plain, strings, texts
 from engine.plan.delete_index import DeletesOfFiles
 from engine.plan.manifests import LiveEntries
 from engine.plan.targets import targets_of
@@ -70,11 +70,22 @@ def _partition_type(partition: StructType) -> pa.DataType:
     return pa.struct([pa.field(f.name, to_arrow_type(f.type)) for f in partition.fields])
 
 
-def files_table(entries: Sequence[LiveEntries], partition: StructType) -> pa.Table:
-    """All columns but `residual` and `deletes`, one row a data file, in the order of `entries`."""
+def files_table(
+    entries: Sequence[LiveEntries], partition: StructType, untyped: frozenset[int] = frozenset()
+) -> pa.Table:
+    """All columns but `residual` and `deletes`, one row a data file, in the order of `entries`.
+
+    Args:
+        entries: The data files, manifest by manifest.
+        partition: Has the partition tuples of all of them.
+        untyped: The ids of partition fields with a transform that is not known, whose values may be of any type.
+
+    Raises:
+        CorruptTable: Partition values of a manifest are not of their field's type.
+    """
     schema = files_schema(partition)
     told = pa.schema([field for field in schema if field.name not in (_RESIDUAL.name, _DELETES.name)])
-    return pa.Table.from_batches([_batch(each, partition, told) for each in entries], told)
+    return pa.Table.from_batches([_batch(each, partition, untyped, told) for each in entries], told)
 
 
 def with_residuals(files: pa.Table, residuals: Sequence[BoundPredicate], codes: Int64Array) -> pa.Table:
@@ -106,7 +117,7 @@ def delete_file_structs(entries: Sequence[LiveEntries]) -> pa.StructArray:
     return pa.concat_arrays(parts) if parts else pa.nulls(0, DELETE_FILE)
 
 
-def _batch(entries: LiveEntries, partition: StructType, schema: pa.Schema) -> pa.RecordBatch:
+def _batch(entries: LiveEntries, partition: StructType, untyped: frozenset[int], schema: pa.Schema) -> pa.RecordBatch:
     columns, rows = entries.columns, _selection(entries)
     found = {
         "file_path": strings(columns.file_path, rows, pa.string()),
@@ -114,7 +125,7 @@ def _batch(entries: LiveEntries, partition: StructType, schema: pa.Schema) -> pa
         "record_count": numbers(columns.record_count, rows, pa.int64()),
         "file_size_in_bytes": numbers(columns.file_size_in_bytes, rows, pa.int64()),
         "spec_id": plain(np.full(len(entries), entries.manifest.partition_spec_id, np.int32)),
-        "partition": _partitions(entries, partition),
+        "partition": _partitions(entries, partition, untyped),
         "data_sequence_number": plain(entries.sequence_number),
         "file_sequence_number": plain(entries.file_sequence_number),
         "first_row_id": numbers(entries.first_row_id, None, pa.int64()),
@@ -153,10 +164,17 @@ def _formats(columns: ManifestColumns, rows: Int64Array | None) -> pa.Array:
     return strings(BytesColumn(found.offsets, lowered), None, pa.string())
 
 
-def _partitions(entries: LiveEntries, partition: StructType) -> pa.Array:
+def _partitions(entries: LiveEntries, partition: StructType, untyped: frozenset[int]) -> pa.Array:
     children = []
     for field in partition.fields:
         assert isinstance(field.type, PrimitiveType)
         column = entries.columns.partition.get(field.field_id)
-        children.append(partition_values(field.type, column, entries.rows))
+        if field.field_id in untyped:
+            children.append(any_values(column, entries.rows))
+            continue
+        try:
+            children.append(partition_values(field.type, column, entries.rows))
+        except ValueError as error:
+            where = f"partition field {field.name}"
+            raise CorruptTable(str(error), location=entries.manifest.manifest_path, path=where) from error
     return pa.Array.from_buffers(_partition_type(partition), len(entries), [None], children=children)

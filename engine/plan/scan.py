@@ -25,7 +25,7 @@ from engine.runtime.counters import Counters
 from engine.runtime.local import LocalRunner
 from engine.runtime.runner import Runner
 from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import common_partition_type
+from engine.spec.partitioning import common_partition_type, untyped_fields
 from engine.spec.schema import Schema
 from engine.spec.snapshots import Snapshot
 from engine.storage.store import Store
@@ -65,10 +65,6 @@ class ScanPlan:
     residuals: tuple[BoundPredicate, ...] = (BOUND_TRUE,)
     residual_codes: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
     modes: Mapping[str, Mode] = field(default_factory=lambda: LOCAL)
-
-    def residual_predicate(self, row: int) -> BoundPredicate:
-        """What is left of the filter for the rows of the file at this row of `files`."""
-        return self.residuals[int(self.residual_codes[row])]
 
     def tasks(self, split_bytes: int = DEFAULT_SPLIT_BYTES, *, by_partition: bool = False) -> list[ScanTask]:
         """The files in splits, packed into tasks of about `split_bytes`, of one partition each if that is asked for
@@ -173,7 +169,10 @@ class TableScan:
         """The plan of these entries."""
         partition = common_partition_type(self.metadata.partition_specs, self.schema, self.metadata.schemas)
         residuals, codes = _numbered_residuals(planned)
-        files = with_residuals(files_table([each.entries for each in planned.data], partition), residuals, codes)
+        told = files_table(
+            [each.entries for each in planned.data], partition, untyped_fields(self.metadata.partition_specs)
+        )
+        files = with_residuals(told, residuals, codes)
         deletes = delete_file_structs(planned.deletes)
         return ScanPlan(
             files=with_deletes(files, deletes, planned.matches),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from engine.errors import Invalid
 from engine.spec.schema import Schema
-from engine.spec.transforms import Transform, Void
+from engine.spec.transforms import Transform, UnknownTransform, Void
 from engine.spec.types import DATE, UNKNOWN, NestedField, PrimitiveType, StructType
 
 FIRST_PARTITION_FIELD_ID = 1000
@@ -104,6 +104,11 @@ def common_partition_type(specs: Iterable[PartitionSpec], schema: Schema, former
             keeps_type = known is not None and isinstance(f.transform, Void)
             fields[f.field_id] = replace(made, type=known.type) if known and keeps_type else made
     return StructType(tuple(fields.values()))
+
+
+def untyped_fields(specs: Iterable[PartitionSpec]) -> frozenset[int]:
+    """The ids of partition fields with a transform of a newer writer: their values may be of any type."""
+    return frozenset(f.field_id for spec in specs for f in spec.fields if isinstance(f.transform, UnknownTransform))
 
 
 def _result_type(partition_field: PartitionField, schema: Schema, former: Sequence[Schema]) -> PrimitiveType:
