@@ -12,8 +12,8 @@ from engine.runtime.crew import Crew
 from engine.runtime.local import available_threads
 from engine.runtime.runner import Runner
 
-_VALUES_TO_SHARE = 500_000
-"""Decoding so many takes some 5 ms; a row group with fewer is not worth waking another thread."""
+_VALUES_TO_SHARE = 1_000_000
+"""Decoding so many takes some 10 ms; another thread costs up to 2 ms of processor time to start and wake."""
 
 
 def in_order(
@@ -52,5 +52,5 @@ def _with_helpers(works: Iterable[Work], columns: int) -> Iterator[Work | None]:
     for work in works:
         last = work.group.num_rows * columns
         yield work
-    if last >= _VALUES_TO_SHARE:
+    if columns > 1 and last >= _VALUES_TO_SHARE:
         yield from repeat(None, available_threads() - 1)
