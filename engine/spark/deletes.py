@@ -43,10 +43,13 @@ class DeletedGroup:
     Args:
         files: All of its data files.
         request: The scan.
+        is_flat: Whether no column that is read has fields or elements. Of structs to which a field was added, Spark
+            gave null for all of them where a condition right above the files asked for one of ``_metadata``.
     """
 
     files: Sequence[PlacedFile]
     request: ReadRequest
+    is_flat: bool
 
     def read_fields(self) -> list[st.StructField]:
         """What to ask Spark's reader for besides columns."""
@@ -63,7 +66,7 @@ class DeletedGroup:
             column_of: Field id -> the column of `rows`, for the keys of equality deletes.
         """
         found, keeps = rows, self.request.keeps_deleted
-        is_simple = self._has_positions and not self._has_facts
+        is_simple = self.is_flat and self._has_positions and not self._has_facts
         bits = bits_of(self.files, source.file_bytes()) if is_simple else None
         if bits is not None:
             found = found.with_values(bits.table(spark), (WORDS, SLOTS)).where(bits.is_live())

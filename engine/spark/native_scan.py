@@ -39,7 +39,7 @@ from engine.spark.session import JavaFrame, ScanSession, scan_session
 from engine.spark.shapes import Shape, shapes_of
 from engine.spark.types import pruned, quoted, shown, shown_type
 from engine.spec.schema import Schema
-from engine.spec.types import NestedField
+from engine.spec.types import NestedField, PrimitiveType
 from engine.storage.store import Store
 
 
@@ -182,6 +182,7 @@ def _group_frame(files: Sequence[FileRead], shape: Shape, scan: _Scan) -> JavaFr
             for file, location in zip(files, locations, strict=True)
         ],
         scan.request,
+        is_flat=all(isinstance(c.field.type, PrimitiveType) for c in scan.columns),
     )
     places = deleted.read_fields()
     if places and any(ROW in {f.name for f in schema.fields} for schema in scan.plan.metadata.schemas):

@@ -13,6 +13,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+import engine
 from engine.plan.scan import table_scan
 from engine.spark import deletes
 from engine.spark.native_scan import plan_to_dataframe
@@ -92,6 +93,19 @@ def test_with_keys_too(session: SparkSession, tmp_path: Path) -> None:
     stream.commit()
     assert bag(made.scan().to_spark(session)) == bag(made.scan().to_arrow())
     assert made.scan().to_spark(session).count() == 10_000 - 5
+
+
+def test_of_columns_with_fields_inside(spark: SparkSession, tmp_path: Path) -> None:
+    own = pa.table(
+        {"id": range(100), "s": [{"a": n, "b": f"b{n}"} for n in range(100)], "l": [[n] for n in range(100)]}
+    )
+    made = open_catalog(tmp_path).create_table("db.t", own.schema, properties={"format-version": "3"})
+    made.append(own)
+    made.delete("id in (3, 50)", "merge-on-read")
+    made.update_schema(lambda schema: schema.add_column("c", engine.LONG, parent="s").rename_column("s.b", "d"))
+    made.append(pa.table({"id": [100], "s": [{"a": 1, "d": "x", "c": 2}], "l": [[1]]}))
+    for columns in (["id", "s", "l"], ["id"], ["s"]):
+        assert bag(made.scan(columns=columns).to_spark(spark)) == bag(made.scan(columns=columns).to_arrow())
 
 
 @pytest.fixture
