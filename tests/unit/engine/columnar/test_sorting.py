@@ -1,0 +1,34 @@
+"""Rows in a sort order."""
+
+import pyarrow as pa
+import pytest
+
+from engine.columnar.schemas import to_arrow_schema
+from engine.columnar.sorting import sorted_table
+from engine.errors import Unsupported
+from engine.spec.partitioning import PartitionField, PartitionSpec
+from engine.spec.schema import Schema
+from engine.spec.sorting import SortField, SortOrder
+from engine.spec.transforms import Bucket, Identity
+from engine.spec.types import LONG, STRING, NestedField
+
+SCHEMA = Schema((NestedField(field_id=1, name="id", type=LONG), NestedField(field_id=2, name="name", type=STRING)))
+BY_NAME = PartitionSpec((PartitionField(source_ids=(2,), field_id=1000, name="name", transform=Identity()),))
+
+
+def table(*rows: tuple[int | None, str | None]) -> pa.Table:
+    arrow = to_arrow_schema(SCHEMA)
+    columns = [pa.array([row[i] for row in rows], field.type) for i, field in enumerate(arrow)]
+    return pa.table(columns, schema=arrow)
+
+
+def test_by_partition_and_then_by_the_order() -> None:
+    order = SortOrder((SortField(source_ids=(1,), transform=Identity(), direction="desc", null_order="nulls-last"),), 1)
+    found = sorted_table(table((1, "b"), (None, "a"), (3, "a"), (2, None), (4, "a")), BY_NAME, order, SCHEMA)
+    assert list(zip(*found.to_pydict().values(), strict=True)) == [(2, None), (4, "a"), (3, "a"), (None, "a"), (1, "b")]
+
+
+def test_a_transform_of_several_columns_is_not_taken_for_one_of_the_first() -> None:
+    order = SortOrder((SortField(source_ids=(1, 2), transform=Bucket(3)),), 1)
+    with pytest.raises(Unsupported, match=r"bucket\[3\] of several columns"):
+        sorted_table(table((1, "b")), PartitionSpec(), order, SCHEMA)
