@@ -16,12 +16,12 @@ from pyspark.sql import functions as F  # noqa: N812
 from engine.columnar.rows import exact_cast
 from engine.columnar.schemas import storage_of, to_arrow_type
 from engine.columnar.transforms import transform_array
-from engine.errors import Invalid
+from engine.errors import Invalid, Unsupported
 from engine.spark.types import quoted, spark_type
-from engine.spec.partitioning import PartitionSpec
+from engine.spec.partitioning import PartitionField, PartitionSpec
 from engine.spec.schema import Schema
 from engine.spec.sorting import SortField, SortOrder
-from engine.spec.transforms import Identity, Transform
+from engine.spec.transforms import Identity, Void
 
 PROPERTY = "write.distribution-mode"
 
@@ -46,13 +46,16 @@ def distributed(frame: DataFrame, mode: Mode, schema: Schema, spec: PartitionSpe
 
     The frame has the table's columns; it is given back as it is for `none`, and for a table with neither partitions
     nor, for `range`, a sort order.
+
+    Raises:
+        Unsupported: A transform of several columns.
     """
-    partitions = [
-        _value(schema, f.source_id, f.transform).alias(_PARTITION.format(i)) for i, f in enumerate(spec.fields)
-    ]
-    keys = [_value(schema, f.source_id, f.transform).alias(_KEY.format(i)) for i, f in enumerate(order.fields)]
-    if mode == "none" or not (partitions or (mode == "range" and keys)):
+    # What became void is null in all rows, and its source may be gone.
+    parts = [f for f in spec.fields if not isinstance(f.transform, Void)]
+    if mode == "none" or not (parts or (mode == "range" and order.fields)):
         return frame
+    partitions = [_value(schema, f).alias(_PARTITION.format(i)) for i, f in enumerate(parts)]
+    keys = [_value(schema, f).alias(_KEY.format(i)) for i, f in enumerate(order.fields)]
     names = frame.columns
     wide = frame.select("*", *partitions, *keys)
     by_partition = [F.col(_PARTITION.format(i)).asc_nulls_first() for i in range(len(partitions))]
@@ -70,8 +73,11 @@ def _ordered(column: Column, field: SortField) -> Column:
     return column.desc_nulls_first() if field.null_order == "nulls-first" else column.desc_nulls_last()
 
 
-def _value(schema: Schema, column_id: int, transform: Transform) -> Column:
+def _value(schema: Schema, field: PartitionField | SortField) -> Column:
     """The transform of a column: computed by the same code that names the partition of each file."""
+    if len(field.source_ids) > 1:
+        raise Unsupported(f"distributing rows by {field.transform} of several columns")
+    column_id, transform = field.source_id, field.transform
     source = schema.row_primitive(column_id)
     path = schema.name_of[column_id]
     column = (

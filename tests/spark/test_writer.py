@@ -9,12 +9,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from engine.errors import Invalid, StorageFailed
+import engine
+from engine.errors import Invalid, StorageFailed, Unsupported
 from engine.runtime.counters import FILES_WRITTEN, Counters
 from engine.spark.writer import write_dataframe
 from engine.spec.data_file import DataFile
@@ -178,4 +180,24 @@ def test_no_rows_give_no_files(spark: SparkSession, tmp_path: Path) -> None:
 def test_a_wrong_mode_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     made = metadata(tmp_path, write_distribution_mode="random")
     with pytest.raises(Invalid, match="distribution-mode"):
+        write_dataframe(frame_of(spark), metadata=made, store=LocalStore())
+
+
+@pytest.mark.parametrize("mode", ["none", "hash", "range"])
+def test_a_void_field_needs_no_source(spark: SparkSession, tmp_path: Path, mode: str) -> None:
+    properties = {"format-version": "1", "write.distribution-mode": mode}
+    catalog = engine.load_catalog(f"{tmp_path}/wh")
+    data = pa.table({"id": [1, 2], "gone": ["a", "b"]})
+    table = catalog.create_table("db.t", data.schema, partition_spec=[("gone", "identity")], properties=properties)
+    table.append(data)
+    table.update_spec(lambda spec: spec.drop_field("gone"))
+    table.update_schema(lambda schema: schema.drop_column("gone"))
+    table.append(spark.createDataFrame([(3,)], "id bigint"))
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
+
+
+def test_a_transform_of_several_columns_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    order = SortOrder((SortField(source_ids=(1, 2), transform=Bucket(3)),), 1)
+    made = metadata(tmp_path, order=order, write_distribution_mode="range")
+    with pytest.raises(Unsupported, match=r"bucket\[3\] of several columns"):
         write_dataframe(frame_of(spark), metadata=made, store=LocalStore())

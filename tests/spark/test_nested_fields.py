@@ -1,0 +1,90 @@
+"""Fields inside structs, which Spark prunes and files of older schemas lack: what the Arrow reader gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import engine
+from engine.table import Table
+
+INNER = pa.struct([("a", pa.int64()), ("t", pa.struct([("x", pa.int32())]))])
+GROWN = pa.struct([("a", pa.int64()), ("t", pa.struct([("x", pa.int32()), ("y", pa.int32())])), ("b", pa.string())])
+Row = dict[str, Any]
+
+
+def with_deletes(directory: Path, kind: str) -> Table:
+    """Two files of which the first lacks fields that structs got later; perhaps deletes by vectors, by key, or both."""
+    catalog = engine.load_catalog(f"{directory}/wh")
+    structs = [{"a": 1, "t": {"x": 1}}, {"a": 2, "t": None}, None, {"a": 4, "t": {"x": 4}}]
+    data = pa.table({"id": [1, 2, 3, 4], "s": pa.array(structs, INNER)})
+    table = catalog.create_table("db.t", data.schema, properties={"format-version": "3"})
+    table.append(data)
+    table.update_schema(lambda s: s.add_column("b", engine.STRING, parent="s"))
+    table.update_schema(lambda s: s.add_column("y", engine.INT, parent="s.t"))
+    grown = [{"a": 5, "t": {"x": 5, "y": 6}, "b": "x"}, {"a": 6, "t": {"x": None, "y": 7}, "b": None}, None]
+    table.append(pa.table({"id": [5, 6, 7], "s": pa.array(grown, GROWN)}))
+    if "vector" in kind:
+        table.delete("id in (4, 7)", "merge-on-read")
+    if "key" in kind:
+        stream = table.keyed_stream(["id"])
+        stream.delete(pa.table({"id": [2, 99]}))
+        stream.commit()
+    return table
+
+
+def inner(row: Row, *names: str) -> Any:
+    found: Any = row["s"]
+    for name in names:
+        found = None if found is None else found[name]
+    return found
+
+
+QUERIES: dict[str, tuple[Callable[[DataFrame], DataFrame], Callable[[list[Row]], list[tuple[Any, ...]]]]] = {
+    "a": (lambda f: f.select("id", "s.a"), lambda rows: [(r["id"], inner(r, "a")) for r in rows]),
+    "added": (lambda f: f.select("id", "s.b"), lambda rows: [(r["id"], inner(r, "b")) for r in rows]),
+    "added alone": (lambda f: f.select("s.b"), lambda rows: [(inner(r, "b"),) for r in rows]),
+    "deeper": (lambda f: f.select("s.t.x", "id"), lambda rows: [(inner(r, "t", "x"), r["id"]) for r in rows]),
+    "deeper added": (lambda f: f.select("s.t.y", "id"), lambda rows: [(inner(r, "t", "y"), r["id"]) for r in rows]),
+    "null structs": (
+        lambda f: f.selectExpr("id", "s is null", "s.t is null"),
+        lambda rows: [(r["id"], r["s"] is None, inner(r, "t") is None) for r in rows],
+    ),
+    "there, added": (
+        lambda f: f.filter("s is not null").select("id", "s.b"),
+        lambda rows: [(r["id"], inner(r, "b")) for r in rows if r["s"] is not None],
+    ),
+    "filter on added": (
+        lambda f: f.filter("s.b is null").select("id"),
+        lambda rows: [(r["id"],) for r in rows if inner(r, "b") is None],
+    ),
+    "filter deeper": (
+        lambda f: f.filter("s.t.y > 5").select("id", "s.t.x"),
+        lambda rows: [(r["id"], inner(r, "t", "x")) for r in rows if (inner(r, "t", "y") or 0) > 5],
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "columns"),
+    [("none", None), ("vector", None), ("vector and key", None), ("vector and key", ("id", "s", "_pos", "_file"))],
+)
+def test_pruned_fields(session: SparkSession, tmp_path: Path, kind: str, columns: tuple[str, ...] | None) -> None:
+    scan = with_deletes(tmp_path, kind).scan(columns=columns)
+    rows = scan.to_arrow().to_pylist()
+    frame = scan.to_spark(session)
+    assert sorted(row.asDict(recursive=True)["id"] for row in frame.collect()) == sorted(r["id"] for r in rows)
+    for name, (query, expected) in QUERIES.items():
+        assert sorted(map(repr, map(tuple, query(frame).collect()))) == sorted(map(repr, expected(rows))), name
+
+
+@pytest.mark.parametrize("kind", ["vector", "key"])
+def test_a_scan_of_the_structs_alone(session: SparkSession, tmp_path: Path, kind: str) -> None:
+    scan = with_deletes(tmp_path, kind).scan(columns=["s"])
+    found = [row.asDict(recursive=True)["s"] for row in scan.to_spark(session).collect()]
+    assert sorted(map(repr, found)) == sorted(map(repr, scan.to_arrow()["s"].to_pylist()))
