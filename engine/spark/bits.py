@@ -9,7 +9,8 @@ or is behind the last row, is of a file that we failed to recognize, and stops t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -115,24 +116,26 @@ class DeletedBits:
         return found.ravel()
 
 
-def bits_of(files: Sequence[PlacedFile], size_bytes: int) -> DeletedBits | None:
+def bits_of(files: Sequence[PlacedFile], listed: Callable[[], Mapping[tuple[str, int], int]]) -> DeletedBits | None:
     """The bits of a group of files.
 
     Args:
         files: All of its data files.
-        size_bytes: Of all of them, as Spark sees them.
+        listed: How many files there are of a name and a size, as Spark sees them; asked for where that decides.
 
     Returns:
-        None where they do not tell files apart, or are many: the join of `engine.spark.places` does it then.
+        None where sizes do not tell files apart, where Spark sees others, and for many: the join of
+        `engine.spark.places` does it then.
     """
     sizes = [file.file.file_size_in_bytes for file in files]
     known = [size for size in sizes if size is not None]
-    if len(known) < len(files) or sum(known) != size_bytes:
-        return None
-    if sum(_word_count(file.file.record_count) for file in files) > _MOST_WORDS:
+    if len(known) < len(files) or sum(_word_count(file.file.record_count) for file in files) > _MOST_WORDS:
         return None
     slots = slots_of(known)
-    return None if slots is None else DeletedBits(files, known, slots)
+    if slots is None:
+        return None
+    planned = Counter((file.file.file_path.rpartition("/")[2], size) for file, size in zip(files, known, strict=True))
+    return DeletedBits(files, known, slots) if planned == listed() else None
 
 
 def _word_count(rows: int) -> int:

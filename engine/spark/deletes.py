@@ -67,7 +67,7 @@ class DeletedGroup:
         """
         found, keeps = rows, self.request.keeps_deleted
         is_simple = self.is_flat and self._has_positions and not self._has_facts
-        bits = bits_of(self.files, source.file_bytes()) if is_simple else None
+        bits = bits_of(self.files, source.listed_files) if is_simple else None
         if bits is not None:
             found = found.with_values(bits.table(spark), (WORDS, SLOTS)).where(bits.is_live())
         elif self._has_places:

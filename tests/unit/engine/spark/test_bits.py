@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -17,6 +19,11 @@ def placed(size: int | None, rows: int, positions: list[int] | None) -> PlacedFi
     deleted = None if positions is None else np.array(positions, np.int64)
     file = FileRead(file_path=f"{size}.parquet", record_count=rows, file_size_in_bytes=size)
     return PlacedFile(file, file.file_path, FileDeletes(deleted))
+
+
+def listed(*sizes: int) -> Counter[tuple[str, int]]:
+    """What Spark sees of files that are named by their size."""
+    return Counter((f"{size}.parquet", size) for size in sizes)
 
 
 @given(sizes=st.lists(st.integers(1, 2**39), min_size=1, max_size=80, unique=True))
@@ -38,7 +45,7 @@ files_strategy = st.dictionaries(
 @given(found=files_strategy.filter(len))
 def test_a_row_tests_its_own_bit(found: dict[int, tuple[int, set[int]]]) -> None:
     files = [placed(size, rows, sorted(gone) or None) for size, (rows, gone) in found.items()]
-    bits = bits_of(files, sum(found))
+    bits = bits_of(files, lambda: listed(*found))
     assume(bits is not None)
     assert bits is not None
     words = np.concatenate([bits.words_of(file) for file in files])
@@ -60,12 +67,19 @@ def test_tens_of_files_have_slots_and_thousands_have_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "size_bytes"), [([5, 5], 10), ([5, None], 5), ([5, 6], 12)], ids=["twice", "unknown", "wrong"]
+    ("sizes", "found"),
+    [
+        ([5, 5], listed(5, 5)),
+        ([5, None], listed(5)),
+        ([5, 6], listed(5, 7)),
+        ([5, 6], Counter({("5.parquet", 6): 1, ("6.parquet", 5): 1})),
+    ],
+    ids=["twice", "unknown", "wrong", "swapped"],
 )
-def test_files_that_sizes_do_not_tell_apart_have_none(sizes: list[int | None], size_bytes: int) -> None:
-    assert bits_of([placed(size, 10, [1]) for size in sizes], size_bytes) is None
+def test_files_that_sizes_do_not_tell_apart_have_none(sizes: list[int | None], found: Counter[tuple[str, int]]) -> None:
+    assert bits_of([placed(size, 10, [1]) for size in sizes], lambda: found) is None
 
 
 def test_more_bits_than_a_task_should_get_are_none() -> None:
-    assert bits_of([placed(5, 64 << 20, [1])], 5) is not None
-    assert bits_of([placed(5, (64 << 20) + 1, [1])], 5) is None
+    assert bits_of([placed(5, 64 << 20, [1])], lambda: listed(5)) is not None
+    assert bits_of([placed(5, (64 << 20) + 1, [1])], lambda: listed(5)) is None
