@@ -208,11 +208,29 @@ def _check_snapshots(node: JsonObject, metadata: TableMetadata) -> None:
     main = metadata.refs.get(MAIN)
     if main is not None and main.snapshot_id != metadata.current_snapshot_id:
         raise node.error("refs.main", f"is snapshot {main.snapshot_id}, not current-snapshot-id")
+    _check_acyclic(node, metadata)
     if metadata.format_version > 1:
         for index, snapshot in enumerate(metadata.snapshots):
             if snapshot.sequence_number > metadata.last_sequence_number:
                 path = f"snapshots[{index}].sequence-number"
                 raise node.error(path, f"{snapshot.sequence_number} is above last-sequence-number")
+
+
+def _check_acyclic(node: JsonObject, metadata: TableMetadata) -> None:
+    """Every walk from a snapshot to its ancestors ends, so that nobody who walks needs to look."""
+    known, ends = metadata.snapshot_by_id, set[int]()
+    for index, snapshot in enumerate(metadata.snapshots):
+        parent = snapshot.parent_snapshot_id
+        if parent is None or parent in ends or parent not in known:
+            ends.add(snapshot.snapshot_id)  # nearly always: a parent stands before its child
+            continue
+        line = {snapshot.snapshot_id}
+        while parent is not None and parent not in ends and parent in known:
+            if parent in line:
+                raise node.error(f"snapshots[{index}].parent-snapshot-id", f"snapshot {parent} is its own ancestor")
+            line.add(parent)
+            parent = known[parent].parent_snapshot_id
+        ends |= line
 
 
 def encode_metadata(metadata: TableMetadata, *, compress: bool = False) -> bytes:

@@ -15,7 +15,7 @@ def history(metadata: TableMetadata) -> pa.Table:
     """
     log = metadata.snapshot_log
     known = metadata.snapshot_by_id
-    ancestors = ancestor_ids(metadata, metadata.current_snapshot_id)
+    ancestors = set(metadata.ancestors(metadata.current_snapshot_id))
     parents = [known[e.snapshot_id].parent_snapshot_id if e.snapshot_id in known else None for e in log]
     return pa.table(
         {
@@ -25,12 +25,3 @@ def history(metadata: TableMetadata) -> pa.Table:
             "is_current_ancestor": pa.array([e.snapshot_id in ancestors for e in log], pa.bool_()),
         }
     )
-
-
-def ancestor_ids(metadata: TableMetadata, snapshot_id: int | None) -> set[int]:
-    """A snapshot and those it was built on, as far back as the metadata goes."""
-    found: set[int] = set()
-    while snapshot_id is not None and snapshot_id in metadata.snapshot_by_id and snapshot_id not in found:
-        found.add(snapshot_id)
-        snapshot_id = metadata.snapshot_by_id[snapshot_id].parent_snapshot_id
-    return found

@@ -147,13 +147,8 @@ class StreamPlanner:
 
     def _line(self) -> list[Snapshot]:
         """The branch's history as far as it is there, oldest first."""
-        found: list[Snapshot] = []
-        current = self._head
-        while current is not None:
-            found.append(current)
-            parent = current.parent_snapshot_id
-            current = None if parent is None else self._metadata.snapshot_by_id.get(parent)
-        return found[::-1]
+        newest_first = self._metadata.ancestors(None if self._head is None else self._head.snapshot_id)
+        return [self._metadata.snapshot(i) for i in newest_first][::-1]
 
     def following(self, position: Position) -> Position:
         """Where the micro-batch after `position` ends: at the head, or before it by the limits of the options.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
@@ -102,6 +102,15 @@ class TableMetadata:
         """The snapshot that a branch points at; None when the branch does not exist yet."""
         found = self.refs.get(branch)
         return None if found is None else self.snapshot(found.snapshot_id)
+
+    def ancestors(self, snapshot_id: int | None) -> Iterator[int]:
+        """A snapshot and those it was built on, newest first, as far back as the metadata goes; none for None.
+
+        It ends: metadata whose snapshots descend from themselves are not decoded.
+        """
+        while snapshot_id is not None and snapshot_id in self.snapshot_by_id:
+            yield snapshot_id
+            snapshot_id = self.snapshot_by_id[snapshot_id].parent_snapshot_id
 
     def snapshot_as_of(self, timestamp_ms: int) -> Snapshot:
         """The snapshot that was current at that time, by the snapshot log; raises NotFound before the first."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from engine.commit.changes.append import Append
-from engine.commit.changes.references import ancestors
 from engine.commit.conflicts import changed_files
 from engine.commit.snapshots import Staged, branch_head
 from engine.commit.staging import Staging
@@ -91,7 +90,7 @@ class CherryPick:
 
 def _check_new(base: TableMetadata, head: Snapshot | None, picked: Snapshot) -> None:
     wap_id = picked.summary.get(WAP_ID)
-    for snapshot_id in ancestors(base, None if head is None else head.snapshot_id):
+    for snapshot_id in base.ancestors(None if head is None else head.snapshot_id):
         summary = base.snapshot(snapshot_id).summary
         if snapshot_id == picked.snapshot_id or summary.get(SOURCE_SNAPSHOT_ID) == str(picked.snapshot_id):
             raise Invalid(f"snapshot {picked.snapshot_id} is in main already, as snapshot {snapshot_id}")

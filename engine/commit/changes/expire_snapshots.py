@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from engine.commit.changes.references import ancestors
 from engine.commit.snapshots import Staged
 from engine.commit.staging import Staging
 from engine.errors import Invalid
@@ -104,7 +103,7 @@ class ExpireSnapshots:
         kept: set[int] = set()
         reached: set[int] = set()
         for ref in refs.values():
-            line = list(ancestors(base, ref.snapshot_id)) if ref.type == "branch" else [ref.snapshot_id]
+            line = list(base.ancestors(ref.snapshot_id)) if ref.type == "branch" else [ref.snapshot_id]
             reached.update(line)
             if ref.type == "tag":
                 kept.add(ref.snapshot_id)

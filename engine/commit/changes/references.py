@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -93,7 +92,7 @@ class FastForward:
         old = base.refs.get(self.branch)
         if old is not None and old.type != "branch":
             raise Invalid(f"{self.branch!r} is a tag and cannot be fast-forwarded")
-        if old is not None and old.snapshot_id not in ancestors(base, target):
+        if old is not None and old.snapshot_id not in base.ancestors(target):
             raise Invalid(f"cannot fast-forward {self.branch!r} to {self.to!r}: it is not an ancestor of it")
         return _moved(base, self.branch, _pointing(old, target))
 
@@ -115,7 +114,7 @@ class Rollback:
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
         old = base.ref(self.branch)
-        line = list(ancestors(base, old.snapshot_id))
+        line = list(base.ancestors(old.snapshot_id))
         if self.before_ms is not None:
             past = [i for i in line if base.snapshot(i).timestamp_ms < self.before_ms]
             if not past:
@@ -138,13 +137,6 @@ class SetCurrentSnapshot:
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
         target = base.snapshot(self.snapshot_id).snapshot_id
         return _moved(base, MAIN, _pointing(base.refs.get(MAIN), target))
-
-
-def ancestors(base: TableMetadata, snapshot_id: int | None) -> Iterator[int]:
-    """A snapshot and those it was built on, newest first, as far as the metadata goes back."""
-    while snapshot_id is not None and snapshot_id in base.snapshot_by_id:
-        yield snapshot_id
-        snapshot_id = base.snapshot_by_id[snapshot_id].parent_snapshot_id
 
 
 def _pointing(old: SnapshotRef | None, snapshot_id: int) -> SnapshotRef:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.commit.changes.references import ancestors
 from engine.commit.changes.row_delta import RowDelta
 from engine.commit.snapshots import Staged, branch_head
 from engine.commit.staging import Staging
@@ -46,7 +45,7 @@ class StreamBatch(RowDelta):
 def last_batch(base: TableMetadata, branch: str, stream_id: str) -> int | None:
     """The last batch of a stream in a branch's history, as far as it goes back; None where there is none."""
     head = branch_head(base, branch)
-    for snapshot_id in ancestors(base, None if head is None else head.snapshot_id):
+    for snapshot_id in base.ancestors(None if head is None else head.snapshot_id):
         summary = base.snapshot(snapshot_id).summary
         if summary.get(STREAM_ID) == stream_id and summary.get(BATCH_ID, "").isdecimal():
             return int(summary[BATCH_ID])

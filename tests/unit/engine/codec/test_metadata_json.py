@@ -287,3 +287,37 @@ def test_text_is_text(text: str, is_good: bool) -> None:
     else:
         with pytest.raises(CorruptTable, match="surrogates not allowed"):
             parse_json(data)
+
+
+def snapshot_chain(parents: dict[int, int | None]) -> dict[str, Any]:
+    """Metadata of snapshots with these parents, in this order; the last one is current."""
+    snapshots = [
+        {**SNAPSHOT, "snapshot-id": i} | ({} if parent is None else {"parent-snapshot-id": parent})
+        for i, parent in parents.items()
+    ]
+    return {**V2, "snapshots": snapshots, "current-snapshot-id": list(parents)[-1], "refs": {}, "snapshot-log": []}
+
+
+@pytest.mark.parametrize(
+    ("parents", "wrong"),
+    [
+        ({1: 1}, 0),
+        ({1: 2, 2: 1}, 0),
+        ({1: None, 2: 1, 3: 4, 4: 5, 5: 3}, 2),
+        ({9: None, 1: 2, 2: 3, 3: 2, 4: 9}, 1),  # not of the current snapshot's line
+    ],
+)
+def test_snapshots_that_descend_from_themselves(parents: dict[int, int | None], wrong: int):
+    with pytest.raises(CorruptTable, match=rf"snapshots\[{wrong}\].parent-snapshot-id: .* is its own ancestor"):
+        decoded(snapshot_chain(parents))
+
+
+@pytest.mark.parametrize("parents", [{3: 2, 2: 1, 1: None}, {3: 2, 1: 7, 2: 1}, {1: None, 2: 1, 3: 1, 4: 3}])
+def test_parents_may_stand_after_their_children_or_be_expired(parents: dict[int, int | None]):
+    metadata = decoded(snapshot_chain(parents))
+    for snapshot_id in parents:
+        line = list(metadata.ancestors(snapshot_id))
+        assert line[0] == snapshot_id
+        assert [parents[i] for i in line[:-1]] == line[1:]
+        assert parents[line[-1]] not in parents
+    assert list(metadata.ancestors(None)) == []
