@@ -109,23 +109,31 @@ class FileSystemCatalog:
         raise Unsupported("registering a table in a file-system catalog: a table is where its name says")
 
     def commit(
-        self, identifier: Identifier, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
+        self,
+        identifier: Identifier,
+        base: TableState,
+        requirements: Sequence[TableRequirement],
+        updates: Sequence[TableUpdate],
     ) -> Outcome:
-        version, state = self._load(identifier)
+        version, current = self._load(identifier)
+        if current is None:
+            raise self._not_found(identifier)
+        # A table that was dropped and made anew has the same names.
+        if (current.metadata_location, current.metadata.table_uuid) != (
+            base.metadata_location,
+            base.metadata.table_uuid,
+        ):
+            return _overtaken(identifier)
         try:
-            check_requirements(None if state is None else state.metadata, requirements)
-            if state is None:
-                raise self._not_found(identifier)
-            changed = apply_updates(
-                state.metadata, updates, now_ms=self._now_ms(), base_location=state.metadata_location
-            )
+            check_requirements(base.metadata, requirements)
+            changed = apply_updates(base.metadata, updates, now_ms=self._now_ms(), base_location=base.metadata_location)
         except CommitConflict as conflict:
             return Conflicted(str(conflict))
-        if changed is state.metadata:
-            return Committed(state)
-        if changed.location != state.metadata.location:
+        if changed is base.metadata:
+            return Committed(base)
+        if changed.location != base.metadata.location:
             raise Unsupported("moving a table of a file-system catalog")
-        return self._create(identifier, version + 1, changed, state.metadata_location)
+        return self._create(identifier, version + 1, changed, base.metadata_location)
 
     def list_tables(self, namespace: Namespace) -> list[Identifier]:
         tables, namespaces = self._scan()
@@ -215,7 +223,7 @@ class FileSystemCatalog:
         try:
             self._store.write(location, data)
         except AlreadyExists:
-            return Conflicted(f"{dotted(identifier)} was changed by another commit")
+            return _overtaken(identifier)
         except StorageFailed as error:
             outcome = self._look(location, data, error, base)
             if outcome is not None:
@@ -255,6 +263,10 @@ class FileSystemCatalog:
         for known in [*tables, *namespaces]:
             namespaces |= {known[:depth] for depth in range(1, len(known))}
         return tables, namespaces
+
+
+def _overtaken(identifier: Identifier) -> Conflicted:
+    return Conflicted(f"{dotted(identifier)} was changed by another commit")
 
 
 def _check_properties(metadata: TableMetadata) -> None:

@@ -146,8 +146,13 @@ class RestCatalog:
         return self._state(answer.json(), request.subject)
 
     def commit(
-        self, identifier: Identifier, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
+        self,
+        identifier: Identifier,
+        base: TableState,
+        requirements: Sequence[TableRequirement],
+        updates: Sequence[TableUpdate],
     ) -> Outcome:
+        # The protocol has requirements and no base.
         request = self._request(COMMIT_TABLE, identifier, body=commit_to_json(identifier, requirements, updates))
         hidden = self._session.http.secrets
         try:

@@ -126,30 +126,37 @@ class SqlCatalog:
         return state
 
     def commit(
-        self, identifier: Identifier, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
+        self,
+        identifier: Identifier,
+        base: TableState,
+        requirements: Sequence[TableRequirement],
+        updates: Sequence[TableUpdate],
     ) -> Outcome:
-        state = self._find(identifier)
+        current = self._location_of(identifier)
+        if current is None:
+            raise self._not_found(identifier)
+        if current != base.metadata_location:
+            # The swap would find that too, but only after a metadata file was written for nothing.
+            return _overtaken(identifier)
         try:
-            check_requirements(None if state is None else state.metadata, requirements)
-            if state is None:
-                raise self._not_found(identifier)
+            check_requirements(base.metadata, requirements)
             metadata = apply_updates(
-                state.metadata, updates, now_ms=self._now_ms(), base_location=state.metadata_location
+                base.metadata, updates, now_ms=self._now_ms(), base_location=base.metadata_location
             )
         except CommitConflict as conflict:
             return Conflicted(str(conflict))
-        if metadata is state.metadata:
-            return Committed(state)
-        location = self._files.write_next(metadata, state.metadata_location)
+        if metadata is base.metadata:
+            return Committed(base)
+        location = self._files.write_next(metadata, base.metadata_location)
         try:
-            outcome = self._swap(identifier, state, TableState(metadata=metadata, metadata_location=location))
+            outcome = self._swap(identifier, base, TableState(metadata=metadata, metadata_location=location))
         except EngineError:
             self._files.delete(location)
             raise
         if isinstance(outcome, Conflicted):
             self._files.delete(location)
         elif isinstance(outcome, Committed):
-            self._files.delete_outdated(state.metadata, metadata)
+            self._files.delete_outdated(base.metadata, metadata)
         return outcome
 
     def list_tables(self, namespace: Namespace) -> list[Identifier]:
@@ -284,7 +291,7 @@ class SqlCatalog:
             return Conflicted(str(busy))
         except AnswerLost as lost:
             return Unknown(cause=lost, metadata_location=new.metadata_location, base_location=base.metadata_location)
-        return Committed(new) if changed else Conflicted(f"{dotted(identifier)} was changed by another commit")
+        return Committed(new) if changed else _overtaken(identifier)
 
     def _namespaces(self, connection: Connection) -> set[Namespace]:
         """Every namespace that was created or has a table or view, and those above it."""
@@ -312,3 +319,7 @@ class SqlCatalog:
             others = sorted(set(connection.scalars(select(TABLES.c.catalog_name).distinct())) - {self._name})
         hint = f"; the database also has catalogs named {', '.join(others)}" if others else ""
         return NotFound(f"no table {dotted(identifier)} in catalog {self._name!r}{hint}")
+
+
+def _overtaken(identifier: Identifier) -> Conflicted:
+    return Conflicted(f"{dotted(identifier)} was changed by another commit")

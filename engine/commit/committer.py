@@ -70,9 +70,26 @@ class Committer(Protocol):
         ...
 
     def commit(
-        self, identifier: Identifier, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
+        self,
+        identifier: Identifier,
+        base: TableState,
+        requirements: Sequence[TableRequirement],
+        updates: Sequence[TableUpdate],
     ) -> Outcome:
-        """Check the requirements against the current table and apply the updates to it, atomically.
+        """Apply the updates to the table, atomically.
+
+        A catalog that writes metadata files itself does so only where the table's metadata is still `base`: a change
+        may depend on anything that it read there. The REST protocol knows no base; its servers check the requirements
+        against whatever is current, so these must name all that a change depends on.
+
+        Args:
+            identifier: The table.
+            base: What the updates were staged on.
+            requirements: Checked against the current table.
+            updates: Applied in order.
+
+        Raises:
+            NotFound: There is no such table.
 
         What is raised (Invalid, NotFound, StorageFailed) means that the change is not visible and never will be, as
         `Conflicted` does; a lost answer is `Unknown` and never raised.

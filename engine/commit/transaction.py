@@ -116,7 +116,7 @@ class Transaction:
         try:
             staged = stage_all(changes, state.metadata, self.staging)
             self._attempts.append(staged)
-            return self.committer.commit(self.identifier, staged.requirements, staged.updates)
+            return self.committer.commit(self.identifier, state, staged.requirements, staged.updates)
         except CommitConflict as conflict:
             return Conflicted(str(conflict))
 

@@ -108,7 +108,7 @@ def test_a_missing_table_is_not_found(catalog: Catalog) -> None:
     with pytest.raises(NotFound, match=r"db\.missing"):
         catalog.load_state(("db", "missing"))
     with pytest.raises(NotFound):
-        catalog.commit(("db", "missing"), [], [SetProperties({"a": "b"})])
+        catalog.commit(("db", "missing"), create(catalog), [], [SetProperties({"a": "b"})])
     with pytest.raises(NotFound):
         catalog.drop_table(("db", "missing"))
     assert not catalog.table_exists(("db", "missing"))
@@ -116,7 +116,9 @@ def test_a_missing_table_is_not_found(catalog: Catalog) -> None:
 
 def test_a_commit_applies_updates(catalog: Catalog) -> None:
     base = create(catalog)
-    outcome = catalog.commit(EVENTS, [AssertTableUuid(base.metadata.table_uuid)], [SetProperties({"owner": "ann"})])
+    outcome = catalog.commit(
+        EVENTS, base, [AssertTableUuid(base.metadata.table_uuid)], [SetProperties({"owner": "ann"})]
+    )
     assert isinstance(outcome, Committed)
     assert outcome.state == catalog.load_state(EVENTS)
     assert outcome.state.metadata.properties == {**base.metadata.properties, "owner": "ann"}
@@ -126,7 +128,7 @@ def test_a_commit_applies_updates(catalog: Catalog) -> None:
 
 def test_a_commit_of_nothing_writes_nothing(catalog: Catalog) -> None:
     base = create(catalog)
-    outcome = catalog.commit(EVENTS, [], [RemoveProperties(frozenset({"never set"}))])
+    outcome = catalog.commit(EVENTS, base, [], [RemoveProperties(frozenset({"never set"}))])
     if chosen_by_server(catalog):
         assert isinstance(outcome, Committed)
         assert outcome.state.metadata.properties == base.metadata.properties
@@ -138,11 +140,29 @@ def test_an_unmet_requirement_is_a_conflict_and_leaves_nothing(catalog: Catalog)
     base = create(catalog)
     store = catalog.store_at(base.metadata.location)
     before = [info.location for info in store.list(base.metadata.location)]
-    outcome = catalog.commit(EVENTS, [AssertCurrentSchemaId(7)], [SetProperties({"owner": "ann"})])
+    outcome = catalog.commit(EVENTS, base, [AssertCurrentSchemaId(7)], [SetProperties({"owner": "ann"})])
     assert isinstance(outcome, Conflicted)
     assert "schema" in outcome.reason
     assert catalog.load_state(EVENTS) == base
     assert [info.location for info in store.list(base.metadata.location)] == before
+
+
+def test_a_commit_is_made_on_its_base_or_not_at_all(catalog: Catalog) -> None:
+    base = create(catalog)
+    theirs = catalog.commit(EVENTS, base, [], [SetProperties({"owner": "ann"})])
+    assert isinstance(theirs, Committed)
+    outcome = catalog.commit(EVENTS, base, [AssertTableUuid(base.metadata.table_uuid)], [SetProperties({"n": "1"})])
+    if chosen_by_server(catalog):
+        # The protocol knows requirements only.
+        assert isinstance(outcome, Committed)
+        assert outcome.state.metadata.properties == {**theirs.state.metadata.properties, "n": "1"}
+        return
+    assert isinstance(outcome, Conflicted)
+    assert "changed by another commit" in outcome.reason
+    assert catalog.load_state(EVENTS) == theirs.state
+    store = catalog.store_at(base.metadata.location)
+    files = [info.location for info in store.list(base.metadata.location) if info.location.endswith(".json")]
+    assert sorted(files) == sorted([base.metadata_location, theirs.state.metadata_location])
 
 
 def test_no_acknowledged_commit_is_lost(catalog: Catalog) -> None:
@@ -150,7 +170,7 @@ def test_no_acknowledged_commit_is_lost(catalog: Catalog) -> None:
 
     def commit(n: int) -> int | None:
         # A conflict is an answer too: whoever gets it knows that nothing happened.
-        outcome = catalog.commit(EVENTS, [], [SetProperties({f"writer-{n}": "done"})])
+        outcome = catalog.commit(EVENTS, catalog.load_state(EVENTS), [], [SetProperties({f"writer-{n}": "done"})])
         return n if isinstance(outcome, Committed) else None
 
     with ThreadPoolExecutor(8) as pool:
@@ -164,7 +184,7 @@ def test_no_acknowledged_commit_is_lost(catalog: Catalog) -> None:
 
 def test_a_dropped_table_is_gone_and_its_name_free(catalog: Catalog) -> None:
     first = create(catalog)
-    catalog.commit(EVENTS, [], [SetProperties({"owner": "ann"})])
+    catalog.commit(EVENTS, first, [], [SetProperties({"owner": "ann"})])
     catalog.drop_table(EVENTS)
     assert not catalog.table_exists(EVENTS)
     second = create(catalog)
@@ -270,7 +290,7 @@ def test_namespace_properties(catalog: Catalog) -> None:
 def test_a_refused_update_leaves_the_table(catalog: Catalog) -> None:
     base = create(catalog)
     try:
-        outcome = catalog.commit(EVENTS, [], [SetLocation("/elsewhere")])
+        outcome = catalog.commit(EVENTS, base, [], [SetLocation("/elsewhere")])
     except (Unsupported, CommitConflict):
         assert catalog.load_state(EVENTS) == base
         return

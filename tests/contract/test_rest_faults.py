@@ -40,6 +40,8 @@ AFTERMATH: dict[Fault, type[Committed | Conflicted | Unknown]] = {
 """What a commit of one request comes back as. 429 is not among them: the transport waits and sends again."""
 
 QUICK_FAULTS = [fault for fault in FAULTS if fault != "slow"]
+BASE = world().committer.state
+"""What a commit is staged on; servers are not told."""
 PATIENCE = {"rest.client.socket-timeout-ms": "500"}
 QUICK = Waiting(sleep=lambda _: None, monotonic=lambda: 0.0, random=lambda: 0.0)
 
@@ -96,7 +98,7 @@ def test_a_commit_is_sent_once_and_tells_what_is_known(fault: Fault) -> None:
     with scripted_server(RestOverCatalog(w.committer, [fault])) as server:
         catalog = client(server.address)
         staged = Append(data_files=[data_file("ours")]).stage(w.metadata, w.staging())
-        outcome = catalog.commit(NAME, staged.requirements, staged.updates)
+        outcome = catalog.commit(NAME, w.committer.state, staged.requirements, staged.updates)
         catalog.close()
         assert server.count("POST") == 1
     assert type(outcome) is AFTERMATH[fault]
@@ -110,7 +112,7 @@ def test_a_commit_that_was_turned_away_is_sent_again() -> None:
     w = world()
     with scripted_server(RestOverCatalog(w.committer, ["429", "429"])) as server:
         catalog = client(server.address)
-        outcome = catalog.commit(NAME, [], [SetProperties({"a": "1"})])
+        outcome = catalog.commit(NAME, w.committer.state, [], [SetProperties({"a": "1"})])
         catalog.close()
         assert server.count("POST") == 3
     assert isinstance(outcome, Committed)
@@ -120,7 +122,7 @@ def test_the_load_being_too_high_for_long_is_a_certain_conflict() -> None:
     w = world()
     with scripted_server(RestOverCatalog(w.committer, ["429"] * 9)) as server:
         catalog = client(server.address)
-        outcome = catalog.commit(NAME, [], [SetProperties({"a": "1"})])
+        outcome = catalog.commit(NAME, w.committer.state, [], [SetProperties({"a": "1"})])
         catalog.close()
     assert outcome == Conflicted("slow down", is_certain=True)
     assert not w.metadata.properties
@@ -133,7 +135,7 @@ def test_a_server_that_is_not_there_changes_nothing() -> None:
     catalog.close()
     # Definite: the request never left.
     with pytest.raises(StorageFailed, match="refused"):
-        catalog.commit(NAME, [], [SetProperties({"a": "1"})])
+        catalog.commit(NAME, w.committer.state, [], [SetProperties({"a": "1"})])
     with pytest.raises(StorageFailed, match="refused"):
         client(f"http://127.0.0.1:{free_port()}")
 
@@ -158,7 +160,7 @@ def test_a_refused_commit_is_definite(status: int, expected: type[EngineError]) 
     with scripted_server(refusing(status)) as server:
         catalog = client(server.address)
         with pytest.raises(expected, match=r"table db\.t: because .*SomeException") as raised:
-            catalog.commit(NAME, [AssertTableUuid("u")], [SetLocation("/x")])
+            catalog.commit(NAME, BASE, [AssertTableUuid("u")], [SetLocation("/x")])
         catalog.close()
     assert not isinstance(raised.value, CommitStateUnknown)
     assert "\n" not in str(raised.value)
@@ -168,7 +170,7 @@ def test_a_refused_commit_is_definite(status: int, expected: type[EngineError]) 
 def test_a_commit_at_which_the_server_fails_is_unknown(status: int) -> None:
     with scripted_server(refusing(status)) as server:
         catalog = client(server.address)
-        outcome = catalog.commit(NAME, [AssertTableUuid("u")], [SetLocation("/x")])
+        outcome = catalog.commit(NAME, BASE, [AssertTableUuid("u")], [SetLocation("/x")])
         catalog.close()
         assert server.count("POST") == 1
     assert isinstance(outcome, Unknown)
@@ -179,5 +181,5 @@ def test_what_a_server_cannot_do_is_definite() -> None:
     with scripted_server(refusing(501)) as server:
         catalog = client(server.address)
         with pytest.raises(Unsupported, match="HTTP 501"):
-            catalog.commit(NAME, [], [SetLocation("/x")])
+            catalog.commit(NAME, BASE, [], [SetLocation("/x")])
         catalog.close()

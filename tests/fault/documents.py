@@ -110,7 +110,7 @@ class Answers:
 
 
 def _commit(catalog: RestCatalog) -> object:
-    outcome = catalog.commit(("db", "t"), [], [SetProperties({"a": "1"})])
+    outcome = catalog.commit(("db", "t"), catalog.load_state(("db", "t")), [], [SetProperties({"a": "1"})])
     # Whatever cannot be read must be unknown: the change was made, and its files must stay.
     return outcome.state if isinstance(outcome, Committed) else type(outcome).__name__
 

@@ -56,26 +56,26 @@ class Network:
             case Event.LOST_REQUEST:
                 return lost
             case Event.DELAYED:
-                # A catalog that compares the metadata location refuses a request whose base has passed.
-                self.delayed.append(
-                    lambda: (
-                        Conflicted("late")
-                        if base not in {None, committer.state.metadata_location}
-                        else committer.apply(requirements, updates)
-                    )
-                )
+                self.delayed.append(lambda: self.apply(base, requirements, updates))
                 return lost
             case Event.THEIRS_FIRST:
                 self.append_theirs()
             case Event.PROPERTY_FIRST:
                 committer.apply([], [SetProperties({"n": str(self.theirs)})])
-        outcome = committer.apply(requirements, updates)
+        outcome = self.apply(base, requirements, updates)
         if event is Event.DOUBLED:
-            again = committer.apply(requirements, updates)
+            again = self.apply(base, requirements, updates)
             return replace(again, is_certain=False) if isinstance(again, Conflicted) else again
         if event is Event.THEIRS_AFTER:
             self.append_theirs()
         return lost if event in {Event.LOST_ANSWER, Event.THEIRS_AFTER} else outcome
+
+    def apply(self, base: str | None, requirements: Requirements, updates: Updates) -> Outcome:
+        """A catalog that knows the base refuses a request whose base has passed."""
+        committer = self.world.committer
+        if base not in {None, committer.state.metadata_location}:
+            return Conflicted("another base")
+        return committer.apply(requirements, updates)
 
     def append_theirs(self) -> None:
         committer = self.world.committer

@@ -95,9 +95,11 @@ class RestOverCatalog:
 
     def _commit(self, request: Seen) -> Reply:
         node = JsonObject(request.json())
+        identifier = _identifier(request)
         try:
             outcome = self._catalog.commit(
-                _identifier(request),
+                identifier,
+                self._catalog.load_state(identifier),
                 [requirement_from_json(child) for child in node.children("requirements")],
                 [update_from_json(child) for child in node.children("updates")],
             )

@@ -39,7 +39,7 @@ def created(store: MemoryStore) -> FileSystemCatalog:
 def test_the_layout_is_hadoops() -> None:
     store = MemoryStore()
     catalog = created(store)
-    catalog.commit(NAME, [], [SetProperties({"a": "1"})])
+    catalog.commit(NAME, catalog.load_state(NAME), [], [SetProperties({"a": "1"})])
     assert [info.location for info in store.list("memory://wh")] == [
         f"{PLACE}/v1.metadata.json",
         f"{PLACE}/v2.metadata.json",
@@ -52,9 +52,10 @@ def test_a_taken_version_is_a_conflict() -> None:
     store = MemoryStore()
     catalog = created(store)
     other = FileSystemCatalog(
-        "memory://wh", Overtaken(store, lambda: catalog.commit(NAME, [], [SetProperties({"a": "1"})]))
+        "memory://wh",
+        Overtaken(store, lambda: catalog.commit(NAME, catalog.load_state(NAME), [], [SetProperties({"a": "1"})])),
     )
-    outcome = other.commit(NAME, [], [SetProperties({"b": "2"})])
+    outcome = other.commit(NAME, catalog.load_state(NAME), [], [SetProperties({"b": "2"})])
     assert isinstance(outcome, Conflicted)
     assert catalog.load_state(NAME).metadata.properties == {"a": "1"}
 
@@ -80,7 +81,7 @@ def commit_with(fault: Fault) -> tuple[MemoryStore, list[str], object]:
     faulty = FaultyStore(store, fault)
     catalog = FileSystemCatalog("memory://wh", faulty)
     try:
-        outcome: object = catalog.commit(NAME, [], [SetProperties({"a": "1"})])
+        outcome: object = catalog.commit(NAME, catalog.load_state(NAME), [], [SetProperties({"a": "1"})])
     except StorageFailed as error:
         outcome = error
     return store, faulty.requests, outcome
@@ -145,7 +146,7 @@ def test_an_interrupted_drop_leaves_the_whole_table_or_none() -> None:
     for at in range(100):
         store = MemoryStore()
         catalog = created(store)
-        state = catalog.commit(NAME, [], [SetProperties({"a": "1"})])
+        state = catalog.commit(NAME, catalog.load_state(NAME), [], [SetProperties({"a": "1"})])
         store.write("memory://wh/db/t/data/f.parquet", b"x")
         faulty = FaultyStore(store, Fault(at, forever=True))
         with contextlib.suppress(StorageFailed):
@@ -167,9 +168,9 @@ def test_properties_that_would_hide_commits_are_refused() -> None:
         ("write.metadata.path", "memory://elsewhere"),
     ):
         with pytest.raises(Unsupported, match=name):
-            catalog.commit(NAME, [], [SetProperties({name: value})])
+            catalog.commit(NAME, catalog.load_state(NAME), [], [SetProperties({name: value})])
     with pytest.raises(Unsupported, match="moving"):
-        catalog.commit(NAME, [], [SetLocation("memory://elsewhere")])
+        catalog.commit(NAME, catalog.load_state(NAME), [], [SetLocation("memory://elsewhere")])
 
 
 def test_a_table_is_where_its_name_says() -> None:
@@ -211,6 +212,6 @@ def test_a_metadata_file_is_decoded_once() -> None:
     created(store)
     catalog = FileSystemCatalog("memory://wh", store)
     assert catalog.load_state(NAME).metadata is catalog.load_state(NAME).metadata
-    committed = catalog.commit(NAME, [], [SetProperties({"a": "1"})])
+    committed = catalog.commit(NAME, catalog.load_state(NAME), [], [SetProperties({"a": "1"})])
     assert isinstance(committed, Committed)
     assert catalog.load_state(NAME).metadata is committed.state.metadata

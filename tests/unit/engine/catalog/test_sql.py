@@ -67,7 +67,7 @@ def test_the_row_of_a_table(catalog: SqlCatalog, url: str) -> None:
     first = catalog.create_table(NAME, metadata())
     query = "select * from iceberg_tables"
     assert rows(url, query) == [("default", "db", "t", first.metadata_location, None, "TABLE")]
-    outcome = catalog.commit(NAME, [], [SetProperties({"a": "1"})])
+    outcome = catalog.commit(NAME, first, [], [SetProperties({"a": "1"})])
     assert isinstance(outcome, Committed)
     second = outcome.state.metadata_location
     assert rows(url, query) == [("default", "db", "t", second, first.metadata_location, "TABLE")]
@@ -114,7 +114,7 @@ def test_a_database_without_the_type_column_is_used_as_it_is(url: str, store: Me
     connection.close()
     catalog = SqlCatalog(url, warehouse="memory://wh", store_at=lambda _: store)
     state = catalog.create_table(NAME, metadata())
-    assert isinstance(catalog.commit(NAME, [], [SetProperties({"a": "1"})]), Committed)
+    assert isinstance(catalog.commit(NAME, state, [], [SetProperties({"a": "1"})]), Committed)
     assert catalog.list_tables(("db",)) == [NAME]
     catalog.rename_table(NAME, ("db", "u"))
     catalog.drop_table(("db", "u"))
@@ -127,7 +127,7 @@ class TestLostAnswers:
     def test_of_a_commit(self, catalog: SqlCatalog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
         base = catalog.create_table(NAME, metadata())
         lose_answers(monkeypatch, applied=True)
-        outcome = catalog.commit(NAME, [], [SetProperties({"a": "1"})])
+        outcome = catalog.commit(NAME, base, [], [SetProperties({"a": "1"})])
         assert isinstance(outcome, Unknown)
         assert outcome.base_location == base.metadata_location
         # It did happen, so its file must be there.
@@ -138,7 +138,7 @@ class TestLostAnswers:
     ) -> None:
         base = catalog.create_table(NAME, metadata())
         lose_answers(monkeypatch, applied=False)
-        outcome = catalog.commit(NAME, [], [SetProperties({"a": "1"})])
+        outcome = catalog.commit(NAME, base, [], [SetProperties({"a": "1"})])
         assert isinstance(outcome, Unknown)
         assert catalog.load_state(NAME) == base
         assert store.exists(outcome.metadata_location or "")
@@ -167,7 +167,7 @@ def test_a_refusing_database_leaves_no_file(
 
     monkeypatch.setattr(Database, "change", refuse)
     with pytest.raises(StorageFailed):
-        catalog.commit(NAME, [], [SetProperties({"a": "1"})])
+        catalog.commit(NAME, base, [], [SetProperties({"a": "1"})])
     with pytest.raises(StorageFailed):
         catalog.create_table(("db", "u"), metadata())
     assert [info.location for info in store.list("memory://wh")] == [base.metadata_location]
@@ -180,7 +180,7 @@ def test_a_busy_database_is_a_conflict(
     impatient = SqlCatalog(f"{url}?timeout=0.05", warehouse="memory://wh", store_at=lambda _: store)
     writer = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
     writer.execute("begin immediate")
-    outcome = impatient.commit(NAME, [], [SetProperties({"a": "1"})])
+    outcome = impatient.commit(NAME, base, [], [SetProperties({"a": "1"})])
     with pytest.raises(DatabaseBusy):
         impatient.create_namespace(("other",))
     writer.execute("rollback")
@@ -197,7 +197,7 @@ def test_outdated_metadata_files_are_deleted_when_asked(catalog: SqlCatalog, sto
     )
     catalog.create_table(NAME, made)
     for n in range(6):
-        catalog.commit(NAME, [], [SetProperties({"n": str(n)})])
+        catalog.commit(NAME, catalog.load_state(NAME), [], [SetProperties({"n": str(n)})])
     names = [info.location.rpartition("/")[2][:5] for info in store.list("memory://wh")]
     assert names == ["00004", "00005", "00006"]
 

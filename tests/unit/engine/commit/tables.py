@@ -78,7 +78,9 @@ Handle = Callable[[Sequence[TableRequirement], Sequence[TableUpdate]], Outcome]
 
 @dataclass
 class MemoryCommitter:
-    """Applies commits to a state in memory.
+    """Applies commits to a state in memory, where their requirements hold, as a REST server does.
+
+    One that `compares` also wants their base to be the current state, as SQL and directory catalogs do.
 
     `before` runs before a commit is looked at (other writers); `handle` may take the place of `apply`; `answers` may
     replace the answer after it was applied; `loads` may raise instead of loading.
@@ -90,6 +92,7 @@ class MemoryCommitter:
     answers: list[Answer] = field(default_factory=list)
     loads: list[Exception | None] = field(default_factory=list)
     versions: int = 0
+    compares: bool = False
 
     def load_state(self, identifier: Identifier) -> TableState:
         error = self.loads.pop(0) if self.loads else None
@@ -98,10 +101,16 @@ class MemoryCommitter:
         return self.state
 
     def commit(
-        self, identifier: Identifier, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
+        self,
+        identifier: Identifier,
+        base: TableState,
+        requirements: Sequence[TableRequirement],
+        updates: Sequence[TableUpdate],
     ) -> Outcome:
         if self.before:
             self.before.pop(0)()
+        if self.compares and base.metadata_location != self.state.metadata_location:
+            return Conflicted("changed by another commit")
         outcome = (self.handle or self.apply)(requirements, updates)
         return self.answers.pop(0)(outcome) if self.answers else outcome
 

@@ -117,7 +117,7 @@ def test_position_deletes_of_version_2_are_replaced_by_vectors_after_an_upgrade(
 def upgrade(made: engine.Table) -> None:
     committer = made._committer
     assert committer is not None
-    committer.commit(made._identifier, [], [UpgradeFormatVersion(3)])
+    committer.commit(made._identifier, committer.load_state(made._identifier), [], [UpgradeFormatVersion(3)])
 
 
 def test_the_snapshot_says_who(catalog: engine.Catalog) -> None:
