@@ -109,7 +109,10 @@ class HttpClient:
         secrets: Secrets | None = None,
         waiting: Waiting | None = None,
     ) -> None:
-        parts = urlsplit(base)
+        try:
+            parts = urlsplit(base)
+        except ValueError as error:
+            raise Invalid(f"{base!r} is not an address: {error}") from error
         if parts.username is not None or parts.password is not None:
             raise Invalid("the address of a REST catalog has no user or password; give token= or credential= instead")
         if not parts.hostname or parts.query or parts.fragment:

@@ -109,7 +109,7 @@ def _open(url: str) -> tuple[str, Engine]:
         return shown, create_engine(parsed, pool_pre_ping=True)
     except (NoSuchModuleError, ModuleNotFoundError) as error:
         raise Invalid(f"no driver for the database {url.partition(':')[0]!r} is installed: {error}") from error
-    except ArgumentError as error:
+    except (ArgumentError, ValueError) as error:
         raise Invalid(f"{shown!r} is not the URL of a database, such as sqlite:///warehouse/catalog.db") from error
     except OSError as error:
         raise StorageFailed(f"cannot make the directory of {shown}: {error.strerror}") from error

@@ -6,6 +6,8 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pyarrow as pa
+
 from engine.errors import AlreadyExists, EngineError, FileNotFound, StorageFailed
 
 _ADVICE = {
@@ -23,20 +25,27 @@ _ADVICE = {
 }
 
 
-def storage_error(action: str, location: str, error: OSError) -> EngineError:
-    """The engine's error for an OSError that happened while doing `action` ("read", "write", ...) at `location`."""
+_REFUSALS = (OSError, pa.ArrowException, ValueError, MemoryError)
+"""What operating systems and pyarrow raise; a path that cannot be one (``s3://bucket//key``, a zero byte) is a
+ValueError."""
+
+
+def storage_error(action: str, location: str, error: Exception) -> EngineError:
+    """The engine's error for a refusal that happened while doing `action` ("read", "write", ...) at `location`."""
     if isinstance(error, FileNotFoundError):
         return FileNotFound(location)
     if isinstance(error, FileExistsError):
         return AlreadyExists(f"{location} exists already")
-    reason = _ADVICE.get(error.errno or 0) or str(error).splitlines()[0]
+    if isinstance(error, MemoryError):
+        return StorageFailed(f"cannot {action} {location}: it is larger than the memory")
+    reason = _ADVICE.get(getattr(error, "errno", None) or 0) or next(iter(str(error).splitlines()), repr(error))
     return StorageFailed(f"cannot {action} {location}: {reason}")
 
 
 @contextmanager
 def translated(action: str, location: str) -> Iterator[None]:
-    """Turn OSErrors of the block into engine errors."""
+    """Turn what the storage raises in the block into engine errors."""
     try:
         yield
-    except OSError as error:
+    except _REFUSALS as error:
         raise storage_error(action, location, error) from error

@@ -59,15 +59,18 @@ class LocalStore:
         return True
 
     def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
-        with translated("read", location), local_path(location).open("rb", buffering=0) as file:
-            wanted = max(os.fstat(file.fileno()).st_size - offset, 0)
-            if length is not None:
-                wanted = min(wanted, length)
-            return _pread(file.fileno(), wanted, offset)
+        with translated("read", location):
+            # Opening a named pipe would wait for a writer.
+            descriptor = os.open(local_path(location), os.O_RDONLY | os.O_NONBLOCK)
+            try:
+                wanted = max(_regular(os.fstat(descriptor)).st_size - offset, 0)
+                return _pread(descriptor, wanted if length is None else min(wanted, length), offset)
+            finally:
+                os.close(descriptor)
 
     def size(self, location: str) -> int:
         with translated("read", location):
-            return local_path(location).stat().st_size
+            return _regular(local_path(location).stat()).st_size
 
     def exists(self, location: str) -> bool:
         with translated("look for", location):
@@ -94,7 +97,9 @@ class LocalStore:
 
     def open_input(self, location: str) -> InputFile:
         with translated("read", location):
-            file: InputFile = pa.OSFile(str(local_path(location)), "rb")
+            path = local_path(location)
+            _regular(path.stat())
+            file: InputFile = pa.OSFile(str(path), "rb")
             return file
 
     def open_output(self, location: str, *, overwrite: bool = False) -> LocalOutputFile:
@@ -110,6 +115,15 @@ class LocalStore:
 
     def physical(self, location: str) -> str:
         return location
+
+
+def _regular(status: os.stat_result) -> os.stat_result:
+    """The status of a file; raises OSError for what is none: reading a pipe or a device may never end."""
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "it is a pipe, a socket or a device, not a file")
+    return status
 
 
 def _make_directory(directory: Path) -> None:

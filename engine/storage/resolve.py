@@ -11,6 +11,7 @@ from pyarrow import fs
 
 from engine.errors import Invalid, Unsupported
 from engine.storage.arrow import ArrowStore
+from engine.storage.failures import translated
 from engine.storage.local import LocalStore
 from engine.storage.memory import MemoryStore
 from engine.storage.store import Store
@@ -66,7 +67,10 @@ def absolute_location(location: str) -> str:
     """A location with a scheme as it is; a path made absolute, with ``~`` expanded. No slash at the end."""
     if scheme_of(location):
         return location.rstrip("/")
-    return str(Path(location).expanduser().absolute())
+    try:
+        return str(Path(location).expanduser().absolute())
+    except RuntimeError as error:
+        raise Invalid(f"{location!r} is no path: {error}") from error
 
 
 def _arrow_store(scheme: str, location: str, properties: Mapping[str, str]) -> ArrowStore:
@@ -74,11 +78,21 @@ def _arrow_store(scheme: str, location: str, properties: Mapping[str, str]) -> A
         options: dict[str, object] = {to: properties[name] for name, to in _S3_OPTIONS.items() if name in properties}
         if properties.get("s3.path-style-access") == "false":
             options["force_virtual_addressing"] = True
-        return ArrowStore(fs.S3FileSystem(**options), [f"{s}://" for s in _S3_SCHEMES])
+        with translated("open", location):
+            return ArrowStore(fs.S3FileSystem(**options), [f"{s}://" for s in _S3_SCHEMES])
     if scheme in _GCS_SCHEMES:
-        return ArrowStore(fs.GcsFileSystem(), [f"{s}://" for s in _GCS_SCHEMES])
-    root = f"{scheme}://{urlsplit(location).netloc}"
-    return ArrowStore(fs.FileSystem.from_uri(root + "/")[0], [root])
+        with translated("open", location):
+            return ArrowStore(fs.GcsFileSystem(), [f"{s}://" for s in _GCS_SCHEMES])
+    root = f"{scheme}://{_authority(location)}"
+    with translated("open", location):
+        return ArrowStore(fs.FileSystem.from_uri(root + "/")[0], [root])
+
+
+def _authority(location: str) -> str:
+    try:
+        return urlsplit(location).netloc
+    except ValueError as error:
+        raise Invalid(f"{location!r} is no location: {error}") from error
 
 
 class Stores:
@@ -95,7 +109,7 @@ class Stores:
 
     def __call__(self, location: str) -> Store:
         """The store of that location; errors as `store_for`."""
-        key = (scheme_of(location), urlsplit(location).netloc)
+        key = (scheme_of(location), _authority(location))
         with self._lock:
             found = self._opened.get(key)
             if found is None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -189,3 +190,37 @@ def test_missing_files_name_their_location(tmp_path: Path) -> None:
     with pytest.raises(FileNotFound) as raised:
         LocalStore().open_input(f"file://{tmp_path}/x")
     assert raised.value.location == f"file://{tmp_path}/x"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "directory", "device", "link to a pipe"])
+def test_what_is_no_file_is_not_read(tmp_path: Path, kind: str) -> None:
+    """A pipe would wait for a writer, a device may never end."""
+    path = tmp_path / "x"
+    match kind:
+        case "pipe":
+            os.mkfifo(path)
+        case "link to a pipe":
+            os.mkfifo(tmp_path / "pipe")
+            path.symlink_to(tmp_path / "pipe")
+        case "socket":
+            with socket.socket(socket.AF_UNIX) as listening:
+                listening.bind(str(path))
+        case "device":
+            path.symlink_to("/dev/zero")
+        case _:
+            path.mkdir()
+    store = LocalStore()
+    assert not store.exists(str(path))
+    for read in (store.read, store.size, store.open_input):
+        with pytest.raises(StorageFailed, match=r"cannot read .*: .*not a file|cannot read .*No such device"):
+            read(str(path))
+
+
+@pytest.mark.parametrize("location", ["/a/\x00b", "/a/\ud800b"])
+def test_a_path_that_cannot_be_one(location: str) -> None:
+    store = LocalStore()
+    for use in (store.read, store.size, store.exists, store.open_input, store.delete, store.open_output):
+        with pytest.raises(StorageFailed, match="cannot "):
+            use(location)
+    with pytest.raises(StorageFailed, match="cannot list"):
+        list(store.list(location))

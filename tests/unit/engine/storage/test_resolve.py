@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import Invalid, Unsupported
+from engine.errors import Invalid, StorageFailed, Unsupported
 from engine.storage.arrow import ArrowStore
 from engine.storage.local import LocalStore
 from engine.storage.memory import MemoryStore
@@ -62,3 +62,30 @@ def test_paths_are_made_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert absolute_location("/wh/") == "/wh"
     assert absolute_location("~/wh") == "/home/ann/wh"
     assert absolute_location("s3://bucket/wh/") == "s3://bucket/wh"
+
+
+@pytest.mark.parametrize("location", ["hdfs://nowhere:1/x", "viewfs://nowhere/x"])
+def test_storage_whose_library_is_missing(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARROW_LIBHDFS_DIR", "/nowhere")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(StorageFailed, match=f"cannot open {location}: "):
+        store_for(location)
+
+
+@pytest.mark.parametrize("location", ["s3://bucket//key", "s3:///key"])
+def test_keys_that_the_file_system_refuses(location: str) -> None:
+    store = Stores({"s3.endpoint": "http://127.0.0.1:1", "s3.region": "us-east-1"})(location)
+    for use in (store.read, store.size, store.exists, store.open_input, store.delete, lambda at: list(store.list(at))):
+        with pytest.raises(StorageFailed, match=f"cannot .* {location}: "):
+            use(location)
+
+
+@pytest.mark.parametrize("location", ["s3://[x/y", "viewfs://[x/y", "hdfs://]["])
+def test_authorities_that_are_none(location: str) -> None:
+    with pytest.raises(Invalid, match="is no location"):
+        Stores()(location)
+
+
+def test_a_home_that_nobody_has() -> None:
+    with pytest.raises(Invalid, match="is no path"):
+        absolute_location("~nobody-has-this-name/wh")
