@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Lock
 
+from engine.catalog.versions import next_version
 from engine.codec.metadata_json import decode_metadata, encode_metadata
 from engine.commit.staging import metadata_file_location
 from engine.errors import EngineError
@@ -16,7 +16,6 @@ from engine.spec.metadata import TableMetadata
 from engine.spec.properties import METADATA_COMPRESSION, METADATA_DELETE_AFTER_COMMIT
 from engine.storage.store import Store
 
-_VERSIONED = re.compile(r"(\d+)-[^/]*$")
 _KEPT = 16
 _KEPT_WITH_BYTES = 4
 
@@ -73,10 +72,8 @@ class MetadataFiles:
 
     def write_next(self, metadata: TableMetadata, current: str | None) -> str:
         """Write the version after the one at `current` and return its location. A failed write leaves nothing."""
-        match = _VERSIONED.search(current or "")
-        version = int(match[1]) + 1 if match else 0
         compress = METADATA_COMPRESSION.of(metadata.properties) == "gzip"
-        name = f"{version:05d}-{self._new_id()}{'.gz' if compress else ''}.metadata.json"
+        name = f"{next_version(current):05d}-{self._new_id()}{'.gz' if compress else ''}.metadata.json"
         location = metadata_file_location(metadata, name)
         try:
             self._store_at(location).write(location, encode_metadata(metadata, compress=compress))

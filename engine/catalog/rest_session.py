@@ -50,6 +50,7 @@ _VIEW_ENDPOINTS = frozenset(
     }
 )
 _REAUTHENTICATE = (401, 419)
+_MOST_DIGITS = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +293,7 @@ def _seconds(properties: Mapping[str, str], name: str, default: float) -> float:
     text = properties.get(name)
     if text is None:
         return default
-    if not text.isdecimal() or int(text) == 0:
+    if not text.isdecimal() or len(text) > _MOST_DIGITS or int(text) == 0:
         raise Invalid(f"{name}={text!r} is not a positive number of milliseconds")
     return int(text) / 1000
 

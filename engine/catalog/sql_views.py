@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -15,6 +14,7 @@ from engine.catalog.identifiers import dotted
 from engine.catalog.sql import SqlCatalog
 from engine.catalog.sql_database import AnswerLost, DatabaseBusy
 from engine.catalog.sql_tables import TABLES
+from engine.catalog.versions import next_version
 from engine.catalog.views import ViewState
 from engine.codec.view_json import decode_view, encode_view
 from engine.commit.committer import Identifier
@@ -34,7 +34,6 @@ from engine.spec.views import ViewMetadata, ViewVersion, new_view_metadata
 from engine.storage.store import Store
 
 VIEW_TYPE = "VIEW"
-_VERSIONED = re.compile(r"(\d+)-[^/]*$")
 
 
 class SqlViewCatalog(SqlCatalog):
@@ -172,12 +171,10 @@ class SqlViewCatalog(SqlCatalog):
         return location
 
     def _write(self, metadata: ViewMetadata, current: str | None) -> ViewState:
-        match = _VERSIONED.search(current or "")
-        version = int(match[1]) + 1 if match else 0
         directory = METADATA_PATH.of(metadata.properties) or f"{metadata.location}/metadata"
         compress = METADATA_COMPRESSION.of(metadata.properties) == "gzip"
         suffix = ".gz.metadata.json" if compress else ".metadata.json"
-        location = f"{directory.rstrip('/')}/{version:05d}-{self._new_id()}{suffix}"
+        location = f"{directory.rstrip('/')}/{next_version(current):05d}-{self._new_id()}{suffix}"
         try:
             self.store_at(location).write(location, encode_view(metadata, compress=compress))
         except EngineError:

@@ -14,8 +14,10 @@ from engine.storage.store import Store
 
 VERSION_HINT = "version-hint.text"
 
-_NUMBERED = re.compile(r"v(\d+)(\.gz)?\.metadata\.json(\.gz)?")
-_UNIQUE = re.compile(r"(\d+)-[^/]+\.metadata\.json(\.gz)?")
+_NUMBERED = re.compile(r"v(\d{1,18})(\.gz)?\.metadata\.json(\.gz)?", re.ASCII)
+_UNIQUE = re.compile(r"(\d{1,18})-[^/]+\.metadata\.json(\.gz)?", re.ASCII)
+_BEFORE_ID = re.compile(r"(\d{1,18})-", re.ASCII)
+_VERSION = re.compile(r"\d{1,18}", re.ASCII)
 _SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
 
 
@@ -23,6 +25,13 @@ def version_of(name: str) -> int:
     """The version that a file named ``vN.metadata.json`` (or its compressed forms) is; 0 for other names."""
     match = _NUMBERED.fullmatch(name)
     return int(match[1]) if match else 0
+
+
+def next_version(location: str | None) -> int:
+    """The version after that of a file named ``00003-<uuid>.metadata.json``; 0 where there is none, or its name has no
+    version."""
+    match = _BEFORE_ID.match((location or "").rpartition("/")[2])
+    return int(match[1]) + 1 if match else 0
 
 
 def current_version(directory: str, store: Store) -> tuple[int, str | None]:
@@ -94,7 +103,7 @@ def _hinted(directory: str, store: Store) -> int:
         text = store.read(f"{directory}/{VERSION_HINT}").decode("ascii", "replace").strip()
     except FileNotFound:
         return 0
-    return int(text) if text.isdecimal() else 0
+    return int(text) if _VERSION.fullmatch(text) else 0
 
 
 def _existing(directory: str, version: int, store: Store) -> str | None:

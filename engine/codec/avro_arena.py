@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.codec import avro_kernels as kernels
-from engine.codec.avro_program import COLUMN_OPS, MAX_DEPTH, Program
+from engine.codec.avro_program import COLUMN_OPS, Program
 from engine.codec.columns import ByteArray, Int64Array
 from engine.codec.taking import gathered
+from engine.spec.types import MAX_DEPTH
 
 Bool2: TypeAlias = NDArray[np.bool_]
 

@@ -18,12 +18,10 @@ from typing import Any, Literal, TypeAlias
 from engine.codec.avro_schema import AvroSchema
 from engine.codec.json_object import parse_json
 from engine.errors import CorruptTable, Unsupported
+from engine.spec.types import MAX_DEPTH
 
 Path: TypeAlias = tuple[int | str, ...]
 Kind: TypeAlias = Literal["int", "boolean", "float", "double", "bytes", "list", "null"]
-
-MAX_DEPTH = 64
-"""Deepest nesting of a writer schema."""
 
 _MAX_STEPS = 100_000
 _WHERE = "header.avro.schema"

@@ -10,6 +10,7 @@ from engine.codec.value_json import DefaultValue, value_from_json, value_to_json
 from engine.errors import CorruptTable, Invalid, Unsupported
 from engine.spec.schema import Schema
 from engine.spec.types import (
+    MAX_DEPTH,
     SIMPLE_PRIMITIVES,
     DecimalType,
     FixedType,
@@ -26,8 +27,9 @@ from engine.spec.types import (
 
 _DECIMAL = re.compile(r"decimal\s*\(\s*(\d{1,9})\s*,\s*(\d{1,9})\s*\)", re.ASCII)
 _FIXED = re.compile(r"fixed\s*\[\s*(\d{1,9})\s*\]", re.ASCII)
-_GEOMETRY = re.compile(r"geometry\s*(?:\(\s*([^)]*?)\s*\))?", re.IGNORECASE)
-_GEOGRAPHY = re.compile(r"geography\s*(?:\(\s*([^,)]*?)\s*(?:,\s*(\w*)\s*)?\))?", re.IGNORECASE)
+# Possessive, and the spaces around a CRS are its own until they are cut off: no text is gone through twice.
+_GEOMETRY = re.compile(r"geometry\s*+(?:\(([^)]*+)\))?+", re.IGNORECASE)
+_GEOGRAPHY = re.compile(r"geography\s*+(?:\(([^,)]*+)(?:,\s*+(\w*+)\s*+)?+\))?+", re.IGNORECASE)
 
 
 def primitive_from_text(text: str) -> PrimitiveType | None:
@@ -45,9 +47,9 @@ def primitive_from_text(text: str) -> PrimitiveType | None:
     if found := _FIXED.fullmatch(lowered):
         return FixedType(int(found[1]))
     if found := _GEOMETRY.fullmatch(text.strip()):
-        return GeospatialType("geometry", found[1] or None)
+        return GeospatialType("geometry", (found[1] or "").strip() or None)
     if found := _GEOGRAPHY.fullmatch(text.strip()):
-        return GeospatialType("geography", found[1] or None, found[2].lower() if found[2] else None)
+        return GeospatialType("geography", (found[1] or "").strip() or None, (found[2] or "").lower() or None)
     return None
 
 
@@ -56,45 +58,51 @@ def type_from_json(value: JsonValue, *, path: str = "type", location: str | None
 
     Raises:
         CorruptTable: The value is no type; the error has the path.
-        Unsupported: A type of a later format version.
+        Unsupported: A type of a later format version, or nested too deeply.
     """
+    return _type_from_json(value, path, location, 1)
+
+
+def _type_from_json(value: JsonValue, path: str, location: str | None, depth: int) -> Type:
+    if depth > MAX_DEPTH:
+        raise Unsupported(f"{location or 'a schema'}: types nested over {MAX_DEPTH} deep, at {path}")
     if not isinstance(value, str):
-        return _nested_from_json(JsonObject(value, path=path, location=location))
+        return _nested_from_json(JsonObject(value, path=path, location=location), depth)
     try:
         found = primitive_from_text(value)
     except ValueError as error:
         raise CorruptTable(str(error), location=location, path=path) from error
     if found is None:
-        raise Unsupported(f"the type {value!r} at {path} is not one of format versions 1 to 3")
+        raise Unsupported(f"the type {value[:100]!r} at {path} is not one of format versions 1 to 3")
     return found
 
 
-def _nested_from_json(node: JsonObject) -> Type:
+def _nested_from_json(node: JsonObject, depth: int) -> Type:
     kind = node.text("type")
     match kind:
         case "struct":
-            return StructType(tuple(_field_from_json(child) for child in node.children("fields")))
+            return StructType(tuple(_field_from_json(child, depth) for child in node.children("fields")))
         case "list":
             return list_type(
-                node.int32("element-id"), _type_of(node, "element"), required=node.flag("element-required")
+                node.int32("element-id"), _type_of(node, "element", depth), required=node.flag("element-required")
             )
         case "map":
             return map_type(
                 node.int32("key-id"),
-                _type_of(node, "key"),
+                _type_of(node, "key", depth),
                 node.int32("value-id"),
-                _type_of(node, "value"),
+                _type_of(node, "value", depth),
                 value_required=node.flag("value-required"),
             )
     raise node.error("type", f"{kind!r} is not struct, list or map")
 
 
-def _type_of(node: JsonObject, key: str) -> Type:
-    return type_from_json(node.value(key), path=node.path_of(key), location=node.location)
+def _type_of(node: JsonObject, key: str, depth: int) -> Type:
+    return _type_from_json(node.value(key), node.path_of(key), node.location, depth + 1)
 
 
-def _field_from_json(node: JsonObject) -> NestedField:
-    type_ = _type_of(node, "type")
+def _field_from_json(node: JsonObject, depth: int = 0) -> NestedField:
+    type_ = _type_of(node, "type", depth)
     return NestedField(
         field_id=node.int32("id"),
         name=node.text("name"),

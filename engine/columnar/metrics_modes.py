@@ -22,7 +22,9 @@ COLUMN_PREFIX = "write.metadata.metrics.column."
 MAX_INFERRED_PROPERTY = "write.metadata.metrics.max-inferred-column-defaults"
 MAX_INFERRED = 100
 
-_TRUNCATE = re.compile(r"truncate\((\d+)\)")
+_TRUNCATE = re.compile(r"truncate\((\d{1,10})\)", re.ASCII)
+
+_COUNT = re.compile(r"\d{1,10}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ def _max_inferred(properties: Mapping[str, str]) -> int:
     text = properties.get(MAX_INFERRED_PROPERTY)
     if text is None:
         return MAX_INFERRED
-    if not text.isdigit():
+    if not _COUNT.fullmatch(text):
         raise Invalid(f"{MAX_INFERRED_PROPERTY}={text!r} is not a count of columns")
     return int(text)
 

@@ -22,6 +22,7 @@ from engine.spec.types import (
     FLOAT,
     INT,
     LONG,
+    MAX_DEPTH,
     STRING,
     TIME,
     TIMESTAMP,
@@ -156,7 +157,10 @@ def from_arrow_schema(schema: pa.Schema, *, first_id: int = 1) -> Schema:
         Unsupported: A type that Iceberg cannot hold without loss; the message names the column.
     """
     ids = count(first_id)
-    return Schema(_fresh_fields(tuple(schema), lambda: next(ids), ""))
+    try:
+        return Schema(_fresh_fields(tuple(schema), lambda: next(ids), ""))
+    except RecursionError as error:
+        raise Unsupported(f"columns nested over {MAX_DEPTH} deep") from error
 
 
 def from_arrow_type(type_: pa.DataType, *, column: str = "value") -> PrimitiveType:

@@ -251,7 +251,7 @@ def _number(text: str) -> int | Decimal:
     try:
         return int(text) if text.isdigit() else Decimal(text)
     except (ValueError, InvalidOperation) as error:
-        raise Invalid(f"{text!r} is not a number") from error
+        raise Invalid(f"{text[:40]!r} is not a number") from error
 
 
 def _binary(digits: str) -> bytes:

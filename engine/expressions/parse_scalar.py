@@ -14,7 +14,7 @@ Columns (nested ones with dots), numbers, ``'text'``, ``true``, ``false``, ``nul
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 
 import sqlglot
 from sqlglot import exp
@@ -111,9 +111,12 @@ def _literal(node: exp.Expr) -> LiteralNode:
     text = str(node.this)
     if node.is_string:
         return LiteralNode(text)
-    if text.isdecimal():
-        return LiteralNode(int(text))
-    return LiteralNode(float(text) if "e" in text.lower() else Decimal(text))
+    try:
+        if text.isdecimal():
+            return LiteralNode(int(text))
+        return LiteralNode(float(text) if "e" in text.lower() else Decimal(text))
+    except (ValueError, InvalidOperation) as error:
+        raise Invalid(f"{text[:40]!r} is not a number") from error
 
 
 def _is(node: exp.Expr) -> Node:

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from functools import cached_property
 
 from engine.errors import Invalid
-from engine.spec.types import ListType, MapType, NestedField, PrimitiveType, StructType, Type, children
+from engine.spec.types import MAX_DEPTH, ListType, MapType, NestedField, PrimitiveType, StructType, Type, children
 
 FIRST_METADATA_COLUMN_ID = 2147483447
 """Ids from here up are reserved for metadata columns (spec: "Reserved Field IDs")."""
@@ -28,10 +28,16 @@ class Schema:
 
     def __post_init__(self) -> None:
         seen: set[int] = set()
-        for nested in self.walk():
-            if nested.field_id in seen:
-                raise Invalid(f"field id {nested.field_id} is used twice in schema {self.schema_id}")
-            seen.add(nested.field_id)
+        level, depth = self.fields, 0
+        while level:
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise Invalid(f"column {level[0].name!r} of schema {self.schema_id} is nested over {MAX_DEPTH} deep")
+            for nested in level:
+                if nested.field_id in seen:
+                    raise Invalid(f"field id {nested.field_id} is used twice in schema {self.schema_id}")
+                seen.add(nested.field_id)
+            level = tuple(child for nested in level for child in children(nested.type))
 
     def walk(self) -> Iterator[NestedField]:
         """All fields, parents before children."""

@@ -21,7 +21,7 @@ _MICROS = frozenset({"timestamp", "timestamptz"})
 _NANOS = frozenset({"timestamp_ns", "timestamptz_ns"})
 _TIMESTAMPS = _MICROS | _NANOS
 _UNPARTITIONABLE = frozenset({"geometry", "geography", "variant"})
-_PARAMETRIC = re.compile(r"(bucket|truncate)\[(\d+)\]")
+_PARAMETRIC = re.compile(r"(bucket|truncate)\[(\d{1,10})\]", re.ASCII)
 _SECOND = {**dict.fromkeys(_MICROS, 1_000_000), **dict.fromkeys(_NANOS, 1_000_000_000)}
 _EPOCH_YEAR = 1970
 
@@ -236,7 +236,7 @@ def parse_transform(text: str) -> Transform:
     if simple is not None:
         return simple
     match = _PARAMETRIC.fullmatch(text.lower())
-    if match is None or int(match[2]) == 0:
+    if match is None or not 0 < int(match[2]) < 1 << 31:
         return UnknownTransform(text)
     return (Bucket if match[1] == "bucket" else Truncate)(int(match[2]))
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 MAX_DECIMAL_PRECISION = 38
+MAX_DEPTH = 64
+"""Deepest nesting of a type; what walks types recurses, and no table was ever seen that needs ten levels."""
 
 
 @dataclass(frozen=True, slots=True)

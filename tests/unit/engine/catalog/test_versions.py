@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.catalog.versions import current_metadata_file, current_version, version_of
+from engine.catalog.versions import current_metadata_file, current_version, next_version, version_of
 from engine.errors import Invalid, NotFound
 from engine.storage.memory import MemoryStore
 
@@ -32,13 +32,15 @@ def numbered(last: int) -> list[str]:
         ("00003-uuid.metadata.json", 0),
         ("v3.metadata.json.tmp", 0),
         (".v3.metadata.json.0123.tmp", 0),
+        (f"v{'9' * 5000}.metadata.json", 0),
+        ("v٣.metadata.json", 0),
     ],
 )
 def test_names(name: str, version: int) -> None:
     assert version_of(name) == version
 
 
-@pytest.mark.parametrize("hint", ["3", "3\n", "2", "1", None, "9", "nonsense", "-1", "0", ""])
+@pytest.mark.parametrize("hint", ["3", "3\n", "2", "1", None, "9", "nonsense", "-1", "0", "", "9" * 5000])
 def test_hints_may_be_stale_missing_or_wrong(hint: str | None) -> None:
     store = store_with(*numbered(3), hint=hint)
     assert current_version(f"{T}/metadata", store) == (3, f"{T}/metadata/v3.metadata.json")
@@ -88,3 +90,16 @@ def test_files_below_other_directories_do_not_count() -> None:
     store = store_with("v1.metadata.json")
     store.write(f"{T}/metadata/old/v9.metadata.json", b"{}")
     assert current_version(f"{T}/metadata", store)[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("location", "following"),
+    [
+        (None, 0),
+        ("s3://b/1-2/00007-5b7d.metadata.json", 8),
+        ("s3://b/1-2/v7.metadata.json", 0),
+        (f"s3://b/{'9' * 5000}-5b7d.metadata.json", 0),
+    ],
+)
+def test_the_version_after_a_file(location: str | None, following: int) -> None:
+    assert next_version(location) == following

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from engine.codec.avro_program import MAX_DEPTH, Op, Selection, compile_schema
+from engine.codec.avro_program import Op, Selection, compile_schema
 from engine.errors import CorruptTable, Unsupported
+from engine.spec.types import MAX_DEPTH
 
 EVERYTHING = Selection(frozenset(), frozenset({()}))
 NOTHING = Selection(frozenset())

@@ -22,6 +22,7 @@ from engine.spec.schema import Schema
 from engine.spec.types import (
     DOUBLE,
     LONG,
+    MAX_DEPTH,
     SIMPLE_PRIMITIVES,
     STRING,
     TIMESTAMPTZ_NS,
@@ -137,3 +138,38 @@ def test_an_id_is_given_once():
     f = {"id": 1, "name": "c", "required": False, "type": "long"}
     with pytest.raises(CorruptTable, match="used twice"):
         schema_from_json({"fields": [f, f]})
+
+
+def nested_lists(depth: int) -> Any:
+    made: Any = "long"
+    for i in range(1, depth):
+        made = {"type": "list", "element-id": i + 1, "element": made, "element-required": False}
+    return made
+
+
+def test_types_are_nested_so_deep_and_no_deeper():
+    schema = {"type": "struct", "fields": [{"id": 1, "name": "a", "required": False, "type": nested_lists(MAX_DEPTH)}]}
+    assert len(schema_from_json(schema).by_id) == MAX_DEPTH
+    for depth in (MAX_DEPTH + 1, 300):
+        with pytest.raises(Unsupported, match=f"nested over {MAX_DEPTH} deep, at type.element"):
+            type_from_json(nested_lists(depth), location="v1.metadata.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "crs", "algorithm"),
+    [
+        ("geometry", None, None),
+        ("geometry ( srid : 4326  )", "srid : 4326", None),
+        ("Geometry()", None, None),
+        ("geography( srid:4326 , Vincenty )", "srid:4326", "vincenty"),
+        ("geography(srid:4326,)", "srid:4326", None),
+        ("geography (  )", None, None),
+    ],
+)
+def test_geospatial_parameters_may_have_spaces_around_them(text: str, crs: str | None, algorithm: str | None):
+    assert primitive_from_text(text) == GeospatialType(text.lower().split("(")[0].strip(), crs, algorithm)
+
+
+@pytest.mark.parametrize("text", ["geometry(", "geometry(a)b", "geometry(a))", "geography(a,b,c)", "geography(a, b c)"])
+def test_geospatial_types_that_are_none(text: str):
+    assert primitive_from_text(text) is None

@@ -1,0 +1,77 @@
+"""Texts of a table that are made to be slow to read: no pattern goes through one more than once."""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+from collections.abc import Callable
+from importlib import import_module
+
+import pytest
+
+import engine
+
+LENGTH = 100_000
+"""A pattern that tries every end from every beginning takes minutes for as many characters, others a millisecond."""
+
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "engine.catalog.versions._NUMBERED": ("v12.gz.metadata.json", "v1.metadata.json.gz"),
+    "engine.catalog.versions._UNIQUE": ("00003-5b7d.metadata.json.gz",),
+    "engine.catalog.versions._BEFORE_ID": ("00003-",),
+    "engine.catalog.versions._VERSION": ("17",),
+    "engine.codec.schema_json._DECIMAL": ("decimal ( 9 , 2 )",),
+    "engine.codec.schema_json._FIXED": ("fixed [ 16 ]",),
+    "engine.codec.schema_json._GEOMETRY": ("geometry ( srid:4326 )",),
+    "engine.codec.schema_json._GEOGRAPHY": ("geography ( srid:4326 , vincenty )", "geography (,)"),
+    "engine.codec.value_json._DATE": ("+2024-02-29",),
+    "engine.codec.value_json._TIME": ("10:11:12.000013",),
+    "engine.columnar.metrics_modes._COUNT": ("100",),
+    "engine.columnar.metrics_modes._TRUNCATE": ("truncate(16)",),
+    "engine.columnar.parquet_columns._WRONG_SIZES": ("parquet-mr version 1.2",),
+    "engine.expressions.moments._PATTERN": ("+2024-02-29T10:11:12.000013 +01:00",),
+    "engine.expressions.sql._PLAIN_NAME": ("a_1",),
+    "engine.spark.places._PLAIN_NAME": ("a=1.b",),
+    "engine.spark.session._LISTED": ("path=a/b; isDirectory=false; length=17",),
+    "engine.spec.locations._LOCATION": ("s3a://bucket/key", "file:/a//b"),
+    "engine.spec.transforms._PARAMETRIC": ("bucket[16]",),
+}
+"""Pattern -> texts that it matches, which use all of its parts."""
+
+
+def patterns() -> dict[str, re.Pattern[str]]:
+    """All patterns of the engine's modules, by where they are."""
+    found = {}
+    for info in pkgutil.walk_packages(engine.__path__, "engine."):
+        module = import_module(info.name)
+        for name, value in vars(module).items():
+            if isinstance(value, re.Pattern):
+                found[f"{info.name}.{name}"] = value
+    return found
+
+
+@pytest.fixture(scope="module")
+def known() -> dict[str, re.Pattern[str]]:
+    return patterns()
+
+
+def test_every_pattern_is_tried(known: dict[str, re.Pattern[str]]) -> None:
+    assert known.keys() == EXAMPLES.keys()
+
+
+@pytest.mark.timeout(100)
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_no_text_is_gone_through_again_and_again(name: str, known: dict[str, re.Pattern[str]]) -> None:
+    for example in EXAMPLES[name]:
+        uses = ways(known[name])
+        assert all(use(example) for use in uses), example
+        for cut in range(len(example) + 1):
+            for filling in {*example, " "}:
+                for use in uses:
+                    use(example[:cut] + filling * LENGTH + "\x00")
+
+
+def ways(pattern: re.Pattern[str]) -> tuple[Callable[[str], object], ...]:
+    """How the pattern is used: but for two, it must match from the beginning."""
+    if pattern.pattern.startswith(("parquet-mr", "path=")):
+        return (pattern.search,)
+    return pattern.match, pattern.fullmatch
