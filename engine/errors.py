@@ -22,7 +22,11 @@ from __future__ import annotations
 
 
 class EngineError(Exception):
-    """Base of all deliberate errors. `str()` is one line for people."""
+    """Base of all deliberate errors. `str()` is one line for people. Pickling keeps type, text and attributes."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exception's own would call the constructor with the text in place of its parts.
+        return _restore, (type(self), self.args, vars(self))
 
 
 class NotFound(EngineError):
@@ -96,3 +100,10 @@ class ValidationFailed(CommitFailed):
 
 class CommitStateUnknown(CommitFailed):
     """The catalog's answer was lost. The change may or may not be visible; no written file was removed."""
+
+
+def _restore(kind: type[EngineError], args: tuple[object, ...], attributes: dict[str, object]) -> EngineError:
+    error = kind.__new__(kind)
+    error.args = args
+    vars(error).update(attributes)
+    return error

@@ -17,7 +17,6 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from engine import errors
 from engine.codec.columns import BytesColumn, FixedColumn, Int64Array, ListColumn, ManifestColumns
 from engine.codec.taking import take_bytes, take_lists, take_numbers
 from engine.columnar.reserved import DELETE_FILE_PATH_ID
@@ -99,7 +98,7 @@ class Order:
             whole_files=self.whole_files,
         )
         found: dict[int, Filtered] = {}
-        error: dict[str, object] | None = None
+        error: tuple[int, EngineError] | None = None
         for number, manifest in manifests:
             try:
                 survivors = work.filtered(manifest, self.keys, self.admits)
@@ -108,10 +107,9 @@ class Order:
             except StorageFailed:
                 raise
             except EngineError as raised:
-                error = _told(raised, number)
+                error = number, raised
                 break
-        about = {"counters": counters.as_dict(), "requests": requests.as_dict(), "error": error}
-        return encode_survivors(found, about)
+        return encode_survivors(found, {"counters": counters.as_dict(), "requests": requests.as_dict()}, error)
 
 
 def sent_metadata(metadata: TableMetadata, schema: Schema, bound: BoundPredicate) -> TableMetadata:
@@ -179,10 +177,19 @@ def _taken(column: FixedColumn | BytesColumn | ListColumn, rows: Int64Array) -> 
     return take_lists(column, rows)
 
 
-def encode_survivors(found: Mapping[int, Filtered], about: Mapping[str, object]) -> pa.Buffer:
-    """Compacted survivors by the number of their manifest as a compressed Arrow file, with `about` for its reader."""
+def encode_survivors(
+    found: Mapping[int, Filtered], about: Mapping[str, object], error: tuple[int, EngineError] | None = None
+) -> pa.Buffer:
+    """Compacted survivors by the number of their manifest as a compressed Arrow file.
+
+    Args:
+        found: The survivors.
+        about: For the file's reader.
+        error: The number of the manifest that failed, and how.
+    """
     arrays: dict[str, Array] = {
-        "residuals": np.frombuffer(pickle.dumps([each.residuals for each in found.values()]), np.uint8)
+        "residuals": np.frombuffer(pickle.dumps([each.residuals for each in found.values()]), np.uint8),
+        "error": np.frombuffer(pickle.dumps(error), np.uint8),
     }
     for number, each in found.items():
         arrays[f"{number}:residual"] = each.residual
@@ -225,8 +232,9 @@ def answers(
     for data in given:
         stored = open_arrays(data)
         about = stored.about
-        if about["error"] is not None:
-            failed.append(_raised(about["error"]))
+        error = pickle.loads(stored.array("error").tobytes())  # noqa: S301 - of a process that this one started
+        if error is not None:
+            failed.append(error)
         # Each process looks at the same indexes, and a plan counts one that it cannot use once.
         unusable = max(unusable, about["counters"].pop(INDEXES_UNUSABLE, 0))
         counters.merge(about["counters"])
@@ -238,16 +246,3 @@ def answers(
     if unusable:
         counters.add(INDEXES_UNUSABLE, unusable)
     return [each for _, each in sorted(found, key=lambda each: each[0])]
-
-
-def _told(error: EngineError, number: int) -> dict[str, object]:
-    """An error as JSON has it: pickled, it would be made by its constructor, of the text in place of its parts."""
-    return {"manifest": number, "type": type(error).__name__, "text": str(error), "attributes": vars(error)}
-
-
-def _raised(told: Mapping[str, Any]) -> tuple[int, EngineError]:
-    kind = getattr(errors, told["type"])
-    error: EngineError = kind.__new__(kind)
-    Exception.__init__(error, told["text"])
-    vars(error).update(told["attributes"])
-    return told["manifest"], error
