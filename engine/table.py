@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -45,7 +44,10 @@ if TYPE_CHECKING:
     from engine.operations.transaction import TableTransaction
     from engine.read import changelog, plans, request
     from engine.read.changelog import ChangelogScan
-else:  # planning does not wait for what reads and changes rows
+    from engine.spark import changelog_scan as spark_changelog
+    from engine.spark import native_scan
+    from engine.spark import planning as spark_planning
+else:  # planning does not wait for what reads and changes rows, nor for PySpark
     inspector = LateModule("engine.inspect.inspector")
     maintained_table = LateModule("engine.maintenance.maintained_table")
     maintenance = LateModule("engine.maintenance.maintenance")
@@ -54,6 +56,9 @@ else:  # planning does not wait for what reads and changes rows
     changelog = LateModule("engine.read.changelog")
     plans = LateModule("engine.read.plans")
     request = LateModule("engine.read.request")
+    spark_changelog = LateModule("engine.spark.changelog_scan")
+    native_scan = LateModule("engine.spark.native_scan")
+    spark_planning = LateModule("engine.spark.planning")
 
 
 DecimalWidth: TypeAlias = Literal["wide", "narrow"]
@@ -109,10 +114,8 @@ class Scan:
         """
         scan = self._scan
         if spark is not None:
-            # PySpark is loaded here and not before: most uses of a table need none.
-            planning = import_module("engine.spark.planning")
             properties = scan.metadata.properties
-            executors = planning.spark_executors(spark, properties, mode, requests=self._counters)
+            executors = spark_planning.spark_executors(spark, properties, mode, requests=self._counters)
             scan = replace(scan, executors=executors)
         elif mode not in (None, "auto", "local"):
             raise Invalid(f"planning mode {mode!r} needs a Spark session")
@@ -181,8 +184,7 @@ class Scan:
         Raises:
             As `plan`; Unsupported for files that are not Parquet and types that Spark does not have.
         """
-        # PySpark is loaded here and not before: most uses of a table need none.
-        return import_module("engine.spark.native_scan").plan_to_dataframe(
+        return native_scan.plan_to_dataframe(
             spark,
             self.plan(spark, mode=planning_mode),
             self._scan.store,
@@ -441,6 +443,7 @@ class Table(Evolving, Changing):
             identifier_columns=None if identifier_columns is None else tuple(identifier_columns),
             compute_updates=identifier_columns is not None if compute_updates is None else compute_updates,
             counters=Counters() if counters is None else counters,
+            to_frame=_changelog_frame,
         )
 
     def _table_scan(
@@ -514,3 +517,7 @@ class Table(Evolving, Changing):
 
 def _age(metadata: TableMetadata) -> tuple[int, int]:
     return metadata.last_sequence_number, metadata.last_updated_ms
+
+
+def _changelog_frame(spark: Any, scan: ChangelogScan) -> Any:  # noqa: ANN401 - as in `Scan.to_spark`
+    return spark_changelog.changelog_to_dataframe(spark, scan)

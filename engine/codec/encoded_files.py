@@ -8,7 +8,33 @@ from typing import overload
 
 from engine.codec.avro_file import read_blocks, read_header
 from engine.codec.manifest import decode_entries
+from engine.codec.manifest_writer import encode_manifest
 from engine.spec.data_file import DataFile
+from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
+from engine.spec.partitioning import PartitionSpec
+from engine.spec.schema import Schema
+
+_FORMAT_VERSION = 3
+_NO_SNAPSHOT = 0
+
+
+def encode_files(files: Iterable[DataFile], *, schema: Schema, spec: PartitionSpec) -> bytes:
+    """A manifest that describes new data files, for `EncodedFiles`.
+
+    Args:
+        files: Of one partition spec.
+        schema: Of their columns.
+        spec: The partition spec.
+    """
+    return encode_manifest(
+        (ManifestEntry(status=EntryStatus.ADDED, snapshot_id=_NO_SNAPSHOT, data_file=file) for file in files),
+        schema=schema,
+        spec=spec,
+        format_version=_FORMAT_VERSION,
+        content=ManifestContent.DATA,
+        snapshot_id=_NO_SNAPSHOT,
+        compression="zstd",
+    ).data
 
 
 class EncodedFiles(Sequence[DataFile]):

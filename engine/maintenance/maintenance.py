@@ -5,15 +5,17 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any, TypedDict, Unpack
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from engine.codec.file_index import IndexKind
 from engine.commit.changes.expire_snapshots import ExpireSnapshots
 from engine.commit.committer import TableState
 from engine.errors import Invalid
 from engine.expressions.predicate import Predicate
+from engine.late import LateModule
 from engine.maintenance.build_index import BuiltIndex, build_file_index
+from engine.maintenance.executor_groups import ExecutorGroups
 from engine.maintenance.expire_snapshots import ExpiredSnapshots, commit_expiry, delete_expired, preview_expiry
 from engine.maintenance.file_groups import DEFAULT_SORTED_GROUP_SIZE_BYTES, Selection
 from engine.maintenance.maintained_table import MaintainedTable
@@ -31,6 +33,11 @@ from engine.spec.metadata import TableMetadata
 from engine.spec.properties import TARGET_FILE_SIZE_BYTES
 from engine.spec.snapshots import MAIN, Snapshot
 from engine.spec.sorting import SortOrder
+
+if TYPE_CHECKING:
+    from engine.spark import jobs
+else:  # PySpark is loaded already where the caller has a session
+    jobs = LateModule("engine.spark.jobs")
 
 
 class SelectionOptions(TypedDict, total=False):
@@ -195,8 +202,7 @@ class Maintenance:
             where=where,
             branch=branch,
             properties=dict(snapshot_properties or {}),
-            # PySpark is loaded already, since the caller has a session.
-            executors=None if spark is None else import_module("engine.spark.rewrite").GroupRunner(spark),
+            executors=None if spark is None else _executors(spark),
             progress=progress or (lambda _: None),
             **{name: value for name, value in options.items() if name in CourseOptions.__annotations__},  # type: ignore[arg-type]
         )
@@ -232,6 +238,10 @@ class Maintenance:
         )
         self.advance(state)
         return snapshot
+
+
+def _executors(spark: Any) -> ExecutorGroups:  # noqa: ANN401 - Spark's own types are at home in `engine.spark` alone
+    return ExecutorGroups(partial(jobs.run_job, spark), spark.sparkContext.defaultParallelism)
 
 
 def _selection(options: RewriteOptions, strategy: Strategy, metadata: TableMetadata) -> Selection:

@@ -5,16 +5,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from engine.errors import Invalid
+from engine.late import LateModule
 from engine.operations.target import Target
 from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata
 from engine.write.data_files import write_data_files
+
+if TYPE_CHECKING:
+    from engine.spark import writer as spark_writer
+else:  # PySpark is loaded already where the caller has a DataFrame
+    spark_writer = LateModule("engine.spark.writer")
 
 Rows = Any
 """A pyarrow Table, a RecordBatchReader, a `pyspark.sql.DataFrame`, whose type is at home in `engine.spark` alone, or
@@ -50,8 +55,7 @@ def incoming_schema(data: Rows) -> pa.Schema:
     if isinstance(data, WrittenRows):
         raise Invalid("files that are written already have no columns to add")
     if is_dataframe(data):
-        found: pa.Schema = import_module("engine.spark.writer").incoming_schema(data)
-        return found
+        return spark_writer.incoming_schema(data)
     schema: pa.Schema = data.schema
     return schema
 
@@ -66,9 +70,5 @@ def write_rows(data: Rows, metadata: TableMetadata, target: Target) -> Sequence[
     if isinstance(data, WrittenRows):
         return list(data.files)
     if is_dataframe(data):
-        # PySpark is loaded already, since the caller has a DataFrame.
-        written: Sequence[DataFile] = import_module("engine.spark.writer").write_dataframe(
-            data, metadata=metadata, store=target.store, counters=target.counters
-        )
-        return written
+        return spark_writer.write_dataframe(data, metadata=metadata, store=target.store, counters=target.counters)
     return write_data_files(data, metadata=metadata, store=target.store, counters=target.counters)

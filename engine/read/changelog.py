@@ -8,10 +8,9 @@ row lineage by row id and values, in others by values, one for one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from engine.columnar.reserved import CHANGE_COLUMNS, FILE, POS, ROW_ID
 from engine.columnar.schemas import to_arrow_schema
 from engine.deletes.planned import load_deletes
 from engine.deletes.positions import Positions
-from engine.errors import Invalid
+from engine.errors import Invalid, Unsupported
 from engine.plan.changes import SnapshotChanges, changes_of
 from engine.plan.scan import ScanPlan, TableScan
 from engine.read.plans import planned_files, request_for
@@ -58,6 +57,7 @@ class ChangelogScan:
         compute_updates: Give a DELETE and an INSERT of one snapshot with the same identifier as UPDATE_BEFORE and
             UPDATE_AFTER.
         counters: Count planning and reading.
+        to_frame: Makes a DataFrame of a Spark session and a changelog.
 
     Raises:
         Invalid: A table column has the name of a change column, an identifier is unknown or inside a list or map,
@@ -70,6 +70,7 @@ class ChangelogScan:
     identifier_columns: tuple[str, ...] | None = None
     compute_updates: bool = False
     counters: Counters = field(default_factory=Counters)
+    to_frame: Callable[[Any, ChangelogScan], Any] | None = None
 
     def __post_init__(self) -> None:
         taken = [f.name for f in CHANGE_COLUMNS if f.name in {own.name for own in self.scan.schema.fields}]
@@ -137,8 +138,9 @@ class ChangelogScan:
 
         See `engine.spark.changelog_scan`, also for errors.
         """
-        # PySpark is loaded here and not before: most uses of a table need none.
-        return import_module("engine.spark.changelog_scan").changelog_to_dataframe(spark, self)
+        if self.to_frame is None:
+            raise Unsupported("a DataFrame of this changelog: it was not made by Table.changelog_scan")
+        return self.to_frame(spark, self)
 
     def _changes(self, batch_rows: int) -> Iterator[pa.Table]:
         for change in self.plan():

@@ -18,8 +18,8 @@ from engine.plan.scan import ScanPlan
 from engine.plan.tasks import DEFAULT_SPLIT_BYTES
 from engine.read.plans import request_for
 from engine.read.request import FileRead, ReadRequest
-from engine.spark.source_reader import read_task, task_files
-from engine.spark.source_schema import source_schema
+from engine.spark.arrow_batches import spark_schema
+from engine.spark.arrow_tasks import read_task, task_files
 from engine.spec.schema import Schema
 from engine.storage.store import Store
 
@@ -56,7 +56,7 @@ def plan_to_arrow_frame(
         Unsupported: A column type that Spark does not have; naming it.
     """
     request = request_for(plan, store, projection=projection, table_name=table_name)
-    schema = source_schema(request.projection)
+    schema = spark_schema(request.projection)
     payloads = [pickle.dumps(files) for files in task_files(plan, split_bytes)]
     if not payloads:
         return spark.createDataFrame([], schema)

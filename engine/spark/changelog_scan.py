@@ -21,7 +21,7 @@ from engine.plan.scan import ScanPlan, TableScan
 from engine.plan.tasks import DEFAULT_SPLIT_BYTES
 from engine.read.changelog import ChangelogScan
 from engine.runtime.local import LocalRunner
-from engine.spark.source_schema import source_schema, spark_batch
+from engine.spark.arrow_batches import spark_batch, spark_schema
 from engine.spec.metadata import TableMetadata
 
 _THREADS = 1
@@ -45,7 +45,7 @@ def changelog_to_dataframe(
         Unsupported: A column type that Spark does not have, or storage that executors can not reach.
         From the DataFrame: a Spark error that names what `ChangelogScan.to_batches` would raise.
     """
-    schema = source_schema(scan.schema)
+    schema = spark_schema(scan.schema)
     changes = list(scan.plan())
     groups = [changes] if scan.net_changes else [[part] for change in changes for part in _parts(change, split_bytes)]
     task = _Task(

@@ -11,21 +11,17 @@ was chosen, and the plan says what was (`ScanPlan.modes`).
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import pyarrow as pa
-from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
-from pyspark.sql import types as st
 
-from engine.errors import Invalid, StorageFailed
+from engine.errors import Invalid
 from engine.plan.filtering import Filtered
 from engine.plan.planner import PlanningMode
 from engine.plan.remote import Numbered, Order, answers, balanced
 from engine.runtime.counters import Counters
-from engine.spark.executor_errors import raise_own
+from engine.spark.jobs import run_job
 from engine.spec.manifest import ManifestContent, ManifestFile
 from engine.spec.properties import DATA_PLANNING_MODE, DELETE_PLANNING_MODE
 
@@ -35,8 +31,6 @@ LOCAL_BYTES = 256 << 20
 take. Iceberg Java leaves 128 MB to each thread."""
 TASK_BYTES = 32 << 20
 """Manifests of one task, as stored: decoding them takes about 0.3 s, where Spark needs 0.2 s for any task of Python."""
-
-_ANSWER = st.StructType([st.StructField("survivors", st.BinaryType())])
 
 
 class SparkExecutors:
@@ -79,14 +73,9 @@ class SparkExecutors:
             EngineError: As planning here would raise it; StorageFailed after Spark tried again as often as it is set
                 to.
         """
-        task = _Task(pickle.dumps(order), [_sent(group) for group in balanced(manifests, self._task_bytes)])
-        numbers = self._spark.range(0, len(task.groups), 1, len(task.groups))
-        try:
-            given = numbers.mapInArrow(task, _ANSWER).toArrow()
-        except PythonException as error:
-            raise_own(error, StorageFailed)
-            raise
-        return answers((value.as_buffer() for value in given.column(0)), manifests, counters, self._requests)
+        groups = [_without_summaries(group) for group in balanced(manifests, self._task_bytes)]
+        given = run_job(self._spark, _CarriedOut(order), groups)
+        return answers(given, manifests, counters, self._requests)
 
 
 def spark_executors(
@@ -115,22 +104,17 @@ def _mode(text: str) -> PlanningMode:
     raise Invalid(f"planning mode {text!r} is none of auto, local, distributed")
 
 
-def _sent(group: Sequence[Numbered]) -> bytes:
+def _without_summaries(group: Sequence[Numbered]) -> list[Numbered]:
     """Manifests without their partition summaries, which have been looked at."""
-    return pickle.dumps([(number, replace(manifest, partitions=None)) for number, manifest in group])
+    return [(number, replace(manifest, partitions=None)) for number, manifest in group]
 
 
 @dataclass(frozen=True)
-class _Task:
-    """What an executor runs. Each group of manifests is a task, which unpickles no other."""
+class _CarriedOut:
+    """What executors do with a group of manifests."""
 
-    order: bytes
-    groups: Sequence[bytes]
+    order: Order
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        order: Order = pickle.loads(self.order)  # noqa: S301 - the driver's own, as the next
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                answer = order.carried_out(pickle.loads(self.groups[number]))  # noqa: S301
-                column = pa.array([answer.to_pybytes()], pa.binary())
-                yield pa.RecordBatch.from_arrays([column], ["survivors"])
+    def __call__(self, group: Sequence[Numbered], attempt: int) -> bytes:
+        data: bytes = self.order.carried_out(group).to_pybytes()
+        return data

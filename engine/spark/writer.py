@@ -8,42 +8,35 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Literal
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.errors import PythonException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from engine.codec.encoded_files import EncodedFiles
-from engine.codec.manifest_writer import encode_manifest
-from engine.errors import EngineError, Invalid, StorageFailed, Unsupported
+from engine.codec.encoded_files import EncodedFiles, encode_files
 from engine.runtime.counters import FILES_WRITTEN, Counters
 from engine.spark.distribution import PROPERTY, distributed, distribution_mode
-from engine.spark.executor_errors import raise_own
+from engine.spark.jobs import carried_errors, errors_of_executors
 from engine.spark.types import quoted
 from engine.spec.data_file import DataFile
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
 from engine.spec.metadata import TableMetadata
 from engine.spec.partitioning import PartitionSpec
 from engine.spec.schema import Schema
 from engine.spec.sorting import SortOrder
 from engine.spec.types import UUID
 from engine.storage.store import Store
-from engine.write.data_files import write_data_files
-from engine.write.locations import DataLocations, FileNames
+from engine.write.data_files import remove_files_of, write_data_files
+from engine.write.locations import FileNames
 
 _BATCH_ROWS = 1 << 17
 """Spark hands over batches of 10,000 rows; so many go to the writer at once."""
 _POLL_SECONDS = 0.2
 _POLLS = 50
-_MANIFEST_VERSION = 3
-_NO_SNAPSHOT = 0
 
 
 def write_dataframe(
@@ -74,8 +67,8 @@ def write_dataframe(
 
     Raises:
         Invalid: Rows that do not fit the table.
-        StorageFailed, Unsupported: As an executor raised them; other errors of executors are Spark's PythonException.
-            What was written is removed as far as the storage lets.
+        EngineError: As an executor raised it; other errors of executors are Spark's PythonException. What was written
+            is removed as far as the storage lets.
     """
     own_schema, own_spec = schema or metadata.schema, spec or metadata.spec
     options = {**metadata.properties, **(properties or {})}
@@ -94,14 +87,13 @@ def write_dataframe(
         store=store,
     )
     try:
-        rows = spread.mapInArrow(task, st.StructType([st.StructField("manifest", st.BinaryType())])).collect()
-    except BaseException as error:
+        with errors_of_executors():
+            rows = spread.mapInArrow(task, st.StructType([st.StructField("manifest", st.BinaryType())])).collect()
+    except BaseException:
         _wait_for_tasks(frame)
-        remove_leftovers(store, task.metadata, own_names)
-        if isinstance(error, PythonException):
-            raise_own(error, Invalid, StorageFailed, Unsupported)
+        remove_files_of(store, task.metadata, own_names)
         raise
-    files = files_of(bytes(row[0]) for row in rows)
+    files = EncodedFiles(bytes(row[0]) for row in rows)
     if counters is not None:
         counters.add(FILES_WRITTEN, len(files))
     return files
@@ -131,7 +123,7 @@ class WriteTask:
         sorted_by: SortOrder | None,
         store: Store,
     ) -> None:
-        self.metadata = small_metadata(metadata)
+        self.metadata = metadata.without_history()
         self.schema = schema
         self.spec = spec
         self.names = names
@@ -141,7 +133,8 @@ class WriteTask:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The task's manifest as a batch of one row; none for no rows."""
-        data = self.written(batches, self.names)
+        with carried_errors():
+            data = self.written(batches, self.names)
         if data is not None:
             yield pa.RecordBatch.from_pydict({"manifest": pa.array([data], pa.binary())})
 
@@ -164,35 +157,13 @@ class WriteTask:
             mode=self.mode,
             sorted_by=self.sorted_by,
         )
-        encoded = encode_manifest(
-            (ManifestEntry(status=EntryStatus.ADDED, snapshot_id=_NO_SNAPSHOT, data_file=file) for file in files),
-            schema=self.schema,
-            spec=self.spec,
-            format_version=_MANIFEST_VERSION,
-            content=ManifestContent.DATA,
-            snapshot_id=_NO_SNAPSHOT,
-            compression="zstd",
-        )
-        return encoded.data
+        return encode_files(files, schema=self.schema, spec=self.spec)
 
 
 def incoming_schema(frame: DataFrame) -> pa.Schema:
     """The columns of a DataFrame as Arrow has them."""
     schema: pa.Schema = to_arrow_schema(frame.schema)
     return schema
-
-
-def files_of(manifests: Iterable[bytes]) -> Sequence[DataFile]:
-    """The files that tasks tell of, kept as they were told: the driver need not hold all their statistics at once."""
-    return EncodedFiles(manifests)
-
-
-def small_metadata(metadata: TableMetadata) -> TableMetadata:
-    """A table without its history and statistics, which tasks need not be sent."""
-    return replace(
-        metadata, snapshots=(), snapshot_log=(), metadata_log=(), refs={}, current_snapshot_id=None, statistics=(),
-        partition_statistics=(),
-    )  # fmt: skip
 
 
 def _joined(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -231,13 +202,3 @@ def _wait_for_tasks(frame: DataFrame, sleep: Callable[[float], object] = time.sl
         sleep(_POLL_SECONDS)
         if not any(executor.numRunningTasks() for executor in tracker.getExecutorInfos()):
             return
-
-
-def remove_leftovers(store: Store, metadata: TableMetadata, names: FileNames) -> None:
-    """Remove the files of tasks that had ended when another one failed: nobody will learn of them."""
-    own = str(names.operation_id)
-    with suppress(EngineError):
-        for info in store.list(DataLocations.of(metadata).root):
-            if own in info.location.rpartition("/")[2]:
-                with suppress(EngineError):
-                    store.delete(info.location)

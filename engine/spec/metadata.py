@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -118,6 +118,13 @@ class TableMetadata:
         if not past:
             raise NotFound(f"the table at {self.location} had no snapshot at {timestamp_ms} ms")
         return self.snapshot(past[-1].snapshot_id)
+
+    def without_history(self) -> TableMetadata:
+        """The table without snapshots, refs, logs and statistics: what writing its files needs."""
+        return replace(
+            self, snapshots=(), snapshot_log=(), metadata_log=(), refs={}, current_snapshot_id=None, statistics=(),
+            partition_statistics=(),
+        )  # fmt: skip
 
     def schema_of(self, snapshot: Snapshot | None) -> Schema:
         """The schema that a snapshot was written with; the current one where the snapshot does not say."""

@@ -197,3 +197,13 @@ def remove_files(store: Store, files: list[DataFile]) -> None:
     for file in files:
         with suppress(EngineError):
             store.delete(file.file_path)
+
+
+def remove_files_of(store: Store, metadata: TableMetadata, names: FileNames) -> None:
+    """Remove the files of one write operation, however many tasks wrote them, as far as the storage lets."""
+    own = str(names.operation_id)
+    with suppress(EngineError):
+        for info in store.list(DataLocations.of(metadata).root):
+            if own in info.location.rpartition("/")[2]:
+                with suppress(EngineError):
+                    store.delete(info.location)

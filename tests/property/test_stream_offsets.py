@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import engine
 from engine.errors import Invalid, NotFound, Unsupported
 from engine.read.plans import read_plan
-from engine.spark.source_options import StreamOptions, TablePlace
-from engine.spark.stream_offsets import Offset, Position, StreamPlanner
+from engine.spark_source.options import StreamOptions, TablePlace
+from engine.spark_source.stream_offsets import Offset, Position, StreamPlanner
 from engine.table import Table
 
 OPTIONS = StreamOptions(place=TablePlace(table="db.t"), skips_deletes=True, skips_overwrites=True)

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
-from engine.spark import register
+from engine.spark_source import register
 from engine.table import Table
 from tests.spark.deleted_tables import FIELDS, open_catalog, place_of, rows
 

@@ -10,11 +10,11 @@ ENGINE_ROWS: tuple[tuple[str, ...], ...] = (
     ("columnar",),
     ("plan", "deletes"),
     ("read", "write", "commit"),
-    ("catalog",),
+    ("catalog", "spark"),
     ("operations", "inspect", "maintenance"),
     ("table",),
     ("opening",),
-    ("", "spark"),
+    ("", "spark_source"),
 )
 """A row imports lower rows only; rooms of one row do not import each other."""
 
@@ -75,6 +75,7 @@ ENGINE_LIBRARIES: dict[str, tuple[str, ...]] = {
     "table": ("pyarrow",),
     "opening": ("pyarrow",),
     "spark": ("numpy", "pyarrow", "pyspark"),
+    "spark_source": ("numpy", "pyarrow", "pyspark"),
 }
 
 LIBRARY_HOMES: dict[str, tuple[str, ...]] = {
@@ -83,7 +84,7 @@ LIBRARY_HOMES: dict[str, tuple[str, ...]] = {
     "pyarrow.dataset": ("engine/columnar/", "bench/", "tests/"),
     "pyarrow.fs": ("engine/storage/arrow.py", "engine/storage/resolve.py", "bench/", "tests/"),
     "pyarrow.parquet": ("engine/columnar/", "bench/", "tests/"),
-    "pyspark": ("engine/spark/", "bench/", "tests/"),
+    "pyspark": ("engine/spark/", "engine/spark_source/", "bench/", "tests/"),
     "polars": ("bench/engines/", "bench/measure/fresh_plan.py", "tests/"),
     "llvmlite": ("engine/machine_code.py", "tests/"),
     "duckdb": ("bench/engines/", "bench/workloads/dsdgen.py", "tests/"),

@@ -1,6 +1,7 @@
 """The project's Python files as the checks see them: parsed, with names traced back to what was imported."""
 
 import ast
+import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,6 +9,8 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 REPOSITORY = Path(__file__).parents[2]
+_MODULE_NAME = re.compile(r"(engine|bench)(\.[a-z_0-9]+)+")
+"""A text that is nothing but a module's full name: somebody imports it by that name."""
 
 
 @dataclass(frozen=True, order=True, kw_only=True)
@@ -24,11 +27,15 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Import:
-    """One imported name. `from a.b import c` has the target `a.b.c`, whether `c` is a module or not."""
+    """One imported name. `from a.b import c` has the target `a.b.c`, whether `c` is a module or not.
+
+    A string that names a module counts as an import where it stands: `import_module("a.b")`, `LateModule("a.b")`.
+    """
 
     target: str
     line: int
     is_local: bool
+    is_text: bool = False
 
     @property
     def package(self) -> str:
@@ -88,11 +95,16 @@ class Module:
             if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
             for node in ast.walk(function)
         }
-        return [
+        named = [
             Import(target=target, line=node.lineno, is_local=id(node) in local)
             for node in ast.walk(self.tree)
             if isinstance(node, ast.Import | ast.ImportFrom)
             for target, _, _ in self._bindings(node)
+        ]
+        return named + [
+            Import(target=node.value, line=node.lineno, is_local=False, is_text=True)
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and _MODULE_NAME.fullmatch(node.value)
         ]
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Columns and batches of the engine as Spark takes them from a Python data source."""
+"""Columns and batches of the engine as Spark takes them from Arrow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.spark.types import shown_type
 from engine.spec.schema import Schema
 
 
-def source_schema(schema: Schema) -> st.StructType:
+def spark_schema(schema: Schema) -> st.StructType:
     """The columns as Spark has them: uuid as text, no column required; Unsupported for types that Spark lacks."""
     return st.StructType([st.StructField(f.name, shown_type(f.type, column=f.name)) for f in schema.fields])
 
@@ -23,10 +23,10 @@ def source_schema(schema: Schema) -> st.StructType:
 def check_schema(given: st.StructType, own: Schema) -> None:
     """Raise Invalid where a user asks for other columns than the table's: Spark would take rows by position."""
     if [(f.name, f.dataType.simpleString()) for f in given.fields] != [
-        (f.name, f.dataType.simpleString()) for f in source_schema(own).fields
+        (f.name, f.dataType.simpleString()) for f in spark_schema(own).fields
     ]:
         raise Invalid(
-            f"schema({given.simpleString()}) is not what is read, {source_schema(own).simpleString()}; choose columns "
+            f"schema({given.simpleString()}) is not what is read, {spark_schema(own).simpleString()}; choose columns "
             "with the option columns, and cast afterwards"
         )
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from engine.errors import Invalid, Unsupported
 from engine.plan.incremental import snapshots_between
 from engine.plan.scan import ScanPlan
-from engine.spark.source_options import StreamOptions
+from engine.spark_source.options import StreamOptions
 from engine.spec.metadata import TableMetadata
 from engine.spec.snapshots import MAIN, Snapshot
 from engine.table import Table

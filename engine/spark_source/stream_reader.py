@@ -13,11 +13,12 @@ from pyspark.sql import datasource as sd
 from pyspark.sql import types as st
 
 from engine.read.plans import request_for
-from engine.spark.source_changelog import ChangelogPartition, ChangelogSpan
-from engine.spark.source_options import StreamOptions
-from engine.spark.source_reader import FilesPartition, read_task, task_files
-from engine.spark.source_schema import check_schema, source_schema
-from engine.spark.stream_offsets import Offset, Position, StreamPlanner
+from engine.spark.arrow_batches import check_schema, spark_schema
+from engine.spark.arrow_tasks import read_task, task_files
+from engine.spark_source.changelog import ChangelogPartition, ChangelogSpan
+from engine.spark_source.options import StreamOptions
+from engine.spark_source.reader import FilesPartition
+from engine.spark_source.stream_offsets import Offset, Position, StreamPlanner
 from engine.spec.schema import Schema
 from engine.table import Table
 
@@ -97,7 +98,7 @@ def stream_schema(options: StreamOptions) -> st.StructType:
     table = options.place.load()
     span = changes_between(options, None, None)
     schema: Schema = table.scan(columns=options.columns).schema if span is None else span.schema(table)
-    return source_schema(schema)
+    return spark_schema(schema)
 
 
 def changes_between(options: StreamOptions, after: int | None, until: int | None) -> ChangelogSpan | None:

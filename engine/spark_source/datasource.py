@@ -6,18 +6,18 @@ from pyspark.sql import SparkSession
 from pyspark.sql import datasource as sd
 from pyspark.sql import types as st
 
-from engine.spark.source_options import is_stream, read_options, stream_options, write_options
-from engine.spark.source_reader import BatchReader, ChangelogReader, PushingReader, changelog_span, options_scan
-from engine.spark.source_schema import source_schema
-from engine.spark.source_writer import BatchWriter, SourceWrite
-from engine.spark.stream_reader import StreamReader, stream_schema
-from engine.spark.stream_writer import StreamWriter
+from engine.spark.arrow_batches import spark_schema
+from engine.spark_source.options import is_stream, read_options, stream_options, write_options
+from engine.spark_source.reader import BatchReader, ChangelogReader, PushingReader, changelog_span, options_scan
+from engine.spark_source.stream_reader import StreamReader, stream_schema
+from engine.spark_source.stream_writer import StreamWriter
+from engine.spark_source.writer import BatchWriter, SourceWrite
 
 NAME = "icebench"
 
 
 class TableSource(sd.DataSource):
-    """Tables of this engine. The options stand in `engine.spark.source_options`."""
+    """Tables of this engine. The options stand in `engine.spark_source.options`."""
 
     @classmethod
     def name(cls) -> str:
@@ -31,8 +31,8 @@ class TableSource(sd.DataSource):
         options = read_options(self.options)
         table = options.place.load()
         if options.changelog is not None:
-            return source_schema(changelog_span(options).schema(table))
-        return source_schema(options_scan(table, options).schema)
+            return spark_schema(changelog_span(options).schema(table))
+        return spark_schema(options_scan(table, options).schema)
 
     def reader(self, schema: st.StructType) -> sd.DataSourceReader:
         """The reader of a batch query."""

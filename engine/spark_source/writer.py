@@ -17,6 +17,7 @@ from pyspark.sql import datasource as sd
 from pyspark.sql import types as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from engine.codec.encoded_files import EncodedFiles
 from engine.columnar.schemas import from_arrow_schema
 from engine.commit.changes.stream_batch import BATCH_ID, STREAM_ID, last_batch
 from engine.errors import CommitStateUnknown, EngineError, Invalid, ValidationFailed
@@ -24,14 +25,15 @@ from engine.expressions.binding import bind
 from engine.operations.changing import Changing
 from engine.operations.row_source import WrittenRows
 from engine.plan.scan import as_predicate
-from engine.spark.source_options import WriteOptions, refuse_distribution
-from engine.spark.writer import WriteTask, files_of, remove_leftovers
+from engine.spark.writer import WriteTask
+from engine.spark_source.options import WriteOptions, refuse_distribution
 from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.properties import ACCEPT_ANY_SCHEMA
 from engine.spec.schema import Schema
 from engine.spec.types import UUID
 from engine.table import Table
+from engine.write.data_files import remove_files_of
 from engine.write.locations import FileNames
 
 _NO_BATCH = -1
@@ -189,13 +191,13 @@ class BatchWriter(sd.DataSourceArrowWriter):
         """
         if any(message is None for message in messages):
             task = self._write.task
-            remove_leftovers(task.store, task.metadata, self._write.names)
+            remove_files_of(task.store, task.metadata, self._write.names)
 
 
 def task_files(messages: Sequence[sd.WriterCommitMessage | None]) -> Sequence[DataFile]:
     """The files of all tasks."""
     found = (message.manifest for message in messages if isinstance(message, TaskFiles))
-    return files_of(manifest for manifest in found if manifest is not None)
+    return EncodedFiles(manifest for manifest in found if manifest is not None)
 
 
 def merged_metadata(table: Table, incoming: Schema) -> TableMetadata:

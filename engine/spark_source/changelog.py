@@ -12,8 +12,8 @@ import pyarrow as pa
 from pyspark.sql import datasource as sd
 
 from engine.read.changelog import ChangelogScan
-from engine.spark.source_options import ChangelogOptions, TablePlace
-from engine.spark.source_schema import spark_batch
+from engine.spark.arrow_batches import spark_batch
+from engine.spark_source.options import ChangelogOptions, TablePlace
 from engine.spec.schema import Schema
 from engine.table import Table
 

@@ -14,26 +14,17 @@ import pyarrow as pa
 from pyspark.sql import datasource as sd
 from pyspark.sql import types as st
 
-from engine.deletes.cache import DeleteCache
 from engine.errors import Invalid
 from engine.expressions.predicate import TRUE, Predicate
 from engine.plan.scan import ScanPlan, as_predicate
-from engine.plan.tasks import combined_tasks
-from engine.read.plans import planned_files, request_for
-from engine.read.reader import read_files
+from engine.read.plans import request_for
 from engine.read.request import FileRead, ReadRequest
-from engine.runtime.counters import Counters
-from engine.runtime.local import LocalRunner
-from engine.spark.source_changelog import ChangelogPartition, ChangelogSpan
-from engine.spark.source_filters import pushed
-from engine.spark.source_options import ReadOptions
-from engine.spark.source_schema import check_schema, spark_batch
+from engine.spark.arrow_batches import check_schema
+from engine.spark.arrow_tasks import read_task, task_files
+from engine.spark_source.changelog import ChangelogPartition, ChangelogSpan
+from engine.spark_source.filters import pushed
+from engine.spark_source.options import ReadOptions
 from engine.table import Scan, Table
-
-_DELETES = DeleteCache()
-"""One for a Python worker, which serves one task after another: delete files that two tasks need are loaded once."""
-_THREADS = 1
-"""Of a task: Spark runs as many tasks at once as it has cores."""
 
 
 class FilesPartition(sd.InputPartition):
@@ -108,25 +99,6 @@ def options_scan(table: Table, options: ReadOptions, filter: Predicate = TRUE) -
     if options.ref is not None and options.ref in table.refs and table.refs[options.ref].type != options.ref_type:
         raise Invalid(f"{options.ref!r} is a {table.refs[options.ref].type}, not a {options.ref_type}")
     return table.scan(filter, options.columns, snapshot_id=options.snapshot_id, ref=options.ref, as_of=options.as_of)
-
-
-def task_files(
-    plan: ScanPlan, split_bytes: int, *, begin: int = 0, end: int | None = None
-) -> Iterator[tuple[FileRead, ...]]:
-    """The parts of files of each task: of all files of a plan, or of those from `begin` to `end`."""
-    files = list(planned_files(plan))[begin:end]
-    chosen = plan.files.slice(begin, len(files))
-    for task in combined_tasks(chosen, split_bytes=split_bytes):
-        pieces = zip(task.file_index.tolist(), task.start.tolist(), task.length_bytes.tolist(), strict=True)
-        yield tuple(replace(files[index], byte_range=(start, length)) for index, start, length in pieces)
-
-
-def read_task(files: Sequence[FileRead], request: ReadRequest) -> Iterator[pa.RecordBatch]:
-    """The live rows of a task's files, as Spark takes them from Arrow."""
-    counters = Counters()
-    batches = read_files(files, request, runner=LocalRunner(_THREADS), counters=counters, delete_cache=_DELETES)
-    for batch in batches:
-        yield spark_batch(batch, request.projection)
 
 
 class ChangelogReader(sd.DataSourceReader):

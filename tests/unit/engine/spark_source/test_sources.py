@@ -19,11 +19,11 @@ from engine.codec.manifest_writer import encode_manifest
 from engine.columnar.schemas import from_arrow_schema
 from engine.errors import Invalid, Unsupported
 from engine.operations.row_source import WrittenRows
-from engine.spark.datasource import TableSource
-from engine.spark.source_filters import pushed
-from engine.spark.source_options import read_options, stream_options, write_options
-from engine.spark.source_schema import spark_batch
-from engine.spark.source_writer import TaskFiles
+from engine.spark.arrow_batches import spark_batch
+from engine.spark_source.datasource import TableSource
+from engine.spark_source.filters import pushed
+from engine.spark_source.options import read_options, stream_options, write_options
+from engine.spark_source.writer import TaskFiles
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
 from engine.table import Table
 from engine.write.data_files import write_data_files

@@ -1,0 +1,42 @@
+"""Tasks of a plan that executors read with the Arrow reader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from engine.deletes.cache import DeleteCache
+from engine.plan.scan import ScanPlan
+from engine.plan.tasks import combined_tasks
+from engine.read.plans import planned_files
+from engine.read.reader import read_files
+from engine.read.request import FileRead, ReadRequest
+from engine.runtime.counters import Counters
+from engine.runtime.local import LocalRunner
+from engine.spark.arrow_batches import spark_batch
+
+_DELETES = DeleteCache()
+"""One for a Python worker, which serves one task after another: delete files that two tasks need are loaded once."""
+_THREADS = 1
+"""Of a task: Spark runs as many tasks at once as it has cores."""
+
+
+def task_files(
+    plan: ScanPlan, split_bytes: int, *, begin: int = 0, end: int | None = None
+) -> Iterator[tuple[FileRead, ...]]:
+    """The parts of files of each task: of all files of a plan, or of those from `begin` to `end`."""
+    files = list(planned_files(plan))[begin:end]
+    chosen = plan.files.slice(begin, len(files))
+    for task in combined_tasks(chosen, split_bytes=split_bytes):
+        pieces = zip(task.file_index.tolist(), task.start.tolist(), task.length_bytes.tolist(), strict=True)
+        yield tuple(replace(files[index], byte_range=(start, length)) for index, start, length in pieces)
+
+
+def read_task(files: Sequence[FileRead], request: ReadRequest) -> Iterator[pa.RecordBatch]:
+    """The live rows of a task's files, as Spark takes them from Arrow."""
+    counters = Counters()
+    batches = read_files(files, request, runner=LocalRunner(_THREADS), counters=counters, delete_cache=_DELETES)
+    for batch in batches:
+        yield spark_batch(batch, request.projection)

@@ -1,0 +1,27 @@
+"""``format("icebench")``: tables as a data source of Spark, for batches and streams."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.late import LateModule
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from engine.spark_source import datasource
+else:  # PySpark is loaded when a session is at hand
+    datasource = LateModule("engine.spark_source.datasource")
+
+
+def register(spark: SparkSession) -> None:
+    """Make ``format("icebench")`` known to a session, for reading, writing and streams.
+
+    For example::
+
+        engine.spark_source.register(spark)
+        rows = spark.read.format("icebench").option("catalog", "sqlite:///wh/catalog.db").load("db.events")
+
+    See `engine.spark_source.options` for the options.
+    """
+    datasource.register(spark)
