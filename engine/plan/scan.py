@@ -20,7 +20,7 @@ from engine.plan.files_table import delete_file_structs, files_table, with_delet
 from engine.plan.manifests import ManifestSource
 from engine.plan.planner import LOCAL, Mode, PlannedEntries, Planner
 from engine.plan.snapshots import AsOf, Selected, select
-from engine.plan.tasks import DEFAULT_SPLIT_BYTES, ScanTask, combined_tasks
+from engine.plan.tasks import ScanTask, TaskPacking, combined_tasks
 from engine.runtime.counters import Counters
 from engine.runtime.local import LocalRunner
 from engine.runtime.runner import Runner
@@ -66,10 +66,18 @@ class ScanPlan:
     residual_codes: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
     modes: Mapping[str, Mode] = field(default_factory=lambda: LOCAL)
 
-    def tasks(self, split_bytes: int = DEFAULT_SPLIT_BYTES, *, by_partition: bool = False) -> list[ScanTask]:
+    def tasks(self, split_bytes: int | None = None, *, by_partition: bool = False) -> list[ScanTask]:
         """The files in splits, packed into tasks of about `split_bytes`, of one partition each if that is asked for
-        (for joins of tables that are partitioned alike); see `engine.plan.tasks`."""
-        return combined_tasks(self.files, split_bytes=split_bytes, by_partition=by_partition)
+        (for joins of tables that are partitioned alike); see `engine.plan.tasks`.
+
+        How tasks are packed is said by the table's properties ``read.split.*``; `split_bytes` goes before
+        ``read.split.target-size``. Raises Invalid for values that make no sense.
+        """
+        return combined_tasks(self.files, self.packing(split_bytes), by_partition=by_partition)
+
+    def packing(self, split_bytes: int | None = None) -> TaskPacking:
+        """How the table's properties say that tasks are packed; arguments and errors as `tasks`."""
+        return TaskPacking.of(self.metadata.properties, split_bytes)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ tasks are the same.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -19,10 +20,38 @@ from engine.codec.columns import BoolArray, Int64Array
 from engine.compiling import kernel
 from engine.errors import Invalid
 from engine.plan.grouping import codes_of
+from engine.spec.properties import SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST, SPLIT_SIZE
 
-DEFAULT_SPLIT_BYTES = 128 << 20
-DEFAULT_LOOKBACK = 10
-DEFAULT_OPEN_FILE_COST = 4 << 20
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskPacking:
+    """How files become tasks.
+
+    Args:
+        split_bytes: What a task should weigh (``read.split.target-size``).
+        lookback: How many bins stay open (``read.split.planning-lookback``).
+        open_file_cost: What a file weighs at least, and each of its delete files (``read.split.open-file-cost``).
+
+    Raises:
+        Invalid: A size or lookback that is not positive, or a negative cost.
+    """
+
+    split_bytes: int = SPLIT_SIZE.default
+    lookback: int = SPLIT_LOOKBACK.default
+    open_file_cost: int = SPLIT_OPEN_FILE_COST.default
+
+    def __post_init__(self) -> None:
+        if self.split_bytes <= 0 or self.lookback <= 0 or self.open_file_cost < 0:
+            raise Invalid(f"tasks cannot be packed so: {self}")
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str], split_bytes: int | None = None) -> TaskPacking:
+        """What a table's properties say; `split_bytes` overrides its own. Raises Invalid, naming the property."""
+        return cls(
+            split_bytes=SPLIT_SIZE.of(properties) if split_bytes is None else split_bytes,
+            lookback=SPLIT_LOOKBACK.of(properties),
+            open_file_cost=SPLIT_OPEN_FILE_COST.of(properties),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,29 +108,16 @@ class Splits:
     weight: Int64Array
 
 
-def combined_tasks(
-    files: pa.Table,
-    *,
-    split_bytes: int = DEFAULT_SPLIT_BYTES,
-    lookback: int = DEFAULT_LOOKBACK,
-    open_file_cost: int = DEFAULT_OPEN_FILE_COST,
-    by_partition: bool = False,
-) -> list[ScanTask]:
+def combined_tasks(files: pa.Table, packing: TaskPacking, *, by_partition: bool = False) -> list[ScanTask]:
     """The files of a plan as tasks.
 
     Args:
         files: `ScanPlan.files`.
-        split_bytes: What a task should weigh.
-        lookback: How many bins stay open.
-        open_file_cost: What a file weighs at least, and each of its delete files.
+        packing: How to pack them.
         by_partition: Put files of one spec and partition only into a task; tasks of a partition follow each other.
-
-    Raises:
-        Invalid: A size or lookback that is not positive, or a negative cost.
     """
-    if split_bytes <= 0 or lookback <= 0 or open_file_cost < 0:
-        raise Invalid(f"cannot pack tasks of {split_bytes} bytes, lookback {lookback}, open cost {open_file_cost}")
-    splits = splits_of(files, split_bytes=split_bytes, open_file_cost=open_file_cost)
+    split_bytes, lookback = packing.split_bytes, packing.lookback
+    splits = splits_of(files, split_bytes=split_bytes, open_file_cost=packing.open_file_cost)
     if by_partition:
         bins = _packed_by_group(splits.weight, _partitions(files)[splits.file_index], split_bytes, lookback)
     else:

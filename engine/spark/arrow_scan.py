@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
 from engine.plan.scan import ScanPlan
-from engine.plan.tasks import DEFAULT_SPLIT_BYTES
 from engine.read.plans import request_for
 from engine.read.request import FileRead, ReadRequest
 from engine.spark.arrow_batches import spark_schema
@@ -40,7 +39,7 @@ def plan_to_arrow_frame(
     *,
     projection: Schema | None = None,
     table_name: str | None = None,
-    split_bytes: int = DEFAULT_SPLIT_BYTES,
+    split_bytes: int | None = None,
 ) -> DataFrame:
     """The rows of a plan as a DataFrame; nothing is read before it runs, delete files neither.
 
@@ -50,7 +49,7 @@ def plan_to_arrow_frame(
         store: The table's storage, which executors get a copy of.
         projection: The columns to give; those of the plan by default. Metadata columns may be among them.
         table_name: For errors.
-        split_bytes: What a task should weigh.
+        split_bytes: What a task should weigh; None leaves it to the table, as `ScanPlan.tasks`.
 
     Raises:
         Unsupported: A column type that Spark does not have; naming it.

@@ -24,12 +24,13 @@ _THREADS = 1
 
 
 def task_files(
-    plan: ScanPlan, split_bytes: int, *, begin: int = 0, end: int | None = None
+    plan: ScanPlan, split_bytes: int | None, *, begin: int = 0, end: int | None = None
 ) -> Iterator[tuple[FileRead, ...]]:
-    """The parts of files of each task: of all files of a plan, or of those from `begin` to `end`."""
+    """The parts of files of each task: of all files of a plan, or of those from `begin` to `end`; `split_bytes` as
+    `ScanPlan.tasks`."""
     files = list(planned_files(plan))[begin:end]
     chosen = plan.files.slice(begin, len(files))
-    for task in combined_tasks(chosen, split_bytes=split_bytes):
+    for task in combined_tasks(chosen, plan.packing(split_bytes)):
         pieces = zip(task.file_index.tolist(), task.start.tolist(), task.length_bytes.tolist(), strict=True)
         yield tuple(replace(files[index], byte_range=(start, length)) for index, start, length in pieces)
 

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from engine.codec.columns import Int64Array
 from engine.plan.changes import SnapshotChanges
 from engine.plan.scan import ScanPlan, TableScan
-from engine.plan.tasks import DEFAULT_SPLIT_BYTES
+from engine.plan.tasks import TaskPacking
 from engine.read.changelog import ChangelogScan
 from engine.runtime.local import LocalRunner
 from engine.spark.arrow_batches import spark_batch, spark_schema
@@ -28,9 +28,7 @@ _THREADS = 1
 """Of a task: Spark runs as many tasks at once as it has cores."""
 
 
-def changelog_to_dataframe(
-    spark: SparkSession, scan: ChangelogScan, *, split_bytes: int = DEFAULT_SPLIT_BYTES
-) -> DataFrame:
+def changelog_to_dataframe(spark: SparkSession, scan: ChangelogScan, *, split_bytes: int | None = None) -> DataFrame:
     """The changes as a DataFrame of the session `spark`, whose settings stay as they are.
 
     It is planned here and now, and stays at its snapshots; nothing is read before it runs. Reading is not counted.
@@ -38,7 +36,8 @@ def changelog_to_dataframe(
     Args:
         spark: The user's session.
         scan: The changelog; `ChangelogScan.schema` are the columns, uuid as text.
-        split_bytes: What a task should weigh where a snapshot's files can be divided.
+        split_bytes: What a task should weigh where a snapshot's files can be divided; None leaves it to the table's
+            ``read.split.target-size``.
 
     Raises:
         NotFound: The parent of a snapshot that takes rows was expired.
@@ -47,6 +46,7 @@ def changelog_to_dataframe(
     """
     schema = spark_schema(scan.schema)
     changes = list(scan.plan())
+    split_bytes = TaskPacking.of(scan.scan.metadata.properties, split_bytes).split_bytes
     groups = [changes] if scan.net_changes else [[part] for change in changes for part in _parts(change, split_bytes)]
     task = _Task(
         scan=pickle.dumps(replace(scan.scan, runner=LocalRunner(_THREADS), cache=None, executors=None)),

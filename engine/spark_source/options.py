@@ -14,7 +14,6 @@ from typing import Literal
 
 from engine.errors import Invalid, Unsupported
 from engine.opening import load_catalog, load_table
-from engine.plan.tasks import DEFAULT_SPLIT_BYTES
 from engine.spark.distribution import PROPERTY as DISTRIBUTION_MODE
 from engine.spark.distribution import distribution_mode
 from engine.spec.snapshots import MAIN
@@ -116,7 +115,7 @@ class ReadOptions:
         as_of: A time: milliseconds since 1970, or ISO 8601 with a zone.
         after: Read what appends added after this snapshot.
         until: The last snapshot of that increment.
-        split_bytes: What a task should weigh.
+        split_bytes: What a task should weigh; None leaves it to the table.
         pushes: Let Spark push filters. On Spark 4.1 only for a DataFrame that one query uses once: what came of pushing
             is kept with the DataFrame, and a second query over it would read the rows of the first one's filter.
         changelog: Read what happened to rows, rather than rows.
@@ -131,7 +130,7 @@ class ReadOptions:
     as_of: int | str | None = None
     after: int | None = None
     until: int | None = None
-    split_bytes: int = DEFAULT_SPLIT_BYTES
+    split_bytes: int | None = None
     pushes: bool = False
     changelog: ChangelogOptions | None = None
 
@@ -151,7 +150,7 @@ class StreamOptions:
         skips_overwrites: Likewise those that overwrite.
         most_files: Files of a micro-batch at most; one at least.
         most_rows: Rows of a micro-batch at most, as far as whole files allow; one file at least.
-        split_bytes: What a task should weigh.
+        split_bytes: What a task should weigh; None leaves it to the table.
         changelog: Read what happened to rows, rather than what was appended.
     """
 
@@ -165,7 +164,7 @@ class StreamOptions:
     skips_overwrites: bool = False
     most_files: int | None = None
     most_rows: int | None = None
-    split_bytes: int = DEFAULT_SPLIT_BYTES
+    split_bytes: int | None = None
     changelog: ChangelogOptions | None = None
 
 
@@ -219,7 +218,7 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
         as_of=int(as_of) if as_of is not None and as_of.isdecimal() else as_of,
         after=given.number("start-snapshot-id"),
         until=given.number("end-snapshot-id"),
-        split_bytes=given.positive("split-size") or DEFAULT_SPLIT_BYTES,
+        split_bytes=given.positive("split-size"),
         pushes=given.flag("pushdown"),
         changelog=changelog,
     )
@@ -247,7 +246,7 @@ def stream_options(options: Mapping[str, str]) -> StreamOptions:
         skips_overwrites=given.flag("streaming-skip-overwrite-snapshots"),
         most_files=given.positive("streaming-max-files-per-micro-batch"),
         most_rows=given.positive("streaming-max-rows-per-micro-batch"),
-        split_bytes=given.positive("split-size") or DEFAULT_SPLIT_BYTES,
+        split_bytes=given.positive("split-size"),
         changelog=changelog,
     )
 

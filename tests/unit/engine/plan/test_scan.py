@@ -150,6 +150,10 @@ def test_a_table_without_a_snapshot(builder: TableBuilder) -> None:
 def test_tasks(builder: TableBuilder) -> None:
     tasks = scan(builder, "p = 'x'").plan().tasks(split_bytes=8 << 20)
     assert [t.file_index.tolist() for t in tasks] == [[0, 1], [2, 3]]
+    plan = scan(builder, "p = 'x'").plan()
+    own = replace(plan.metadata, properties={"read.split.target-size": "8388608"})
+    assert len(replace(plan, metadata=own).tasks()) == 2
+    assert len(replace(plan, metadata=replace(own, properties={"read.split.open-file-cost": "134217728"})).tasks()) == 4
 
 
 def test_files_without_rows_match_no_filter(builder: TableBuilder) -> None:

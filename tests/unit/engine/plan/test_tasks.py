@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine.errors import Invalid
 from engine.plan.files_table import DELETE_FILE
-from engine.plan.tasks import ScanTask, combined_tasks, splits_of
+from engine.plan.tasks import ScanTask, TaskPacking, combined_tasks, splits_of
 
 MB = 1 << 20
 
@@ -66,25 +66,35 @@ def test_deletes_weigh() -> None:
 
 
 def test_neighbours_in_one_task_are_joined() -> None:
-    tasks = combined_tasks(files({"size": 100, "offsets": [4, 40, 80]}), split_bytes=80, open_file_cost=0)
+    tasks = combined_tasks(files({"size": 100, "offsets": [4, 40, 80]}), TaskPacking(split_bytes=80, open_file_cost=0))
     assert pieces(tasks) == [[(0, 4, 76)], [(0, 80, 20)]]
 
 
 def test_small_files_share_a_task() -> None:
-    tasks = combined_tasks(files(*[{"size": 1000}] * 70))
+    tasks = combined_tasks(files(*[{"size": 1000}] * 70), TaskPacking())
     assert [len(t) for t in tasks] == [32, 32, 6]
     assert tasks[0].size_bytes == 32_000
 
 
 def test_nothing() -> None:
-    assert combined_tasks(files()) == []
-    assert pieces(combined_tasks(files({"size": 0}))) == [[(0, 0, 0)]]
+    assert combined_tasks(files(), TaskPacking()) == []
+    assert pieces(combined_tasks(files({"size": 0}), TaskPacking())) == [[(0, 0, 0)]]
 
 
 @pytest.mark.parametrize("wrong", [{"split_bytes": 0}, {"lookback": 0}, {"open_file_cost": -1}])
 def test_sizes_must_be_positive(wrong: dict[str, Any]) -> None:
     with pytest.raises(Invalid):
-        combined_tasks(files({"size": 1}), **wrong)
+        TaskPacking(**wrong)
+
+
+def test_a_table_says_how_its_tasks_are_packed() -> None:
+    names = ("target-size", "planning-lookback", "open-file-cost")
+    properties = {f"read.split.{name}": str(value) for name, value in zip(names, (70, 2, 0), strict=True)}
+    assert TaskPacking.of({}) == TaskPacking(split_bytes=128 << 20, lookback=10, open_file_cost=4 << 20)
+    assert TaskPacking.of(properties) == TaskPacking(split_bytes=70, lookback=2, open_file_cost=0)
+    assert TaskPacking.of(properties, 50).split_bytes == 50
+    with pytest.raises(Invalid, match=r"read\.split\.planning-lookback='0'"):
+        TaskPacking.of({"read.split.planning-lookback": "0"})
 
 
 def packed(weights: list[int], target: int, lookback: int) -> list[list[int]]:
@@ -112,7 +122,7 @@ def packed(weights: list[int], target: int, lookback: int) -> list[list[int]]:
 )
 def test_packing_is_icebergs(weights: list[int], target: int, lookback: int, cost: int) -> None:
     table = files(*({"size": w, "offsets": [0]} for w in weights))
-    tasks = combined_tasks(table, split_bytes=target, lookback=lookback, open_file_cost=cost)
+    tasks = combined_tasks(table, TaskPacking(split_bytes=target, lookback=lookback, open_file_cost=cost))
     assert [t.file_index.tolist() for t in tasks] == packed([max(w, cost) for w in weights], target, lookback)
 
 
@@ -122,7 +132,7 @@ def test_packing_is_icebergs(weights: list[int], target: int, lookback: int, cos
 )
 def test_tasks_cover_each_byte_of_each_file_once(sizes: list[tuple[int, list[int]]], target: int) -> None:
     table = files(*({"size": size, "offsets": offsets} for size, offsets in sizes))
-    tasks = combined_tasks(table, split_bytes=target, open_file_cost=1)
+    tasks = combined_tasks(table, TaskPacking(split_bytes=target, open_file_cost=1))
     found: dict[int, list[tuple[int, int]]] = {i: [] for i in range(len(sizes))}
     for file, start, length in (piece for task in pieces(tasks) for piece in task):
         found[file].append((start, start + length))
@@ -147,7 +157,7 @@ PLACED = st.fixed_dictionaries(
 def test_tasks_of_one_partition_each(rows: list[dict[str, Any]], split_bytes: int, lookback: int) -> None:
     table = files(*rows)
     options: dict[str, Any] = {"split_bytes": split_bytes, "lookback": lookback, "open_file_cost": 1}
-    tasks = combined_tasks(table, by_partition=True, **options)
+    tasks = combined_tasks(table, TaskPacking(**options), by_partition=True)
     place = [(row["spec"], row["p"], row["n"]) for row in rows]
     of_task = [{place[file] for file in task.file_index.tolist()} for task in tasks]
     assert all(len(found) == 1 for found in of_task)
@@ -157,6 +167,6 @@ def test_tasks_of_one_partition_each(rows: list[dict[str, Any]], split_bytes: in
         own = [number for number, found in enumerate(place) if found == wanted]
         expected += [
             [(own[file], start, length) for file, start, length in task]
-            for task in pieces(combined_tasks(files(*(rows[number] for number in own)), **options))
+            for task in pieces(combined_tasks(files(*(rows[number] for number in own)), TaskPacking(**options)))
         ]
     assert pieces(tasks) == expected
