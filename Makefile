@@ -4,7 +4,7 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest --quiet --durations=10
 
 .DEFAULT_GOAL := bench
-.PHONY: bench test soak check asv lock clean
+.PHONY: bench test soak mutants check asv lock clean
 
 bench: .venv/.stamp ## the main job: run the benchmarks, write the report
 	$(BIN)/icebench run
@@ -18,8 +18,12 @@ test: .venv/.stamp .venv/.test-stamp ## all tests: first those without Spark, si
 	$(PYTEST) -m spark || status=1; \
 	exit $$status
 
-soak: .venv/.stamp ## full campaigns of crashes, contention, damage and random histories: an hour or two
+soak: .venv/.stamp ## full campaigns of crashes, contention, damage and random histories, planted bugs: hours
 	$(PYTEST) -m soak
+	$(BIN)/python -m tests.mutants
+
+mutants: .venv/.stamp .venv/.test-stamp ## plant the bugs of tests/mutants/ one at a time: do the tests notice?
+	$(BIN)/python -m tests.mutants
 
 check: .venv/.stamp ## what must hold before the tests are worth running
 	$(BIN)/ruff check

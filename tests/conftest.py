@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from engine.columnar import parquet
 from engine.storage import turns
@@ -24,6 +24,8 @@ settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, p
 settings.register_profile(
     "soak", settings.get_profile("dev"), max_examples=int(os.environ.get("ICEBENCH_SOAK", "5000")), print_blob=True
 )
+# A planted bug is noticed by any example, however large.
+settings.register_profile("mutants", settings.get_profile("ci"), phases=[Phase.explicit, Phase.generate], database=None)
 settings.load_profile("soak" if "ICEBENCH_SOAK" in os.environ else "ci" if "CI" in os.environ else "dev")
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from engine.errors import Invalid
-from engine.spec.name_mapping import mapping_of, name_mapping_text, parse_name_mapping
+from engine.spec.name_mapping import evolved_mapping, mapping_of, name_mapping_text, parse_name_mapping
 from engine.spec.schema import Schema
 from engine.spec.types import LONG, STRING, NestedField, StructType, list_type
 
@@ -52,6 +52,19 @@ def test_a_schema_maps_to_its_own_names() -> None:
         ("id",): 1, ("points",): 2, ("points", "element"): 3, ("points", "element", "x.y"): 4, ("name",): 5,
     }  # fmt: skip
     assert parse_name_mapping(name_mapping_text(mapping)) == mapping
+
+
+def test_after_a_change_of_schema_old_files_keep_their_names() -> None:
+    def schema(*columns: tuple[int, str]) -> Schema:
+        return Schema(tuple(NestedField(field_id=field_id, name=name, type=LONG) for field_id, name in columns))
+
+    old = schema((1, "a"), (2, "b"), (3, "c"))
+    new = schema((1, "z"), (4, "b"), (5, "c2"))  # a renamed, b dropped and added again, c dropped
+    found = parse_name_mapping(name_mapping_text(evolved_mapping(mapping_of(old), old, new)))
+    assert found.id_of("a") == found.id_of("z") == 1
+    assert found.id_of("b") == 4  # the column that has the name now
+    assert found.id_of("c") == 3  # nothing else is read from the place of a dropped column
+    assert found.id_of("c2") == 5
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,36 @@ def test_defaults_and_values() -> None:
 
 
 @pytest.mark.parametrize(
+    ("known", "default"),
+    [
+        # As the specification and Iceberg Java have them: other writers of the table go by the same numbers.
+        (properties.COMMIT_NUM_RETRIES, 4),
+        (properties.COMMIT_MIN_WAIT_MS, 100),
+        (properties.COMMIT_MAX_WAIT_MS, 60_000),
+        (properties.COMMIT_TOTAL_TIMEOUT_MS, 1_800_000),
+        (properties.STATUS_CHECK_NUM_RETRIES, 3),
+        (properties.STATUS_CHECK_MIN_WAIT_MS, 1_000),
+        (properties.STATUS_CHECK_MAX_WAIT_MS, 60_000),
+        (properties.STATUS_CHECK_TOTAL_TIMEOUT_MS, 1_800_000),
+        (properties.MANIFEST_TARGET_SIZE_BYTES, 8_388_608),
+        (properties.MANIFEST_MIN_COUNT_TO_MERGE, 100),
+        (properties.METADATA_PREVIOUS_VERSIONS_MAX, 100),
+        (properties.TARGET_FILE_SIZE_BYTES, 536_870_912),
+        (properties.DELETE_TARGET_FILE_SIZE_BYTES, 67_108_864),
+        (properties.SPLIT_SIZE, 134_217_728),
+        (properties.SPLIT_LOOKBACK, 10),
+        (properties.SPLIT_OPEN_FILE_COST, 4_194_304),
+        (properties.MAX_SNAPSHOT_AGE_MS, 432_000_000),
+        (properties.MIN_SNAPSHOTS_TO_KEEP, 1),
+        (properties.MAX_REF_AGE_MS, 9_223_372_036_854_775_807),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_numbers_that_a_table_does_not_set(known: Property[int], default: int) -> None:
+    assert known.of({}) == default
+
+
+@pytest.mark.parametrize(
     ("known", "text", "reason"),
     [
         (properties.COMMIT_NUM_RETRIES, "many", "not a whole number"),

@@ -190,3 +190,31 @@ def test_ids_are_stable_and_never_reused(data):
         alive |= set(range(before + 1, last + 1))
         assert set(schema.by_id) == alive
         assert not alive & dropped
+
+
+def test_columns_that_incoming_rows_lack_become_optional_at_every_depth():
+    point = StructType((column(3, "x", required=True), column(4, "y", required=True)))
+    base = Schema((column(1, "id", required=True), column(2, "point", point, required=True)))
+    incoming = Schema((column(1, "point", StructType((column(2, "x", required=True),)), required=True),))
+    schema, _ = SchemaUpdate(base, 4).union_by_name(incoming).apply()
+    assert {schema.name_of[f.field_id]: f.required for f in schema.walk()} == {
+        "id": False, "point": True, "point.x": True, "point.y": False,
+    }  # fmt: skip
+
+
+def test_what_is_inside_a_dropped_struct_cannot_be_changed():
+    base = Schema((column(1, "id"), column(2, "point", StructType((column(3, "x", INT),)))))
+    dropped = SchemaUpdate(base, 3).drop_column("point")
+    with pytest.raises(Invalid, match=r"'point\.x': this update drops it"):
+        dropped.promote_column("point.x", LONG)
+
+
+def test_identifier_columns_are_required_with_all_structs_around_them():
+    def key(*, required: bool) -> SchemaUpdate:
+        inner = StructType((column(2, "id", required=True),))
+        return SchemaUpdate(Schema((column(1, "key", inner, required=required),)), 2)
+
+    schema, _ = key(required=True).set_identifier_fields("key.id").apply()
+    assert schema.identifier_field_ids == {2}
+    with pytest.raises(Invalid, match="must be required"):
+        key(required=False).set_identifier_fields("key.id")

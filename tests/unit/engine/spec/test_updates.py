@@ -325,3 +325,22 @@ class TestMetadataLog:
             )
         files = [entry.metadata_file for entry in metadata.metadata_log]
         assert files == [f"/t/v{n}" for n in range(6)][-kept:]
+
+
+def test_row_ids_go_on_after_the_snapshot_even_where_it_left_some_out() -> None:
+    base = replace(table(3), next_row_id=10)
+    added = replace(snapshot(1), first_row_id=12, added_rows=3)
+    assert apply(base, AddSnapshot(added)).next_row_id == 15
+
+
+def test_the_ids_of_removed_schemas_and_specs_are_not_given_again() -> None:
+    one, two = (Schema((*SCHEMA.fields, NestedField(field_id=n, name=f"c{n}", type=LONG))) for n in (3, 4))
+    base = apply(table(), AddSchema(one), AddSchema(two), SetCurrentSchema())
+    assert base.current_schema_id == 2
+    changed = apply(base, RemoveSchemas(frozenset({1})), AddSchema(one))
+    assert [s.schema_id for s in changed.schemas] == [0, 2, 3]
+
+    specs = [partition_spec(SCHEMA, [("id", Bucket(n))]) for n in (2, 4)]
+    base = apply(table(), AddPartitionSpec(specs[0]), AddPartitionSpec(specs[1]), SetDefaultSpec())
+    changed = apply(base, RemovePartitionSpecs(frozenset({1})), AddPartitionSpec(specs[0]))
+    assert [s.spec_id for s in changed.partition_specs] == [0, 2, 3]

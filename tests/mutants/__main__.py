@@ -1,0 +1,108 @@
+"""Plants each bug of the catalogue in a copy of the project and runs the tests that should fail: `make mutants`.
+
+    python -m tests.mutants [--only ROOM] [--processes N] [--widen] [--matching TEXT]...
+
+Ends with 1 if fewer than 95 % of the bugs were noticed, or if a bug survived that the catalogue does not explain.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from queue import SimpleQueue
+
+from tests.mutants.catalogue import Mutant, Room, rooms
+from tests.mutants.scratch_copy import ScratchCopy
+from tests.mutants.verdicts import LEAST_KILLED, Result, Verdict, figures, verdict
+from tests.tidy.source import REPOSITORY
+
+FIGURES = REPOSITORY / "results" / "reports" / "mutants.json"
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description="Do the tests notice planted bugs?")
+    parser.add_argument("--only", action="append", default=[], metavar="ROOM", help="a file of tests/mutants/")
+    parser.add_argument("--processes", type=int, default=2, metavar="N", help="copies that are tested side by side")
+    parser.add_argument("--widen", action="store_true", help="where the named tests pass, run all those of the room")
+    parser.add_argument(
+        "--matching", action="append", default=[], metavar="TEXT", help="a part of a bug's line or file"
+    )
+    options = parser.parse_args(arguments)
+
+    chosen = [(room, [m for m in room.mutants if _matches(m, options.matching)]) for room in rooms(options.only)]
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="icebench-mutants-") as scratch, ExitStack() as stack:
+        copies: SimpleQueue[ScratchCopy] = SimpleQueue()
+        for number in range(options.processes):
+            copies.put(stack.enter_context(ScratchCopy(Path(scratch) / str(number))))
+        if not _green(chosen, copies, widen=options.widen):
+            return 1
+        results = _judged(chosen, copies, options.processes, widen=options.widen)
+    lines, share = figures(results, minutes=(time.monotonic() - started) / 60)
+    sys.stdout.write("\n".join(lines) + "\n")
+    FIGURES.parent.mkdir(parents=True, exist_ok=True)
+    FIGURES.write_text(json.dumps([asdict(result) for result in results], indent=1))
+    unexplained = any(r.verdict in {Verdict.SURVIVED, Verdict.WRONGLY_EXPLAINED} for r in results)
+    return int(share < LEAST_KILLED or unexplained)
+
+
+def _matches(mutant: Mutant, texts: Sequence[str]) -> bool:
+    return not texts or any(text in mutant.bug or text in mutant.file for text in texts)
+
+
+def _green(chosen: Sequence[tuple[Room, Sequence[Mutant]]], copies: SimpleQueue[ScratchCopy], *, widen: bool) -> bool:
+    """Whether all tests pass as long as no bug is planted."""
+    tests = {test for _, mutants in chosen for mutant in mutants for test in mutant.tests}
+    if widen:
+        tests |= {test for room, _ in chosen for test in room.tests}
+    copy = copies.get()
+    passed, output = copy.run(sorted(tests))
+    copies.put(copy)
+    if not passed:
+        sys.stdout.write(f"{output}\nThese tests fail without any bug: nothing can be said.\n")
+    return passed
+
+
+def _judged(
+    chosen: Sequence[tuple[Room, Sequence[Mutant]]],
+    copies: SimpleQueue[ScratchCopy],
+    processes: int,
+    *,
+    widen: bool,
+) -> list[Result]:
+    def judge(room: Room, mutant: Mutant) -> Result:
+        started = time.monotonic()
+        copy = copies.get()
+        try:
+            with copy.planted(mutant):
+                passed, output = copy.run(mutant.tests)
+                wide_passed = copy.run(room.tests)[0] if passed and widen else None
+        finally:
+            copies.put(copy)
+        result = Result(
+            room=room.name,
+            bug=mutant.bug,
+            file=mutant.file,
+            verdict=verdict(passed=passed, wide_passed=wide_passed, explained=bool(mutant.survives)),
+            survives=mutant.survives,
+            seconds=round(time.monotonic() - started, 1),
+            failure=next((line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))), ""),
+        )
+        sys.stdout.write(f"{result.verdict:<18} {result.seconds:6.1f} s  {result.room}: {result.bug}\n")
+        sys.stdout.flush()
+        return result
+
+    with ThreadPoolExecutor(processes) as pool:
+        return list(pool.map(lambda pair: judge(*pair), [(room, m) for room, ms in chosen for m in ms]))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from engine.errors import Invalid
+from engine.spec.partitioning import (
+    PartitionField,
+    PartitionSpec,
+    check_promotions,
+    common_partition_type,
+    partition_spec,
+)
+from engine.spec.schema import Schema
+from engine.spec.transforms import Bucket, Day, Identity, Transform, Void
+from engine.spec.types import DATE, INT, LONG, STRING, TIMESTAMP, UNKNOWN, NestedField, Type, list_type
+
+
+def schema(**columns: Type) -> Schema:
+    return Schema(tuple(NestedField(field_id=n, name=name, type=t) for n, (name, t) in enumerate(columns.items(), 1)))
+
+
+def spec_of(source_id: int, transform: Transform, spec_id: int = 0) -> PartitionSpec:
+    return PartitionSpec(
+        (PartitionField(source_ids=(source_id,), field_id=1000, name="p", transform=transform),), spec_id
+    )
+
+
+def test_a_dropped_source_has_the_type_that_it_had_last() -> None:
+    spec, now = spec_of(2, Identity()), schema(a=STRING)
+    former = [schema(a=STRING, n=INT), schema(a=STRING, n=LONG), now]
+    assert spec.partition_type(now, former).fields[0].type == LONG
+    assert spec.partition_type(now).fields[0].type == UNKNOWN
+
+
+def test_a_field_that_became_void_keeps_its_type() -> None:
+    changed = schema(n=LONG)
+    specs = [spec_of(1, Void(), 1), spec_of(1, Bucket(4), 0)]
+    assert [f.type for f in common_partition_type(specs, changed).fields] == [INT]
+
+
+def test_the_newest_spec_names_a_field() -> None:
+    old = spec_of(1, Identity(), 0)
+    new = PartitionSpec((replace(old.fields[0], name="q"),), 1)
+    assert [f.name for f in common_partition_type([new, old], schema(n=LONG)).fields] == ["q"]
+
+
+def test_a_source_is_not_inside_a_list() -> None:
+    inside = schema(n=list_type(7, LONG))
+    with pytest.raises(Invalid, match="inside a list or map"):
+        partition_spec(inside, [("n.element", Identity())])
+
+
+@pytest.mark.parametrize(("transform", "refused"), [(Day(), False), (Identity(), True), (Bucket(4), True)])
+def test_a_date_becomes_a_timestamp_where_partition_values_stay_the_same(
+    transform: Transform, *, refused: bool
+) -> None:
+    old, new = schema(d=DATE), schema(d=TIMESTAMP)
+    if refused:
+        with pytest.raises(Invalid, match="'p' has other values then"):
+            check_promotions([spec_of(1, transform)], old, new)
+    else:
+        check_promotions([spec_of(1, transform)], old, new)
