@@ -132,14 +132,10 @@ class FileChanges:
         return written, kept
 
     def _check_written_for(self, written: TableMetadata, base: TableMetadata) -> None:
-        specs = self._added_data.spec_ids | self._added_deletes.spec_ids
-        same_specs = all(
-            i in base.spec_by_id and base.spec_by_id[i].fields == written.spec_by_id[i].fields for i in specs
-        )
-        if not same_specs or all(schema.fields != written.schema.fields for schema in base.schemas):
+        if all(schema.fields != written.schema.fields for schema in base.schemas):
             raise ValidationFailed(
-                "another commit changed the schema or the partition spec while this transaction changed it too and "
-                "wrote files; run the operation again"
+                "another commit changed the schema while this transaction changed it too and wrote files; run the "
+                "operation again"
             )
 
     def _operation(self) -> Operation:

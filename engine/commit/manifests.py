@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from typing import TypeAlias, cast
+from typing import Generic, TypeAlias, TypeVar, cast
 
 import pyarrow as pa
 
@@ -24,7 +24,7 @@ from engine.codec.manifest_writer import (
 from engine.columnar.described_files import check_described, described_batches, described_columns
 from engine.commit.staging import Staging
 from engine.commit.summary import FileCounts
-from engine.errors import EngineError, Invalid
+from engine.errors import EngineError, Invalid, ValidationFailed
 from engine.plan.manifests import ManifestSource
 from engine.runtime.local import LocalRunner
 from engine.spec.data_file import DataFile, FileContent
@@ -49,6 +49,29 @@ class WrittenManifest:
     def listed(self, sequence_number: int) -> ManifestFile:
         """Its manifest-list entry in a snapshot with that sequence number."""
         return self.encoded.manifest_file(self.location, sequence_number=sequence_number)
+
+
+T = TypeVar("T")
+
+
+class AttemptCache(Generic[T]):
+    """What was made of manifests at one attempt, for later attempts whose base lists them in the same way.
+
+    Entries inherit numbers and ids from the manifest list, which lists a manifest of the same transaction with other
+    numbers at every attempt. So the key is the whole entry of the list, and the format version, by which inheritance
+    differs. A manifest of the change itself goes on inheriting; its location is enough.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[object, ...], T] = {}
+
+    def get(self, base: TableMetadata, sources: Sequence[ManifestFile | WrittenManifest], make: Callable[[], T]) -> T:
+        """What `make` gives for these sources, made once. Threads may ask for different sources."""
+        own = (each.location if isinstance(each, WrittenManifest) else each for each in sources)
+        key = (base.format_version, *own)
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
 
 
 def load_manifests(snapshot: Snapshot | None, store: Store) -> tuple[ManifestFile, ...]:
@@ -184,28 +207,37 @@ class AddedManifests:
         self._files: AddedFiles | None = files
         self._content = content
         self._data_sequence_number = data_sequence_number
-        self._format_version: int | None = None
+        self._base: TableMetadata | None = None
         self._written: list[WrittenManifest] = []
         self.counts = FileCounts()
 
-    @property
-    def spec_ids(self) -> set[int]:
-        """The partition specs of what was written so far."""
-        return {each.encoded.spec_id for each in self._written}
-
     def written(self, base: TableMetadata, snapshot_id: int, staging: Staging) -> list[WrittenManifest]:
         """The manifests, for a snapshot on this base. They are written again only after a format upgrade, because
-        inheritance differs between versions."""
+        inheritance differs between versions.
+
+        Raises:
+            ValidationFailed: The base does not have the partition spec of the files any more, or another one by its id.
+        """
+        former, self._base = self._base, base
         if self._files is not None:
             self._written = self._write(self._files, base, snapshot_id, staging)
             self._files = None
-        elif self._written and self._format_version != base.format_version:
-            self._written = write_manifests(
-                self._read_back(base, staging), base=base, content=self._content, snapshot_id=snapshot_id,
-                staging=staging,
-            )  # fmt: skip
-        self._format_version = base.format_version
+        elif self._written and former is not None:
+            self._check_specs(former, base)
+            if former.format_version != base.format_version:
+                self._written = write_manifests(
+                    self._read_back(base, staging), base=base, content=self._content, snapshot_id=snapshot_id,
+                    staging=staging,
+                )  # fmt: skip
         return self._written
+
+    def _check_specs(self, former: TableMetadata, base: TableMetadata) -> None:
+        for spec_id in {each.encoded.spec_id for each in self._written}:
+            if base.spec_by_id.get(spec_id) != former.spec_by_id[spec_id]:
+                raise ValidationFailed(
+                    f"another commit changed partition spec {spec_id}, which files were written for; run the operation "
+                    "again"
+                )
 
     def _write(
         self, files: AddedFiles, base: TableMetadata, snapshot_id: int, staging: Staging

@@ -13,7 +13,7 @@ from itertools import chain
 
 from engine.codec.manifest import decode_columns, decode_entries
 from engine.commit.file_refs import FileRef, key_of
-from engine.commit.manifests import WrittenManifest, write_manifests
+from engine.commit.manifests import AttemptCache, WrittenManifest, write_manifests
 from engine.commit.staging import Staging
 from engine.errors import ValidationFailed
 from engine.spec.data_file import DataFile
@@ -67,9 +67,7 @@ class Removal:
             self._keys.add(file.key)
             self._partitions.setdefault(file.spec_id, set()).add(file.partition)
         self._paths = frozenset(path.encode() for path, _ in self._keys)
-        # By what entries inherit, too: a manifest of the same transaction gets other numbers at every attempt, and
-        # after an upgrade of the format manifests inherit differently.
-        self._rewritten: dict[tuple[str, int, int, int | None], _Rewritten | None] = {}
+        self._rewritten: AttemptCache[_Rewritten | None] = AttemptCache()
 
     def applied(
         self, manifests: Sequence[ManifestFile], base: TableMetadata, snapshot_id: int, staging: Staging
@@ -83,10 +81,7 @@ class Removal:
         candidates = [manifest for manifest in own if self._may_list(manifest, base)]
 
         def rewritten(manifest: ManifestFile) -> _Rewritten | None:
-            key = manifest.manifest_path, base.format_version, manifest.sequence_number, manifest.first_row_id
-            if key not in self._rewritten:
-                self._rewritten[key] = self._rewrite(manifest, base, snapshot_id, staging)
-            return self._rewritten[key]
+            return self._rewritten.get(base, [manifest], lambda: self._rewrite(manifest, base, snapshot_id, staging))
 
         results = zip(candidates, staging.runner.map(rewritten, candidates), strict=True)
         found = {manifest.manifest_path: result for manifest, result in results if result is not None}

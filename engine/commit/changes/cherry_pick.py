@@ -37,7 +37,7 @@ class CherryPick:
 
     snapshot_id: int | None = None
     wap_id: str | None = None
-    _append: Append | None = field(default=None, init=False)
+    _appends: dict[int, Append] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         if (self.snapshot_id is None) == (self.wap_id is None):
@@ -69,13 +69,14 @@ class CherryPick:
                 f"cherry-picking snapshot {picked.snapshot_id} ({picked.operation}): main has moved on since, and only "
                 "appends can be brought to another state of the table"
             )
-        if self._append is None:
+        # A `wap_id` may be another snapshot's at the next attempt.
+        if picked.snapshot_id not in self._appends:
             files = list(changed_files(picked, staging.store, ManifestContent.DATA, EntryStatus.ADDED))
             properties = {SOURCE_SNAPSHOT_ID: str(picked.snapshot_id)}
             if WAP_ID in picked.summary:
                 properties[PUBLISHED_WAP_ID] = picked.summary[WAP_ID]
-            self._append = Append(data_files=files, properties=properties)
-        return self._append.stage(base, staging)
+            self._appends[picked.snapshot_id] = Append(data_files=files, properties=properties)
+        return self._appends[picked.snapshot_id].stage(base, staging)
 
     def _picked(self, base: TableMetadata) -> Snapshot:
         if self.snapshot_id is not None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from engine.codec.manifest import decode_entries
 from engine.commit.changes.append import Append
-from engine.commit.manifests import WrittenManifest, write_manifests
+from engine.commit.manifests import AttemptCache, WrittenManifest, write_manifests
 from engine.commit.staging import Staging
 from engine.spec.inheritance import inherited
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
@@ -37,7 +37,7 @@ class _Listed:
 class MergeAppend(Append):
     """Adds data files as `Append` does, and merges data manifests unless ``commit.manifest-merge.enabled=false``."""
 
-    _merged: dict[tuple[object, ...], list[WrittenManifest]] = field(default_factory=dict, init=False)
+    _merged: AttemptCache[list[WrittenManifest]] = field(default_factory=AttemptCache, init=False)
 
     def _arranged(
         self,
@@ -68,15 +68,14 @@ class MergeAppend(Append):
         return new, [each.manifest for each in result if each.written is None]
 
     def _merge(self, bin_: Sequence[_Listed], base: TableMetadata, staging: Staging) -> list[WrittenManifest]:
-        manifests = [each.manifest for each in bin_]
-        key = (base.format_version, *((m.manifest_path, m.first_row_id) for m in manifests))
-        if key not in self._merged:
+        def merge() -> list[WrittenManifest]:
             parts = staging.runner.map(lambda each: list(self._entries(each, staging)), bin_)
             entries = [entry for part in parts for entry in part]
-            self._merged[key] = write_manifests(
+            return write_manifests(
                 entries, base=base, content=ManifestContent.DATA, snapshot_id=self.added_snapshot_id, staging=staging
             )
-        return self._merged[key]
+
+        return self._merged.get(base, [each.written or each.manifest for each in bin_], merge)
 
     def _entries(self, each: _Listed, staging: Staging) -> Iterator[ManifestEntry]:
         manifest = each.manifest

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from engine.codec.manifest import decode_entries
-from engine.commit.manifests import WrittenManifest, load_manifests, write_manifests
+from engine.commit.manifests import AttemptCache, WrittenManifest, load_manifests, write_manifests
 from engine.commit.snapshots import Staged, branch_head, stage_snapshot, unused_snapshot_id
 from engine.commit.staging import Staging
 from engine.commit.summary import summarize
@@ -37,7 +37,7 @@ class RewriteManifests:
     branch: str = MAIN
     properties: Mapping[str, str] = field(default_factory=dict)
     _snapshot_id: int | None = field(default=None, init=False)
-    _rewritten: dict[tuple[object, ...], list[WrittenManifest]] = field(default_factory=dict, init=False)
+    _rewritten: AttemptCache[list[WrittenManifest]] = field(default_factory=AttemptCache, init=False)
 
     @property
     def added_snapshot_id(self) -> int:
@@ -81,22 +81,19 @@ class RewriteManifests:
     def _regrouped(
         self, manifests: Sequence[ManifestFile], content: ManifestContent, base: TableMetadata, staging: Staging
     ) -> list[WrittenManifest]:
-        key = (base.format_version, content, *((m.manifest_path, m.sequence_number, m.first_row_id) for m in manifests))
-        if key in self._rewritten:
-            return self._rewritten[key]
-
         def load(manifest: ManifestFile) -> list[ManifestEntry]:
             data = staging.store.read(manifest.manifest_path)
             found = inherited(decode_entries(data, location=manifest.manifest_path, listed=manifest), manifest)
             return [replace(e, status=EntryStatus.EXISTING) for e in found if e.status is not EntryStatus.DELETED]
 
-        entries = [entry for part in staging.runner.map(load, manifests) for entry in part]
-        if self.cluster_by is not None:
-            places: dict[Hashable, int] = {}
-            keys = [places.setdefault(self.cluster_by(entry.data_file), len(places)) for entry in entries]
-            entries = [entries[place] for place in sorted(range(len(entries)), key=keys.__getitem__)]
-        written = write_manifests(
-            entries, base=base, content=content, snapshot_id=self.added_snapshot_id, staging=staging
-        )
-        self._rewritten[key] = written
-        return written
+        def regroup() -> list[WrittenManifest]:
+            entries = [entry for part in staging.runner.map(load, manifests) for entry in part]
+            if self.cluster_by is not None:
+                places: dict[Hashable, int] = {}
+                keys = [places.setdefault(self.cluster_by(entry.data_file), len(places)) for entry in entries]
+                entries = [entries[place] for place in sorted(range(len(entries)), key=keys.__getitem__)]
+            return write_manifests(
+                entries, base=base, content=content, snapshot_id=self.added_snapshot_id, staging=staging
+            )
+
+        return self._rewritten.get(base, manifests, regroup)

@@ -7,12 +7,14 @@ import pytest
 from engine.codec.manifest import decode_entries
 from engine.commit.changes.append import Append
 from engine.commit.manifests import load_manifests
-from engine.errors import Invalid
+from engine.errors import Invalid, ValidationFailed
 from engine.runtime.counters import FILES_WRITTEN
 from engine.spec.manifest import EntryStatus, ManifestContent
+from engine.spec.partitioning import UNPARTITIONED, partition_spec
 from engine.spec.snapshots import SnapshotRef
-from engine.spec.updates import SetSnapshotRef, UpgradeFormatVersion
-from tests.unit.engine.commit.tables import BY_DAY, data_file, deletes_of, metadata, world
+from engine.spec.transforms import Identity
+from engine.spec.updates import AddPartitionSpec, RemovePartitionSpecs, SetSnapshotRef, UpgradeFormatVersion
+from tests.unit.engine.commit.tables import BY_DAY, SCHEMA, data_file, deletes_of, metadata, world
 
 
 def test_a_first_append() -> None:
@@ -176,6 +178,21 @@ def test_only_data_files_of_known_specs() -> None:
         w.transaction().commit([Append(data_files=[replace(data_file("a"), spec_id=5)])])
     assert w.metadata.snapshots == ()
     assert w.stored() == set()
+
+
+def test_a_partition_spec_that_is_another_at_the_next_attempt_fails_the_change() -> None:
+    w = world(metadata(spec=UNPARTITIONED))
+    w.committer.apply([], [AddPartitionSpec(BY_DAY)])
+    by_id = replace(partition_spec(SCHEMA, [("id", Identity())]), spec_id=1)
+
+    def give_the_id_again() -> None:
+        w.committer.apply([], [RemovePartitionSpecs(frozenset({1})), AddPartitionSpec(by_id)])
+        w.transaction().commit([Append(data_files=[data_file("theirs")])])
+
+    w.committer.before = [give_the_id_again]
+    with pytest.raises(ValidationFailed, match="partition spec 1"):
+        w.transaction().commit([Append(data_files=[replace(data_file("ours", day="x"), spec_id=1)])])
+    assert w.files() == {"theirs": 1}
 
 
 def test_time_does_not_go_back_when_clocks_differ() -> None:

@@ -7,6 +7,7 @@ from engine.commit.changes.cherry_pick import CherryPick
 from engine.commit.changes.overwrite import Overwrite
 from engine.commit.file_refs import ref_to
 from engine.errors import Invalid, NotFound, Unsupported
+from engine.spec.updates import RemoveSnapshots
 from tests.unit.engine.commit.tables import World, data_file, world
 
 A, B, C = data_file("a"), data_file("b"), data_file("c")
@@ -48,6 +49,21 @@ def test_another_append_in_between_turns_one_into_the_other() -> None:
     w.committer.before = [lambda: w.transaction().commit([Append(data_files=[C])])]
     w.transaction().commit([CherryPick(wap_id="w1")])
     assert w.files() == {"a": 1, "c": 3, "b": 4}
+
+
+def test_another_snapshot_may_have_the_name_at_the_next_attempt() -> None:
+    w = table()
+    w.transaction().commit([Append(data_files=[C])])
+
+    def make_another() -> None:
+        w.committer.apply([], [RemoveSnapshots(frozenset({102}))])
+        again = Append(data_files=[data_file("b2")], is_visible=False, properties={"wap.id": "w1"})
+        w.transaction().commit([again])
+        w.transaction().commit([Append(data_files=[data_file("d")])])
+
+    w.committer.before = [make_another]
+    w.transaction().commit([CherryPick(wap_id="w1")])
+    assert w.files() == {"a": 1, "c": 3, "d": 5, "b2": 6}
 
 
 @pytest.mark.parametrize("moved", [False, True])

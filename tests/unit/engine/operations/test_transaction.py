@@ -107,6 +107,23 @@ def test_appends_of_others_stay_and_numbers_are_given_anew(table: engine.Table, 
         assert len(set(row_ids)) == len(row_ids)
 
 
+def test_rows_of_a_transaction_are_newer_than_what_others_delete_by_key_meanwhile(catalog: engine.Catalog) -> None:
+    made = catalog.create_table(
+        "db.t", ROWS, properties={"format-version": "2", "commit.manifest.min-count-to-merge": "5"}
+    )
+    for n in range(3):
+        made.append(rows(n))
+    stream = catalog.load_table("db.t").keyed_stream(["id"])
+    with made.transaction() as transaction:
+        # The second append merges the manifest of the first, which has a preliminary sequence number.
+        transaction.append(rows(10))
+        transaction.append(rows(11))
+        for _ in range(3):
+            stream.delete(pa.table({"id": [10, 11]}))
+            stream.commit()
+    assert ids(made) == [0, 1, 2, 10, 11]
+
+
 def test_what_others_add_is_looked_at_from_the_beginning(table: engine.Table, catalog: engine.Catalog) -> None:
     theirs = catalog.load_table("db.t")
     files = stored(table)
