@@ -1,4 +1,4 @@
-"""`table.maintenance.expire_snapshots` and `remove_orphan_files`, against files that are followed one by one."""
+"""`table.maintenance.expire_snapshots`, against files that are followed one by one."""
 
 from __future__ import annotations
 
@@ -150,6 +150,36 @@ def test_branches_and_tags_keep_theirs(tmp_path: Path) -> None:
     assert stored(table) == files_of(table)
     with pytest.raises(Invalid, match="kept points at it"):
         table.maintenance.expire_snapshots(snapshot_ids=[second])
+
+
+def test_a_tag_alone_keeps_its_snapshot(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    for n in range(3):
+        table.append(numbers(4 * n))
+    first, second, third = (each.snapshot_id for each in table.snapshots)
+    table.create_tag("kept", snapshot_id=second)
+    assert table.maintenance.expire_snapshots(older_than=NEVER).snapshot_ids == (first,)
+    assert [each.snapshot_id for each in table.snapshots] == [second, third]
+    assert ids(table, ref="kept") == list(range(8))
+    assert stored(table) == files_of(table)
+
+
+@pytest.mark.parametrize(("own", "given", "kept"), [(3, 1, 3), (1, 3, 1), (None, 2, 2)])
+def test_a_branch_keeps_as_many_as_it_says_itself(own: int | None, given: int, kept: int, tmp_path: Path) -> None:
+    """Neither the argument nor the table's property goes before it."""
+    table = new_table(tmp_path)
+    table.set_properties({"history.expire.min-snapshots-to-keep": str(given)})
+    table.append(numbers(0))
+    table.create_branch("side", min_snapshots_to_keep=own)
+    for n in range(1, 5):
+        table.append(numbers(4 * n), branch="side")
+    line = [each.snapshot_id for each in table.snapshots][-kept:]
+    table.maintenance.expire_snapshots(older_than=NEVER)
+    main = table.metadata.refs["main"].snapshot_id
+    assert [each.snapshot_id for each in table.snapshots] == [main, *line]
+    assert ids(table, ref="side") == list(range(20))
+    table.maintenance.expire_snapshots(older_than=NEVER, retain_last=1)
+    assert len(table.snapshots) == 1 + (own or 1)
 
 
 def test_old_references_go_but_main(tmp_path: Path) -> None:
@@ -352,23 +382,6 @@ class TestCommitsInBetween:
         with self.overtaken(ours, take_back_and_expire):
             ours.append(numbers(8), branch="b")
         assert ids(ours.refresh(), ref="b") == [0, 1, 2, 3, 8, 9, 10, 11]
-
-
-class TestOrphans:
-    def test_only_old_ones_and_only_when_asked(self, tmp_path: Path) -> None:
-        table = new_table(tmp_path)
-        table.append(numbers(0))
-        table.maintenance.build_index("id")
-        kept = stored(table)
-        orphans = {f"{table.location}/data/x.parquet", f"{table.location}/metadata/y.avro"}
-        for orphan in orphans:
-            table.store.write(orphan, b"12")
-        assert table.maintenance.remove_orphan_files().locations == ()
-        found = table.maintenance.remove_orphan_files(older_than=NEVER)
-        assert (set(found.locations), found.size_bytes, found.deleted) == (orphans, 4, 0)
-        found = table.maintenance.remove_orphan_files(older_than=NEVER, dry_run=False)
-        assert (found.deleted, stored(table)) == (2, kept)
-        assert table.refresh().scan().count() == 4
 
 
 @dataclass
