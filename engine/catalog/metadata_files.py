@@ -14,6 +14,7 @@ from engine.commit.staging import metadata_file_location
 from engine.errors import EngineError
 from engine.spec.metadata import TableMetadata
 from engine.spec.properties import METADATA_COMPRESSION, METADATA_DELETE_AFTER_COMMIT
+from engine.storage.places import Places
 from engine.storage.store import Store
 
 _KEPT = 16
@@ -91,11 +92,15 @@ class MetadataFiles:
             self._store_at(location).delete(location)
 
     def delete_outdated(self, base: TableMetadata, committed: TableMetadata) -> None:
-        """Delete what fell off the metadata log, where ``write.metadata.delete-after-commit.enabled`` asks for it."""
+        """Delete what fell off the metadata log, where ``write.metadata.delete-after-commit.enabled`` asks for it.
+
+        Files outside the table's own locations stay: whoever wrote the log may have named any file.
+        """
         if METADATA_DELETE_AFTER_COMMIT.of(committed.properties):
+            places = Places(committed.location)
             kept = {entry.metadata_file for entry in committed.metadata_log}
             for entry in base.metadata_log:
-                if entry.metadata_file not in kept:
+                if entry.metadata_file not in kept and places.is_inside(entry.metadata_file, committed.own_locations):
                     self.delete(entry.metadata_file)
 
     def _remember(self, location: str, metadata: TableMetadata) -> None:

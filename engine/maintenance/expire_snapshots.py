@@ -18,6 +18,7 @@ from engine.maintenance.reachable_files import Reach, SnapshotFiles, statistics_
 from engine.runtime.runner import Runner
 from engine.spec.data_file import FileContent
 from engine.spec.updates import apply_updates
+from engine.storage.places import Places
 from engine.storage.store import Store
 
 
@@ -34,6 +35,8 @@ class ExpiredSnapshots:
         deleted_manifests: See above.
         deleted_manifest_lists: See above.
         deleted_statistics_files: See above.
+        outside: Locations of files that were left because they are outside the table's own locations
+            (`TableMetadata.own_locations`), such as files that `add_files` took on.
         not_deleted: Locations of files that storage would not delete; they are orphans now.
         error: Why no file was deleted: the remaining snapshots could not be read whole.
     """
@@ -46,6 +49,7 @@ class ExpiredSnapshots:
     deleted_manifests: int = 0
     deleted_manifest_lists: int = 0
     deleted_statistics_files: int = 0
+    outside: tuple[str, ...] = ()
     not_deleted: tuple[str, ...] = ()
     error: EngineError | None = None
 
@@ -90,12 +94,16 @@ def delete_expired(
     told = ExpiredSnapshots(snapshot_ids=tuple(each.snapshot_id for each in gone), refs=refs)
     if not gone or not delete_files:
         return told
+    places = Places(now.location)
     try:
-        files = Reach(store=table.store, runner=table.runner).only_of(gone, now.snapshots)
+        files = Reach(store=table.store, runner=table.runner, places=places).only_of(gone, now.snapshots)
     except EngineError as error:
         return replace(told, error=error)
-    kept_statistics = statistics_paths(now)
-    statistics = {at: path for at, path in statistics_paths(before).items() if at not in kept_statistics}
+    kept_statistics = statistics_paths(now, places)
+    statistics = {at: path for at, path in statistics_paths(before, places).items() if at not in kept_statistics}
+    groups = [*files, statistics]
+    outside = [each for group in groups for each in group.values() if not places.is_inside(each, now.own_locations)]
+    told = replace(told, outside=tuple(sorted(outside)))
     return _deleted(table, files, statistics, told)
 
 
@@ -103,9 +111,10 @@ def _deleted(
     table: MaintainedTable, files: SnapshotFiles, statistics: dict[str, str], told: ExpiredSnapshots
 ) -> ExpiredSnapshots:
     failed: list[str] = []
+    left = frozenset(told.outside)
 
     def count(locations: Iterable[str]) -> int:
-        done, refused = delete_all(table.store, locations, table.runner)
+        done, refused = delete_all(table.store, (each for each in locations if each not in left), table.runner)
         failed.extend(refused)
         return done
 

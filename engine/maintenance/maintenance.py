@@ -114,7 +114,8 @@ class Maintenance:
 
         Branches and tags keep what their own retention says, and where they say nothing what is said here, or else the
         table properties ``history.expire.*``; see `ExpireSnapshots`. The metadata is committed first; a file goes only
-        if no remaining snapshot of any branch or tag leads to it, and none after an unknown commit.
+        if no remaining snapshot of any branch or tag leads to it and it is in the table's own locations, and none after
+        an unknown commit.
 
         Args:
             older_than: Snapshots from before this time expire; None means by ``history.expire.max-snapshot-age-ms``.
@@ -142,13 +143,17 @@ class Maintenance:
     def remove_orphan_files(self, *, older_than: AsOf | None = None, dry_run: bool = True) -> OrphanFiles:
         """Find files in the table's ``data`` and ``metadata`` directories that nothing in the table leads to.
 
+        Spellings of a location are one file: ``/a//b``, ``/x/../a/b`` and ``file:/a/b``, also through symbolic links of
+        directories. Files ``vN.metadata.json`` stay (`engine.catalog.filesystem`).
+
         Args:
             older_than: Only files from before this time, by the storage's clock; None means three days ago. A younger
                 one may belong to a writer that is about to commit it: a time nearer than the longest write loses data.
             dry_run: Only tell; False deletes them.
 
         Raises:
-            Invalid: ``gc.enabled`` is false.
+            Invalid: ``gc.enabled`` is false; metadata of another table or view is in those directories, or the
+                table's own is not: files there may not be this table's, so nothing is deleted.
             FileNotFound, CorruptTable, StorageFailed: The table cannot be read whole, so nothing is deleted.
         """
         oldest = self.table.staging().now_ms() - DEFAULT_AGE_MS if older_than is None else milliseconds(older_than)

@@ -9,17 +9,11 @@ from engine.errors import FileNotFound
 from engine.plan.manifests import ManifestSource
 from engine.runtime.runner import Runner
 from engine.spec.data_file import FileContent
-from engine.spec.locations import parts
 from engine.spec.manifest import EntryStatus, ManifestFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.snapshots import Snapshot
+from engine.storage.places import Places
 from engine.storage.store import Store
-
-
-def place_of(location: str) -> str:
-    """What two spellings of a file's location have in common: the path. Of two buckets it says nothing, so that a file
-    may be taken for another one, which is then kept for nothing."""
-    return parts(location)[2]
 
 
 @dataclass(frozen=True)
@@ -47,10 +41,12 @@ class Reach:
     Args:
         store: The table's storage.
         runner: Reads manifests side by side.
+        places: Compares locations.
     """
 
     store: Store
     runner: Runner
+    places: Places
 
     def only_of(self, gone: Collection[Snapshot], kept: Collection[Snapshot]) -> SnapshotFiles:
         """The files that some snapshots lead to and no other does.
@@ -68,17 +64,17 @@ class Reach:
         found.manifests.update((at, manifest.manifest_path) for at, manifest in own.items())
         for files in self.runner.map(self._live_or_none, own.values()):
             for content, location in files:
-                found.content[content][place_of(location)] = location
+                found.content[content][self.places.place_of(location)] = location
         # Manifests are written again with the same files, so that a file may be in one of each.
         if any(found.content.values()):
             for files in self.runner.map(self._live, kept_manifests.values()):
                 for _, location in files:
                     for places in found.content.values():
-                        places.pop(place_of(location), None)
-        kept_lists = {place_of(each.manifest_list) for each in kept if each.manifest_list is not None}
+                        places.pop(self.places.place_of(location), None)
+        kept_lists = {self.places.place_of(each.manifest_list) for each in kept if each.manifest_list is not None}
         for each in gone:
-            if each.manifest_list is not None and place_of(each.manifest_list) not in kept_lists:
-                found.manifest_lists[place_of(each.manifest_list)] = each.manifest_list
+            if each.manifest_list is not None and self.places.place_of(each.manifest_list) not in kept_lists:
+                found.manifest_lists[self.places.place_of(each.manifest_list)] = each.manifest_list
         return found
 
     def places_of(self, metadata: TableMetadata, metadata_location: str) -> set[str]:
@@ -87,13 +83,18 @@ class Reach:
         Raises:
             As `only_of` for `kept`.
         """
-        found = {place_of(metadata_location), *(place_of(each.metadata_file) for each in metadata.metadata_log)}
-        found.update(place_of(each) for each in statistics_paths(metadata).values())
-        found.update(place_of(each.manifest_list) for each in metadata.snapshots if each.manifest_list is not None)
+        found = {
+            self.places.place_of(metadata_location),
+            *(self.places.place_of(each.metadata_file) for each in metadata.metadata_log),
+        }
+        found.update(self.places.place_of(each) for each in statistics_paths(metadata, self.places).values())
+        found.update(
+            self.places.place_of(each.manifest_list) for each in metadata.snapshots if each.manifest_list is not None
+        )
         manifests = self._manifests(metadata.snapshots, may_be_missing=False)
         found.update(manifests)
         for files in self.runner.map(self._live, manifests.values()):
-            found.update(place_of(location) for _, location in files)
+            found.update(self.places.place_of(location) for _, location in files)
         return found
 
     def _manifests(self, snapshots: Collection[Snapshot], *, may_be_missing: bool) -> dict[str, ManifestFile]:
@@ -107,7 +108,7 @@ class Reach:
                     return ()
                 raise
 
-        return {place_of(m.manifest_path): m for found in self.runner.map(load, snapshots) for m in found}
+        return {self.places.place_of(m.manifest_path): m for found in self.runner.map(load, snapshots) for m in found}
 
     @property
     def _source(self) -> ManifestSource:
@@ -132,8 +133,8 @@ class Reach:
         ]
 
 
-def statistics_paths(metadata: TableMetadata) -> dict[str, str]:
+def statistics_paths(metadata: TableMetadata, places: Places) -> dict[str, str]:
     """The statistics files of a table, of both kinds: place -> location."""
     paths = [each.statistics_path for each in metadata.statistics]
     paths += [each.statistics_path for each in metadata.partition_statistics]
-    return {place_of(path): path for path in paths}
+    return {places.place_of(path): path for path in paths}

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from engine.commit.committer import TableState
+from engine.catalog.versions import VERSION_HINT, version_of
 from engine.errors import FileNotFound, Invalid
 from engine.maintenance.expire_snapshots import delete_all
 from engine.maintenance.maintained_table import MaintainedTable
-from engine.maintenance.reachable_files import Reach, place_of
+from engine.maintenance.ownership import check_ownership
+from engine.maintenance.reachable_files import Reach
 from engine.spec.metadata import TableMetadata
 from engine.spec.properties import GC_ENABLED
+from engine.storage.places import Places
 from engine.storage.store import FileInfo
 
 DEFAULT_AGE_MS = 3 * 24 * 60 * 60 * 1000
-_VERSION_HINT = "version-hint.text"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,25 +41,36 @@ def remove_orphan_files(table: MaintainedTable, *, older_than_ms: int, dry_run: 
 
     Files are listed first and the table is loaded afterwards, so that what a commit brings in between is known.
 
+    Files ``vN.metadata.json`` stay however old they are: a directory catalog commits by creating the next one, so that
+    a writer that was stalled through many commits could take a name that is free again for the next version.
+
     Args:
         table: The table.
         older_than_ms: Files from after this time, by the storage's clock, stay: a writer may be about to commit them.
         dry_run: Only find them.
 
     Raises:
-        Invalid: ``gc.enabled`` is false.
+        Invalid: ``gc.enabled`` is false, or files of another table are among those of this one (`check_ownership`).
         FileNotFound, CorruptTable, StorageFailed: The table cannot be read whole, so nothing is deleted.
     """
-    found = {each.location: each for each in _listed(table, table.load().metadata) if each.modified_ms < older_than_ms}
-    state: TableState = table.load()
+    former = table.load()
+    listed = list(_listed(table, former.metadata))
+    state = table.load()
     if not GC_ENABLED.of(state.metadata.properties):
         raise Invalid(f"files may not be deleted: {GC_ENABLED.name} is false, other tables may need them")
-    known = Reach(store=table.store, runner=table.runner).places_of(state.metadata, state.metadata_location)
-    orphans = [
-        each
-        for location, each in found.items()
-        if place_of(location) not in known and not location.endswith(f"/{_VERSION_HINT}")
-    ]
+    places = Places(state.metadata.location)
+    check_ownership(listed, former, state, places=places, store=table.store, runner=table.runner)
+    reach = Reach(store=table.store, runner=table.runner, places=places)
+    known = reach.places_of(state.metadata, state.metadata_location)
+    versions = places.place_of(f"{state.metadata.location.rstrip('/')}/metadata/{VERSION_HINT}").rpartition("/")[0]
+
+    def is_orphan(each: FileInfo) -> bool:
+        place = places.place_of(each.location)
+        directory, _, name = place.rpartition("/")
+        is_version = directory == versions and (name == VERSION_HINT or version_of(name) > 0)
+        return each.modified_ms < older_than_ms and place not in known and not is_version
+
+    orphans = [each for each in listed if is_orphan(each)]
     locations = tuple(sorted(each.location for each in orphans))
     deleted, refused = (0, list[str]()) if dry_run else delete_all(table.store, locations, table.runner)
     return OrphanFiles(

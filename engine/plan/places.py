@@ -22,7 +22,7 @@ def path_hashes(
         while at < end and data[at] != _COLON and data[at] != _SLASH:
             at += 1
         at = at + 1 if at < end and data[at] == _COLON else start
-        if at + 1 < end and data[at] == _SLASH and data[at + 1] == _SLASH:
+        if at > start and at + 1 < end and data[at] == _SLASH and data[at + 1] == _SLASH:
             at += 2
             while at < end and data[at] != _SLASH:
                 at += 1

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from engine.errors import CorruptTable, NotFound
 from engine.spec.partitioning import PartitionSpec
+from engine.spec.properties import DATA_PATH, FOLDER_STORAGE_PATH, METADATA_PATH, OBJECT_STORAGE_PATH
 from engine.spec.schema import Schema
 from engine.spec.snapshots import MAIN, MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
 from engine.spec.sorting import SortOrder
@@ -77,6 +78,14 @@ class TableMetadata:
     def sort_order(self) -> SortOrder:
         """The default sort order."""
         return _existing({s.order_id: s for s in self.sort_orders}, self.default_sort_order_id, "default-sort-order-id")
+
+    @property
+    def own_locations(self) -> tuple[str, ...]:
+        """The directories whose files are the table's to delete: its location, and those that properties name."""
+        named = (
+            path.of(self.properties) for path in (DATA_PATH, METADATA_PATH, OBJECT_STORAGE_PATH, FOLDER_STORAGE_PATH)
+        )
+        return (self.location, *(path for path in named if path))
 
     @property
     def current_snapshot(self) -> Snapshot | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
@@ -10,9 +11,10 @@ from urllib.parse import urlsplit
 from pyarrow import fs
 
 from engine.errors import Invalid, Unsupported
+from engine.spec.locations import normalised
 from engine.storage.arrow import ArrowStore
 from engine.storage.failures import translated
-from engine.storage.local import LocalStore
+from engine.storage.local import LocalStore, local_path
 from engine.storage.memory import MemoryStore
 from engine.storage.store import Store
 
@@ -71,6 +73,21 @@ def absolute_location(location: str) -> str:
         return str(Path(location).expanduser().absolute())
     except RuntimeError as error:
         raise Invalid(f"{location!r} is no path: {error}") from error
+
+
+def normalised_location(location: str) -> str:
+    """As `absolute_location`, without empty, ``.`` and ``..`` segments: what a new table or warehouse is to record.
+
+    Where ``..`` follows a symbolic link, dropping the two would lead elsewhere: the link is resolved.
+    """
+    absolute = absolute_location(location)
+    found = normalised(absolute)
+    if scheme_of(absolute) not in ("", "file") or ".." not in absolute.split("/") or "\0" in absolute:
+        return found
+    meant = os.path.realpath(local_path(absolute))
+    if os.path.realpath(local_path(found)) == meant:
+        return found
+    return meant
 
 
 def _arrow_store(scheme: str, location: str, properties: Mapping[str, str]) -> ArrowStore:

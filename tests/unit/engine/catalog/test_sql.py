@@ -3,6 +3,7 @@ from __future__ import annotations
 import sqlite3
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,13 @@ from sqlalchemy import Connection
 
 from engine.catalog.sql import SqlCatalog
 from engine.catalog.sql_database import AnswerLost, Database, DatabaseBusy
+from engine.codec.metadata_json import encode_metadata
 from engine.commit.committer import Committed, Conflicted, Unknown
 from engine.errors import AlreadyExists, CommitStateUnknown, CorruptTable, Invalid, NotFound, StorageFailed
 from engine.spec.creation import new_table_metadata
 from engine.spec.metadata import TableMetadata
 from engine.spec.schema import Schema
+from engine.spec.snapshots import MetadataLogEntry
 from engine.spec.types import LONG, NestedField
 from engine.spec.updates import SetProperties
 from engine.storage.memory import MemoryStore
@@ -200,6 +203,25 @@ def test_outdated_metadata_files_are_deleted_when_asked(catalog: SqlCatalog, sto
         catalog.commit(NAME, catalog.load_state(NAME), [], [SetProperties({"n": str(n)})])
     names = [info.location.rpartition("/")[2][:5] for info in store.list("memory://wh")]
     assert names == ["00004", "00005", "00006"]
+
+
+def test_outdated_files_outside_the_table_are_left(catalog: SqlCatalog, store: MemoryStore) -> None:
+    """Whoever wrote the metadata of a registered table may have named any file."""
+    outside = ["memory://wh/other", "memory://wh/db/t/../other", "memory://wh/db/t2/other", "memory://wh2/db/t/other"]
+    log = tuple(MetadataLogEntry(timestamp_ms=1, metadata_file=each) for each in outside)
+    made = metadata(
+        **{"write.metadata.previous-versions-max": "1", "write.metadata.delete-after-commit.enabled": "true"}
+    )
+    for each in {*outside, "memory://wh/other"}:
+        store.write(each, b"x")
+    location = "memory://wh/db/t/metadata/00009-a.metadata.json"
+    store.write(location, encode_metadata(replace(made, metadata_log=log)))
+    catalog.register_table(NAME, location)
+    for n in range(3):
+        catalog.commit(NAME, catalog.load_state(NAME), [], [SetProperties({"n": str(n)})])
+    left = {info.location for info in store.list("memory://")}
+    assert left >= set(outside)
+    assert location not in left
 
 
 def test_compressed_metadata(catalog: SqlCatalog, store: MemoryStore) -> None:

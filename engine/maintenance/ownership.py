@@ -1,0 +1,88 @@
+"""Which files are a table's to delete."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from engine.codec.json_files import parse_json_file
+from engine.commit.committer import TableState
+from engine.errors import CorruptTable, FileNotFound, Invalid
+from engine.runtime.runner import Runner
+from engine.spec.metadata import TableMetadata
+from engine.spec.properties import METADATA_PATH
+from engine.storage.places import Places
+from engine.storage.store import FileInfo, Store
+
+_METADATA_FILES = (".metadata.json", ".metadata.json.gz")
+_HEAD_BYTES = 4096
+_UUID = re.compile(rb'"(?:table|view)-uuid"\s*:\s*"([^"\\]*)"')
+"""Inside a string the quotes are escaped, so that this matches members alone."""
+
+
+def check_ownership(
+    listed: Sequence[FileInfo], former: TableState, state: TableState, *, places: Places, store: Store, runner: Runner
+) -> None:
+    """Check that no other table or view has its files among those of a table.
+
+    Of metadata files that the table does not name the first bytes are read.
+
+    Args:
+        listed: All files in the table's directories.
+        former: The table before they were listed.
+        state: The table afterwards.
+        places: Compares locations.
+        store: The table's storage.
+        runner: Reads metadata files side by side.
+
+    Raises:
+        Invalid: The listing has metadata of another table or view, or not the table's own.
+    """
+    metadata = state.metadata
+    current = {places.place_of(former.metadata_location), places.place_of(state.metadata_location)}
+    own = {places.place_of(each.metadata_file) for each in metadata.metadata_log}
+    files = {
+        each.location: places.place_of(each.location) for each in listed if each.location.endswith(_METADATA_FILES)
+    }
+    elsewhere = METADATA_PATH.of(metadata.properties)
+    if current.isdisjoint(files.values()) and not (
+        elsewhere and places.is_inside(state.metadata_location, [elsewhere])
+    ):
+        raise Invalid(
+            f"no file is deleted: the table's metadata file {state.metadata_location} is not below its location "
+            f"{metadata.location}, so that files there may be another table's"
+        )
+
+    def is_own(location: str) -> bool:
+        return _is_of(metadata, location, store, places)
+
+    others = [location for location, place in files.items() if place not in own | current]
+    for location, ours in zip(others, runner.map(is_own, others), strict=True):
+        if not ours:
+            raise Invalid(
+                f"no file is deleted: {location} is the metadata of another table or view, which has its files in the "
+                f"directories of the table {metadata.table_uuid} at {metadata.location}"
+            )
+
+
+def _is_of(metadata: TableMetadata, location: str, store: Store, places: Places) -> bool:
+    """Whether a metadata file is of this table, or of none."""
+    try:
+        found = _UUID.search(store.read(location, 0, _HEAD_BYTES))
+        if found is not None:
+            return found[1].decode("utf-8", "replace").lower() == metadata.table_uuid.lower()
+        document = parse_json_file(store.read(location), location=location)
+    except FileNotFound:
+        return True
+    except CorruptTable:
+        # What a writer was about to write when it died: no table can be at it.
+        return True
+    if not isinstance(document, dict):
+        return True
+    uuid = document.get("table-uuid", document.get("view-uuid"))
+    if uuid is not None:
+        return str(uuid).lower() == metadata.table_uuid.lower()
+    # Version 1 need not have one.
+    return "location" not in document or places.place_of(str(document["location"])) == places.place_of(
+        metadata.location
+    )

@@ -1,0 +1,50 @@
+"""Which locations mean one file, as storage sees it: spellings are normalised, symbolic links of directories followed.
+
+What decides whether a file is deleted compares places, never the text of locations.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from engine.spec.locations import parts, path_of
+
+
+class Places:
+    """The places of one table's files. Local directories are looked up once, so make one for each operation.
+
+    Args:
+        table_location: Tells whether the table is on the local file system, where directories may be symbolic links.
+    """
+
+    def __init__(self, table_location: str) -> None:
+        self._is_local = parts(table_location)[0] == ""
+        self._real: dict[str, str] = {}
+
+    def place_of(self, location: str) -> str:
+        """What all spellings of a file's location have in common.
+
+        It is a path: of two buckets it says nothing, so that a file may be taken for another one, which is then kept.
+        """
+        directory, slash, name = path_of(location).rpartition("/")
+        return self._directory(directory) + slash + name
+
+    def is_inside(self, location: str, directories: Iterable[str]) -> bool:
+        """Whether a file is below one of the directories, with the same scheme and authority. Nothing is below the
+        local root: no table owns a whole machine."""
+        return any(self._is_below(location, f"{directory.rstrip('/')}/") for directory in directories)
+
+    def _is_below(self, location: str, directory: str) -> bool:
+        root = self._directory(path_of(directory))
+        if parts(location)[:2] != parts(directory)[:2] or (self._is_local and not root):
+            return False
+        return self.place_of(location).startswith(f"{root}/")
+
+    def _directory(self, path: str) -> str:
+        if not self._is_local or not path.startswith("/") or "\0" in path:
+            return path
+        real = self._real.get(path)
+        if real is None:
+            real = self._real[path] = os.path.realpath(path).rstrip("/")
+        return real
