@@ -18,6 +18,7 @@ from engine.codec.manifest_rows import value_column
 from engine.codec.row_program import Integers, RowProgram
 from engine.spec.data_file import FileContent
 from engine.spec.manifest import EntryStatus
+from engine.spec.partitioning import PartitionKey, partition_key
 from engine.spec.types import NestedField, PrimitiveType, StructType
 from engine.spec.values import Value
 
@@ -98,17 +99,14 @@ class DescribedFiles:
         """The bytes of all files."""
         return self._total(ids.FILE_SIZE_IN_BYTES)
 
-    def distinct_partitions(self) -> set[tuple[Value | None, ...]]:
-        """The partition tuples that occur."""
-        if not self.partition:
-            return {()}
+    def partitions(self) -> set[PartitionKey]:
+        """The partitions that occur."""
         if len(self.partition) == 1:
             (column,) = self.partition
-            return {(value,) for value in column.values}
-        tuples = set(zip(*(column.codes.tolist() for column in self.partition), strict=True))
-        return {
-            tuple(column.values[code] for column, code in zip(self.partition, each, strict=True)) for each in tuples
-        }
+            return {partition_key(self.spec_id, (value,)) for value in column.values}
+        codes = set(zip(*(column.codes.tolist() for column in self.partition), strict=True)) or {()}
+        tuples = (tuple(c.values[code] for c, code in zip(self.partition, each, strict=True)) for each in codes)
+        return {partition_key(self.spec_id, each) for each in tuples}
 
     def _total(self, field_id: int) -> int:
         column = self.columns[field_id]

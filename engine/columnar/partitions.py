@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,24 +10,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from engine.columnar.columns import column_by_id
 from engine.columnar.scalars import from_arrow_array
 from engine.columnar.schemas import storage_of
 from engine.columnar.transforms import transform_array
 from engine.errors import Unsupported
-from engine.spec.partitioning import PartitionSpec
+from engine.spec.partitioning import Partition, PartitionSpec
 from engine.spec.schema import Schema
 from engine.spec.transforms import Void
 from engine.spec.types import PrimitiveType
-from engine.spec.values import Value
-
-Partition = tuple[Value | None, ...]
-
-
-def hashable(partition: Partition) -> tuple[object, ...]:
-    """The tuple as a dictionary key: NaN equals itself."""
-    return tuple("NaN" if value != value else value for value in partition)  # noqa: PLR0124 - NaN only
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +59,7 @@ def partition_columns(batch: pa.RecordBatch | pa.Table, spec: PartitionSpec, sch
 def group_rows(batch: pa.RecordBatch | pa.Table, spec: PartitionSpec, schema: Schema) -> Groups:
     """Group rows by their partition tuple in `spec`."""
     rows = batch.num_rows
-    columns = partition_columns(batch, spec, schema)
+    columns = [_with_one_nan(column) for column in partition_columns(batch, spec, schema)]
     codes = _codes(columns, rows)
     changes = np.flatnonzero(codes[1:] != codes[:-1]) + 1
     starts = np.concatenate(([0], changes, [rows])).astype(np.int64) if rows else np.zeros(1, np.int64)
@@ -78,6 +72,13 @@ def group_rows(batch: pa.RecordBatch | pa.Table, spec: PartitionSpec, schema: Sc
     first_rows = starts[:-1] if order is None else order[starts[:-1]]
     types = [f.type for f in spec.partition_type(schema).fields if isinstance(f.type, PrimitiveType)]
     return Groups(order, starts, partition_tuples(types, [column.take(pa.array(first_rows)) for column in columns]))
+
+
+def _with_one_nan(column: pa.Array) -> pa.Array:
+    """The column with all NaN alike: Arrow tells them apart, partitions do not."""
+    if not pa.types.is_floating(column.type):
+        return column
+    return pc.if_else(pc.is_nan(column), pa.scalar(math.nan, column.type), column)
 
 
 def partition_tuples(types: Sequence[PrimitiveType], columns: Sequence[pa.Array]) -> tuple[Partition, ...]:

@@ -24,8 +24,10 @@ from engine.plan.manifests import LiveEntries, ManifestSource
 from engine.plan.planner import Planner
 from engine.runtime.counters import Counters
 from engine.spec.data_file import DataFile, FileContent
+from engine.spec.locations import parts, same_place
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
 from engine.spec.metadata import TableMetadata
+from engine.spec.partitioning import partition_key
 from engine.spec.snapshots import Snapshot
 from engine.storage.store import Store
 
@@ -67,7 +69,7 @@ class Validation:
             check_nothing_added(newer, self.added_rows, base, staging)
         if self.refuse_deletes != "none":
             check_no_new_deletes(
-                newer, self.referenced, staging.store, only_positions=self.refuse_deletes == "positions"
+                newer, self.referenced, base, staging.store, only_positions=self.refuse_deletes == "positions"
             )
 
 
@@ -133,33 +135,39 @@ def check_nothing_added(newer: Sequence[Snapshot], filter: Predicate, base: Tabl
 
 
 def check_no_new_deletes(
-    newer: Sequence[Snapshot], referenced: Sequence[FileRef], store: Store, *, only_positions: bool = False
+    newer: Sequence[Snapshot],
+    referenced: Sequence[FileRef],
+    base: TableMetadata,
+    store: Store,
+    *,
+    only_positions: bool = False,
 ) -> None:
     """Raise ValidationFailed where rows of the data files may have been deleted by another commit.
 
     Args:
         newer: The snapshots to look at.
         referenced: The data files.
+        base: The table as it is now.
         store: The table's storage.
         only_positions: Leave equality deletes alone.
     """
-    paths = {file.file_path for file in referenced}
-    if not paths:
+    if not referenced:
         return
+    places: dict[str, list[str]] = {}
+    for each in referenced:
+        places.setdefault(parts(each.file_path)[2], []).append(each.file_path)
+    scopes = {each.scope for each in referenced}
     # A file whose partition cannot be told may be in any.
-    anywhere = any(file.partition is None for file in referenced)
-    partitions = {(file.spec_id, file.partition) for file in referenced}
+    anywhere = None in scopes
     for snapshot in newer:
         for file in changed_files(snapshot, store, ManifestContent.DELETES, EntryStatus.ADDED):
             if only_positions and file.content is FileContent.EQUALITY_DELETES:
                 continue
             only = _only_data_file(file)
             if only is not None:
-                applies = only in paths
+                applies = any(same_place(only, path) for path in places.get(parts(only)[2], ()))
             else:
-                # An unpartitioned equality delete is global (spec: "Scan Planning").
-                is_global = file.content is FileContent.EQUALITY_DELETES and not file.partition
-                applies = is_global or anywhere or (file.spec_id, file.partition) in partitions
+                applies = anywhere or _is_global(file, base) or partition_key(file.spec_id, file.partition) in scopes
             if applies:
                 raise ValidationFailed(
                     f"snapshot {snapshot.snapshot_id} added {file.file_path}, which may delete rows that this change "
@@ -175,6 +183,12 @@ def _only_data_file(deletes: DataFile) -> str | None:
         return deletes.referenced_data_file
     lower, upper = deletes.lower_bounds.get(DELETE_FILE_PATH_ID), deletes.upper_bounds.get(DELETE_FILE_PATH_ID)
     return lower.decode() if lower is not None and lower == upper else None
+
+
+def _is_global(deletes: DataFile, metadata: TableMetadata) -> bool:
+    """Whether a delete file concerns data files of any partition."""
+    spec = metadata.spec_by_id.get(deletes.spec_id)
+    return deletes.content is FileContent.EQUALITY_DELETES and (spec is None or spec.has_global_deletes)
 
 
 def _added(entries: LiveEntries) -> LiveEntries:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from engine.deletes.files import DeleteFile
 from engine.spec.data_file import DataFile
-from engine.spec.values import Value
+from engine.spec.partitioning import Partition, PartitionKey, partition_key
 
 FileKey = tuple[str, int | None]
 """A file's path, and the offset of a deletion vector inside it (None for other files)."""
@@ -27,13 +27,18 @@ class FileRef:
 
     file_path: str
     spec_id: int = 0
-    partition: tuple[Value | None, ...] | None = ()
+    partition: Partition | None = ()
     content_offset: int | None = None
 
     @property
     def key(self) -> FileKey:
         """What tells the file apart from all others of the table."""
         return self.file_path, self.content_offset
+
+    @property
+    def scope(self) -> PartitionKey | None:
+        """Its partition, comparable; None where it cannot be told."""
+        return None if self.partition is None else partition_key(self.spec_id, self.partition)
 
 
 def key_of(file: DataFile) -> FileKey:
@@ -57,7 +62,7 @@ class PlannedDataFile(Protocol):
     def spec_id(self) -> int: ...
 
     @property
-    def partition(self) -> tuple[Value | None, ...] | None: ...
+    def partition(self) -> Partition | None: ...
 
 
 def ref_of(file: PlannedDataFile) -> FileRef:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from engine.codec.described_files import DescribedFiles
 from engine.spec.data_file import DataFile, FileContent
+from engine.spec.partitioning import PartitionKey, partition_key
 from engine.spec.snapshots import Snapshot
 
 _TOTALS = {
@@ -37,7 +38,7 @@ class FileCounts:
 
     def __init__(self, files: Iterable[DataFile] = ()) -> None:
         self._found: dict[tuple[FileContent, bool], list[int]] = {}
-        self.partitions: set[tuple[object, ...]] = set()
+        self.partitions: set[PartitionKey] = set()
         for file in files:
             self.add(file)
 
@@ -50,7 +51,7 @@ class FileCounts:
 
     def add(self, file: DataFile) -> None:
         """Count a file."""
-        self.partitions.add((file.spec_id, file.partition))
+        self.partitions.add(partition_key(file.spec_id, file.partition))
         totals = self._found.setdefault((file.content, file.file_format == "puffin"), [0, 0, 0])
         totals[0] += 1
         totals[1] += file.record_count
@@ -64,7 +65,7 @@ class FileCounts:
         totals[0] += files.count
         totals[1] += files.row_count
         totals[2] += files.size_bytes
-        self.partitions.update((files.spec_id, partition) for partition in files.distinct_partitions())
+        self.partitions |= files.partitions()
 
     def entries(self, verb: str) -> Counter[str]:
         """The summary's entries; `verb` is ``added`` or ``removed``."""
@@ -94,7 +95,7 @@ def summarize(
         parent: The snapshot before, for the totals; None for the first of a branch.
         properties: The caller's own entries; the computed ones win.
     """
-    partitions: set[tuple[object, ...]] = set()
+    partitions: set[PartitionKey] = set()
     counts: Counter[str] = Counter()
     for verb, parts in (("added", added), ("removed", removed)):
         for part in parts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import itemgetter
 
 import pyarrow as pa
 
@@ -12,6 +13,7 @@ from engine.inspect.instants import instants
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.manifest import ManifestEntry
 from engine.spec.metadata import TableMetadata
+from engine.spec.partitioning import PartitionKey, partition_key
 from engine.spec.snapshots import Snapshot
 
 
@@ -54,14 +56,14 @@ def partitions(contents: Contents, snapshot: Snapshot | None) -> pa.Table:
     Record counts are of data files; what deletes take away is not subtracted.
     """
     metadata = contents.metadata
-    groups: dict[tuple[tuple[int, object], ...], _Totals] = {}
+    groups: dict[PartitionKey, _Totals] = {}
     for entry in live(contents.snapshot_entries(snapshot)):
         file = entry.data_file
         spec = metadata.spec_by_id[file.spec_id]
-        key = tuple(
-            (f.field_id, value) for f, value in zip(spec.fields, file.partition, strict=True) if value is not None
-        )
-        groups.setdefault(tuple(sorted(key, key=lambda part: part[0])), _Totals(file)).add(entry, metadata)
+        # Tuples of several specs are one partition where they have the same values but for nulls.
+        known = [(f.field_id, v) for f, v in zip(spec.fields, file.partition, strict=True) if v is not None]
+        flat = (part for pair in sorted(known, key=itemgetter(0)) for part in pair)
+        groups.setdefault(partition_key(0, tuple(flat)), _Totals(file)).add(entry, metadata)
     rows = list(groups.values())
     columns: dict[str, pa.Array] = {}
     if any(not spec.is_unpartitioned for spec in metadata.partition_specs):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from engine.columnar.partitions import Partition, hashable
 from engine.errors import Invalid
 from engine.read.request import FileRead
 from engine.spec.data_file import FileContent
+from engine.spec.partitioning import Partition, PartitionKey
 
 _MIN_RATIO = 0.75
 _MAX_RATIO = 1.8
@@ -80,10 +80,10 @@ class Selection:
         A file of another spec than the output's may have rows of several of its partitions: such files are grouped
         together, as unpartitioned.
         """
-        by_partition: dict[tuple[object, ...] | None, list[FileRead]] = {}
+        by_partition: dict[PartitionKey | None, list[FileRead]] = {}
         for file in files:
-            own = file.spec_id == self.output_spec_id and file.partition is not None
-            key = hashable(file.partition) if own and file.partition is not None else None
+            own = file.spec_id == self.output_spec_id
+            key = file.scope if own else None
             by_partition.setdefault(key, []).append(file)
         found: list[FileGroup] = []
         for key, candidates in by_partition.items():

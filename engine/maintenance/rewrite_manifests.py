@@ -8,6 +8,7 @@ from engine.commit.changes.rewrite_manifests import RewriteManifests
 from engine.commit.committer import TableState
 from engine.maintenance.maintained_table import MaintainedTable
 from engine.spec.data_file import DataFile
+from engine.spec.partitioning import partition_key
 from engine.spec.snapshots import MAIN, Snapshot
 
 
@@ -45,4 +46,4 @@ def rewrite_manifests(
 
 
 def _partition(file: DataFile) -> Hashable:
-    return file.spec_id, file.partition
+    return partition_key(file.spec_id, file.partition)

@@ -15,8 +15,9 @@ What is written for a key, in the order of its changes in one batch:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +37,7 @@ from engine.operations.target import Target
 from engine.operations.upsert import key_columns
 from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import PartitionSpec
+from engine.spec.partitioning import Partition, PartitionSpec
 from engine.spec.schema import Schema
 from engine.spec.snapshots import MAIN, Snapshot
 from engine.write.data_files import remove_files, write_data_files
@@ -201,15 +202,17 @@ class KeyedStream:
                 ordered = keys if groups.order is None else keys.take(pa.array(groups.order))
                 for place, partition in enumerate(groups.partitions):
                     start = int(groups.starts[place])
-                    written += write_equality_deletes(
-                        ordered.slice(start, int(groups.starts[place + 1]) - start),
-                        columns=[f.name for f in self._keys.fields],
-                        metadata=metadata,
-                        store=self.target.store,
-                        spec=spec,
-                        partition=partition,
-                        counters=self.target.counters,
-                    )
+                    own = ordered.slice(start, int(groups.starts[place + 1]) - start)
+                    for each in _with_both_zeros(partition):
+                        written += write_equality_deletes(
+                            own,
+                            columns=[f.name for f in self._keys.fields],
+                            metadata=metadata,
+                            store=self.target.store,
+                            spec=spec,
+                            partition=each,
+                            counters=self.target.counters,
+                        )
         except BaseException:
             remove_files(self.target.store, written)
             raise
@@ -233,6 +236,15 @@ def _resolve(
         once = KeyIndex.build(own, chosen).greatest(own) == chosen
         wanted[chosen[once]] = True
     return last != numbers, wanted
+
+
+def _with_both_zeros(partition: Partition) -> Iterator[Partition]:
+    """The partitions that may hold rows of this one.
+
+    -0.0 and 0.0 are two partitions, but some writers compare them as numbers and put rows of both into one. A delete of
+    a key in the other partition deletes no other key: keys differ by the sign of zero, too.
+    """
+    return product(*[(v, -v) if isinstance(v, float) and v == 0 else (v,) for v in partition])
 
 
 def _delete_specs(metadata: TableMetadata, keys: Schema) -> list[PartitionSpec]:

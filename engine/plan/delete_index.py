@@ -189,7 +189,7 @@ class _DeleteIndex:
         """Equality-delete files, of their partition or of every file."""
         specs = [self._metadata.spec_by_id[each.manifest.partition_spec_id] for each in self._deletes]
         lengths = [len(each) for each in self._deletes]
-        is_global = self._is_equality & np.repeat([spec.is_unpartitioned for spec in specs], lengths)
+        is_global = self._is_equality & np.repeat([spec.has_global_deletes for spec in specs], lengths)
         everywhere = np.zeros(len(self._data_seq), np.int64), np.zeros(len(self._seq), np.int64)
         found = [
             self._of_partition(np.flatnonzero(self._is_equality & ~is_global), self._data_seq + 1),

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from engine.columnar.partitions import Partition
 from engine.columnar.reserved import FILE, POS
 from engine.deletes.files import DeleteFile
 from engine.deletes.planned import PlannedFile, load_deletes
@@ -21,6 +20,7 @@ from engine.runtime.counters import Counters
 from engine.runtime.local import LocalRunner
 from engine.runtime.runner import Runner
 from engine.spec.data_file import FileContent
+from engine.spec.partitioning import Partition
 from engine.spec.schema import Schema
 from engine.storage.store import Store
 

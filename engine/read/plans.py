@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.columnar.partitions import Partition, partition_tuples
+from engine.columnar.partitions import partition_tuples
 from engine.deletes.files import DeleteFile
 from engine.expressions.bound import BOUND_TRUE
 from engine.plan.scan import ScanPlan
@@ -23,7 +23,7 @@ from engine.runtime.runner import Runner
 from engine.spec.data_file import FileContent
 from engine.spec.metadata import TableMetadata
 from engine.spec.name_mapping import parse_name_mapping
-from engine.spec.partitioning import common_partition_type
+from engine.spec.partitioning import Partition, common_partition_type
 from engine.spec.properties import NAME_MAPPING
 from engine.spec.schema import Schema
 from engine.spec.types import UNKNOWN, PrimitiveType

@@ -9,7 +9,6 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from engine.columnar.partitions import Partition, hashable
 from engine.columnar.reserved import DELETED_ID, PARTITION_ID
 from engine.columnar.scalars import repeated
 from engine.columnar.schemas import to_arrow_field, to_arrow_schema
@@ -19,7 +18,7 @@ from engine.deletes.planned import PlannedFile
 from engine.errors import CorruptTable, Unsupported
 from engine.expressions.bound import BoundPredicate
 from engine.spec.name_mapping import NameMapping
-from engine.spec.partitioning import UNPARTITIONED, PartitionSpec
+from engine.spec.partitioning import UNPARTITIONED, Partition, PartitionSpec, partition_key
 from engine.spec.schema import FIRST_METADATA_COLUMN_ID, Schema
 from engine.spec.transforms import Identity
 from engine.spec.types import PrimitiveType, StructType
@@ -63,7 +62,7 @@ class FileRead:
     @property
     def scope(self) -> Scope | None:
         """The partition as the scope of equality deletes."""
-        return None if self.partition is None else (self.spec_id, *hashable(self.partition))
+        return None if self.partition is None else partition_key(self.spec_id, self.partition)
 
     @property
     def planned(self) -> PlannedFile:

@@ -54,7 +54,7 @@ def distributed(frame: DataFrame, mode: Mode, schema: Schema, spec: PartitionSpe
     parts = [f for f in spec.fields if not isinstance(f.transform, Void)]
     if mode == "none" or not (parts or (mode == "range" and order.fields)):
         return frame
-    partitions = [_value(schema, f).alias(_PARTITION.format(i)) for i, f in enumerate(parts)]
+    partitions = [_partition(schema, f).alias(_PARTITION.format(i)) for i, f in enumerate(parts)]
     keys = [_value(schema, f).alias(_KEY.format(i)) for i, f in enumerate(order.fields)]
     names = frame.columns
     wide = frame.select("*", *partitions, *keys)
@@ -71,6 +71,14 @@ def _ordered(column: Column, field: SortField) -> Column:
     if field.direction == "asc":
         return column.asc_nulls_first() if field.null_order == "nulls-first" else column.asc_nulls_last()
     return column.desc_nulls_first() if field.null_order == "nulls-first" else column.desc_nulls_last()
+
+
+def _partition(schema: Schema, field: PartitionField) -> Column:
+    """What rows of one partition have in common. Spark takes -0.0 for 0.0, which are two partitions."""
+    value = _value(schema, field)
+    if schema.row_primitive(field.source_id).name in ("float", "double"):
+        return F.struct(value, value.cast("string") == "-0.0")
+    return value
 
 
 def _value(schema: Schema, field: PartitionField | SortField) -> Column:

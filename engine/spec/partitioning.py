@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from engine.errors import Invalid
 from engine.spec.schema import Schema
 from engine.spec.transforms import Transform, UnknownTransform, Void
 from engine.spec.types import DATE, UNKNOWN, NestedField, PrimitiveType, StructType
+from engine.spec.values import Value
+
+Partition: TypeAlias = tuple[Value | None, ...]
+"""A partition tuple: one internal value per field of its spec, in the spec's order."""
+PartitionKey: TypeAlias = tuple[object, ...]
+"""A partition in its comparable form; see `partition_key`."""
 
 FIRST_PARTITION_FIELD_ID = 1000
 """Partition field ids start here. They are a number space of their own: a table of more than 1,000 columns has column
@@ -42,6 +50,11 @@ class PartitionSpec:
         """No field, or void fields only."""
         return all(isinstance(f.transform, Void) for f in self.fields)
 
+    @property
+    def has_global_deletes(self) -> bool:
+        """Whether its equality deletes concern data files of every spec and partition (spec: "Scan Planning")."""
+        return self.is_unpartitioned
+
     def partition_type(self, schema: Schema, former: Sequence[Schema] = ()) -> StructType:
         """The struct of partition tuples.
 
@@ -73,6 +86,25 @@ class PartitionSpec:
                 source = schema.row_primitive(source_id)
                 if not f.transform.accepts(source):
                     raise Invalid(f"cannot partition {schema.name_of[source_id]!r} of type {source} by {f.transform}")
+
+
+def partition_key(spec_id: int, partition: Partition) -> PartitionKey:
+    """A partition in hashable form; equal exactly where partitions are (spec: "Scan Planning", note 3).
+
+    Floats are equal by their bits, with one NaN: -0.0 and 0.0 are two partitions. Python compares both the other way
+    round, so partition tuples must not be compared directly.
+    """
+    if not any(isinstance(value, float) for value in partition):
+        return (spec_id, *partition)
+    return (spec_id, *map(_comparable, partition))
+
+
+def _comparable(value: Value | None) -> object:
+    if not isinstance(value, float):
+        return value
+    if math.isnan(value):
+        return "NaN"
+    return "-0.0" if value == 0 and math.copysign(1, value) < 0 else value
 
 
 def check_promotions(specs: Iterable[PartitionSpec], old: Schema, new: Schema) -> None:

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from engine.columnar.metrics_modes import metrics_modes
 from engine.columnar.parquet_writer import ParquetOptions
-from engine.columnar.partitions import Partition
 from engine.columnar.reserved import LAST_UPDATED, ROW_ID
 from engine.columnar.rows import table_rows
 from engine.columnar.schemas import to_arrow_schema
@@ -24,7 +23,7 @@ from engine.runtime.counters import FILES_WRITTEN, Counters
 from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.partition_paths import partition_path
-from engine.spec.partitioning import PartitionSpec
+from engine.spec.partitioning import Partition, PartitionSpec
 from engine.spec.properties import DEFAULT_FILE_FORMAT, TARGET_FILE_SIZE_BYTES
 from engine.spec.schema import Schema
 from engine.spec.sorting import SortOrder

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from engine.columnar.metrics_modes import FULL
 from engine.columnar.parquet_writer import ParquetOptions
-from engine.columnar.partitions import Partition, hashable
 from engine.columnar.reserved import DELETE_FILE_PATH_ID, DELETE_POS_ID, POSITION_DELETES
 from engine.columnar.rows import table_rows
 from engine.columnar.schemas import to_arrow_schema
@@ -23,7 +22,7 @@ from engine.errors import Invalid
 from engine.runtime.counters import FILES_WRITTEN, Counters
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import PartitionSpec
+from engine.spec.partitioning import Partition, PartitionKey, PartitionSpec, partition_key
 from engine.spec.properties import DELETE_TARGET_FILE_SIZE_BYTES
 from engine.spec.schema import Schema
 from engine.storage.store import Store
@@ -119,8 +118,8 @@ def merged_rows(deleted: Iterable[DeletedRows]) -> list[DeletedRows]:
     return [rows for rows in found if len(rows.positions)]
 
 
-def _partition_of(rows: DeletedRows) -> tuple[object, ...]:
-    return (rows.spec_id, *hashable(rows.partition))
+def _partition_of(rows: DeletedRows) -> PartitionKey:
+    return partition_key(rows.spec_id, rows.partition)
 
 
 def _groups(deleted: Iterable[DeletedRows], *, by_file: bool) -> list[list[DeletedRows]]:
@@ -128,7 +127,7 @@ def _groups(deleted: Iterable[DeletedRows], *, by_file: bool) -> list[list[Delet
     ordered = merged_rows(deleted)
     if by_file:
         return [[rows] for rows in ordered]
-    by_partition: dict[tuple[object, ...], list[DeletedRows]] = {}
+    by_partition: dict[PartitionKey, list[DeletedRows]] = {}
     for rows in ordered:
         by_partition.setdefault(_partition_of(rows), []).append(rows)
     return list(by_partition.values())
@@ -257,6 +256,6 @@ def write_equality_deletes(
 
 def _unpartitioned(metadata: TableMetadata) -> PartitionSpec:
     for spec in metadata.partition_specs:
-        if spec.is_unpartitioned:
+        if spec.has_global_deletes:
             return spec
     raise Invalid("global equality deletes need an unpartitioned spec in the table; give a spec and a partition")

@@ -8,10 +8,10 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from engine.columnar.partitions import Groups, Partition, group_rows, hashable
+from engine.columnar.partitions import Groups, group_rows
 from engine.errors import Invalid
 from engine.spec.data_file import DataFile
-from engine.spec.partitioning import PartitionSpec
+from engine.spec.partitioning import Partition, PartitionKey, PartitionSpec, partition_key
 from engine.spec.schema import Schema
 from engine.write.rolling import FileFormat, RollingWriter
 
@@ -54,8 +54,8 @@ class ClusteredWriter:
         self._spec = spec
         self._next_location = next_location
         self._current: RollingWriter | None = None
-        self._partition: tuple[object, ...] | None = None
-        self._past: set[tuple[object, ...]] = set()
+        self._partition: PartitionKey | None = None
+        self._past: set[PartitionKey] = set()
         self.files: list[DataFile] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -67,7 +67,7 @@ class ClusteredWriter:
             self._writer_of(partition).write(batch.slice(start, end - start))
 
     def _writer_of(self, partition: Partition) -> RollingWriter:
-        key = hashable(partition)
+        key = partition_key(self._spec.spec_id, partition)
         if self._current is None or key != self._partition:
             self._end_partition()
             if key in self._past:
@@ -112,7 +112,7 @@ class FanoutWriter:
         self._next_location = next_location
         self._max_open_files = max_open_files
         self._max_waiting_bytes = max_waiting_bytes
-        self._open: OrderedDict[tuple[object, ...], RollingWriter] = OrderedDict()
+        self._open: OrderedDict[PartitionKey, RollingWriter] = OrderedDict()
         self._waiting_bytes = 0
         self._done: list[DataFile] = []
 
@@ -133,7 +133,7 @@ class FanoutWriter:
                 self._flush_largest()
 
     def _writer_of(self, partition: Partition) -> RollingWriter:
-        key = hashable(partition)
+        key = partition_key(self._spec.spec_id, partition)
         writer = self._open.get(key)
         if writer is not None:
             self._open.move_to_end(key)

@@ -10,8 +10,8 @@ import pyarrow as pa
 from engine.columnar.metrics import FileMetrics
 from engine.columnar.metrics_modes import MetricsMode
 from engine.columnar.parquet_writer import ParquetFileWriter, ParquetOptions, encoded_size
-from engine.columnar.partitions import Partition
 from engine.spec.data_file import DataFile, FileContent
+from engine.spec.partitioning import Partition
 from engine.spec.schema import Schema
 from engine.spec.sorting import SortOrder
 from engine.storage.store import Store

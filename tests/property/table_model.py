@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from engine.columnar.partitions import hashable
 from engine.columnar.scalars import to_arrow_array
 from engine.columnar.schemas import to_arrow_schema
 from engine.deletes.files import DeleteFile
@@ -31,7 +30,7 @@ from engine.runtime.counters import Counters
 from engine.runtime.local import LocalRunner
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.metadata import TableMetadata
-from engine.spec.partitioning import PartitionSpec, common_partition_type, partition_spec
+from engine.spec.partitioning import PartitionSpec, common_partition_type, partition_key, partition_spec
 from engine.spec.schema import Schema
 from engine.spec.transforms import Identity
 from engine.spec.types import DATE, DOUBLE, FLOAT, INT, LONG, STRING, DecimalType, NestedField, StructType
@@ -300,7 +299,7 @@ def identical(left: Any, right: Any) -> bool:
 
 
 def _partition(file: DataFile) -> tuple[object, ...]:
-    return (file.spec_id, *hashable(file.partition))
+    return partition_key(file.spec_id, file.partition)
 
 
 def _applies(delete: DataFile, number: int, written: Written) -> bool:

@@ -184,6 +184,18 @@ def test_a_wrong_mode_is_refused(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["none", "hash", "range"])
+def test_zeros_of_both_signs_are_two_partitions(spark: SparkSession, tmp_path: Path, mode: str) -> None:
+    schema = Schema((NestedField(field_id=1, name="f", type=DOUBLE), NestedField(field_id=2, name="n", type=LONG)))
+    spec = [("f", Identity()), ("n", Identity())]
+    made = metadata_of(schema, spec, properties={"write.distribution-mode": mode})
+    values = [-0.0, 0.0, float("nan"), None] * 6
+    frame = spark.createDataFrame([(f, i // 4 % 2) for i, f in enumerate(values)], "f double, n bigint").coalesce(1)
+    files = write_dataframe(frame, metadata=replace(made, location=str(tmp_path / "t")), store=LocalStore())
+    found = sorted((str(f.partition), f.record_count) for f in files)
+    assert found == sorted((f"({f}, {n})", 3) for f in ("-0.0", "0.0", "nan", "None") for n in (0, 1))
+
+
+@pytest.mark.parametrize("mode", ["none", "hash", "range"])
 def test_a_void_field_needs_no_source(spark: SparkSession, tmp_path: Path, mode: str) -> None:
     properties = {"format-version": "1", "write.distribution-mode": mode}
     catalog = engine.load_catalog(f"{tmp_path}/wh")

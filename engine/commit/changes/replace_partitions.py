@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.codec.manifest import decode_entries
-from engine.columnar.partitions import hashable
 from engine.commit.conflicts import changed_files, snapshots_since
 from engine.commit.file_changes import FileChanges
 from engine.commit.file_refs import FileRef, ref_to
@@ -18,6 +17,7 @@ from engine.spec.data_file import DataFile
 from engine.spec.inheritance import inherited
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
 from engine.spec.metadata import TableMetadata
+from engine.spec.partitioning import partition_key
 
 
 @dataclass(kw_only=True)
@@ -37,11 +37,11 @@ class ReplacePartitions(FileChanges):
             raise Invalid("a dynamic overwrite only adds data files; what goes is found when it is committed")
         self.operation = "overwrite"
         self.properties = {**self.properties, "replace-partitions": "true"}
-        self._partitions = {(file.spec_id, hashable(file.partition)) for file in self.data_files}
+        self._partitions = {partition_key(file.spec_id, file.partition) for file in self.data_files}
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
         """See `engine.commit.changes.change.Change`."""
-        if any(spec_id != base.default_spec_id for spec_id, _ in self._partitions):
+        if any(file.spec_id != base.default_spec_id for file in self.data_files):
             raise Invalid("a dynamic overwrite needs files of the table's current partition spec; write them again")
         everything = base.spec.is_unpartitioned
         parent = branch_head(base, self.branch)
@@ -72,4 +72,4 @@ class ReplacePartitions(FileChanges):
         return super().stage(base, staging)
 
     def _replaces(self, file: DataFile) -> bool:
-        return (file.spec_id, hashable(file.partition)) in self._partitions
+        return partition_key(file.spec_id, file.partition) in self._partitions

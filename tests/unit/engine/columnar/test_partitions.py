@@ -1,4 +1,5 @@
 import math
+import struct
 
 import numpy as np
 import pyarrow as pa
@@ -6,17 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.columnar.partitions import group_rows, hashable
+from engine.columnar.partitions import group_rows
 from engine.columnar.scalars import to_arrow_array
 from engine.columnar.schemas import to_arrow_schema
 from engine.errors import Unsupported
-from engine.spec.partitioning import PartitionField, PartitionSpec, partition_spec
+from engine.spec.partitioning import PartitionField, PartitionSpec, partition_key, partition_spec
 from engine.spec.schema import Schema
 from engine.spec.transforms import Bucket, Identity, Transform, Truncate
 from engine.spec.types import DOUBLE, INT, STRING, DecimalType, NestedField, StructType
 from engine.spec.values import Value
 from tests.unit.engine.columnar.value_strategies import values
 
+OTHER_NAN = struct.unpack("<d", struct.pack("<Q", 0x7FF8_0000_0000_0001))[0]
 INNER = NestedField(field_id=4, name="n", type=INT)
 SCHEMA = Schema(
     (
@@ -52,7 +54,7 @@ rows = st.lists(
         st.none() | st.sampled_from(["a", "ab", "b"]),
         st.none() | values(DecimalType(7, 2)),
         st.none() | st.integers(0, 5),
-        st.none() | st.sampled_from([math.nan, 1.0]),
+        st.none() | st.sampled_from([math.nan, OTHER_NAN, 1.0, 0.0, -0.0]),
     ),
     max_size=12,
 )
@@ -69,10 +71,10 @@ def test_groups_are_the_partitions_of_the_rows(
     expected: dict[tuple[object, ...], list[int]] = {}
     for number, row in enumerate(given_rows):
         tuple_ = tuple(t.apply(SCHEMA.primitive(SCHEMA.id_of[c]), row[place[c]]) for c, t in fields)
-        expected.setdefault(hashable(tuple_), []).append(number)
+        expected.setdefault(partition_key(0, tuple_), []).append(number)
     order = np.arange(len(given_rows)) if groups.order is None else groups.order
     found = {
-        hashable(partition): order[groups.starts[i] : groups.starts[i + 1]].tolist()
+        partition_key(0, partition): order[groups.starts[i] : groups.starts[i + 1]].tolist()
         for i, partition in enumerate(groups.partitions if given_rows else ())
     }
     assert found == expected
