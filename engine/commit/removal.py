@@ -6,22 +6,21 @@ they had. Manifests that list none of the files are kept as they are.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, compress
 
 from engine.codec.manifest import decode_columns, decode_entries
 from engine.commit.file_refs import FileRef, key_of
 from engine.commit.manifests import AttemptCache, WrittenManifest, write_manifests
 from engine.commit.staging import Staging
 from engine.errors import ValidationFailed
+from engine.plan.partition_lookup import may_list_partitions
 from engine.spec.data_file import DataFile
 from engine.spec.inheritance import inherited
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile, PartitionFieldSummary
+from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
 from engine.spec.metadata import TableMetadata
-from engine.spec.types import PrimitiveType, Type
-from engine.spec.values import Value, decode_value
+from engine.spec.partitioning import Partition, PartitionKey
 
 _MOST_PARTITIONS = 1_000
 """With more partitions than this, summaries are not looked at: nearly every manifest would be a candidate."""
@@ -62,10 +61,10 @@ class Removal:
         if_there = tuple(if_there)
         self._may_be_missing = {file.key for file in if_there}
         self._keys: set[tuple[str, int | None]] = set()
-        self._partitions: dict[int, set[tuple[Value | None, ...] | None]] = {}
+        self._partitions: dict[int, dict[PartitionKey | None, Partition | None]] = {}
         for file in chain(files, if_there):
             self._keys.add(file.key)
-            self._partitions.setdefault(file.spec_id, set()).add(file.partition)
+            self._partitions.setdefault(file.spec_id, {})[file.scope] = file.partition
         self._paths = frozenset(path.encode() for path, _ in self._keys)
         self._rewritten: AttemptCache[_Rewritten | None] = AttemptCache()
 
@@ -78,7 +77,7 @@ class Removal:
             ValidationFailed: One of the files is not in the base (any more).
         """
         own = [manifest for manifest in manifests if manifest.content is self._content]
-        candidates = [manifest for manifest in own if self._may_list(manifest, base)]
+        candidates = self._candidates(own, base)
 
         def rewritten(manifest: ManifestFile) -> _Rewritten | None:
             return self._rewritten.get(base, [manifest], lambda: self._rewrite(manifest, base, snapshot_id, staging))
@@ -126,26 +125,18 @@ class Removal:
         written = write_manifests(entries, base=base, content=self._content, snapshot_id=snapshot_id, staging=staging)
         return _Rewritten(tuple(written), tuple(removed))
 
-    def _may_list(self, manifest: ManifestFile, base: TableMetadata) -> bool:
-        """Whether one of the files may be in the manifest, by its spec and its partition summaries."""
-        partitions = self._partitions.get(manifest.partition_spec_id)
-        if partitions is None or (manifest.added_files_count == 0 and manifest.existing_files_count == 0):
-            return False
-        spec = base.spec_by_id.get(manifest.partition_spec_id)
-        summaries = manifest.partitions
-        if summaries is None or spec is None or len(partitions) > _MOST_PARTITIONS:
-            return True
-        types = [field.type for field in spec.partition_type(base.schema, base.schemas).fields]
-        return any(partition is None or all(map(_may_be, summaries, types, partition)) for partition in partitions)
-
-
-def _may_be(summary: PartitionFieldSummary, type_: Type, value: Value | None) -> bool:
-    """Whether a partition value may be among those that the summary is of."""
-    if value is None:
-        return summary.contains_null
-    if isinstance(value, float) and math.isnan(value):
-        return summary.contains_nan is not False
-    if summary.lower_bound is None or summary.upper_bound is None or not isinstance(type_, PrimitiveType):
-        return True
-    lower, upper = decode_value(type_, summary.lower_bound), decode_value(type_, summary.upper_bound)
-    return bool(lower <= value <= upper)  # type: ignore[operator]
+    def _candidates(self, manifests: Sequence[ManifestFile], base: TableMetadata) -> list[ManifestFile]:
+        """The manifests that may list one of the files, by their specs and their partition summaries."""
+        by_spec: dict[int, list[ManifestFile]] = {}
+        for manifest in manifests:
+            if manifest.added_files_count != 0 or manifest.existing_files_count != 0:
+                by_spec.setdefault(manifest.partition_spec_id, []).append(manifest)
+        found: set[str] = set()
+        for spec_id, scopes in self._partitions.items():
+            own = by_spec.get(spec_id, [])
+            spec = base.spec_by_id.get(spec_id)
+            partitions = [partition for partition in scopes.values() if partition is not None]
+            if own and spec is not None and len(scopes) == len(partitions) <= _MOST_PARTITIONS:
+                own = list(compress(own, may_list_partitions(own, partitions, spec, base)))
+            found.update(manifest.manifest_path for manifest in own)
+        return [manifest for manifest in manifests if manifest.manifest_path in found]

@@ -12,10 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.expressions.vectors import BytesVector, Vector
+from engine.spec.types import PrimitiveType
 
 _WIDTH = 16
 _HALF = 8
 _SIGN = 0x80
+
+
+def believed_bounds(
+    type_: PrimitiveType, lower: Vector | None, upper: Vector | None, count: int
+) -> tuple[Vector | None, Vector | None]:
+    """What holds of the bounds in a manifest or manifest list, whatever known bug their writer had.
+
+    Everything that compares with such bounds takes them from here.
+    """
+    return uuid_bounds(lower, upper, count) if type_.name == "uuid" else (lower, upper)
 
 
 def uuid_bounds(lower: Vector | None, upper: Vector | None, count: int) -> tuple[Vector | None, Vector | None]:

@@ -14,7 +14,7 @@ import numpy as np
 from engine.codec.columns import BoolArray, BytesColumn, FixedColumn, Int64Array, ManifestColumns, PartitionColumn
 from engine.expressions.bounds import ColumnBounds, Evidence, Flags, Presence
 from engine.expressions.partitions import source_evidence
-from engine.expressions.uuid_bounds import uuid_bounds
+from engine.expressions.uuid_bounds import believed_bounds
 from engine.expressions.vectors import (
     BytesVector,
     NumberVector,
@@ -67,19 +67,19 @@ class SummaryStatistics:
         found = []
         for index, field in fields_of_source(self._spec, field_id):
             if field.transform.accepts(source):
-                bounds = self._bounds(index, field.transform.result_type(source))
+                bounds = self.bounds(index, field.transform.result_type(source))
                 found.append(source_evidence(field.transform, source, bounds))
         return [each for each in found if each is not None]
 
-    def _bounds(self, index: int, type_: PrimitiveType) -> ColumnBounds:
+    def bounds(self, index: int, type_: PrimitiveType) -> ColumnBounds:
+        """What the summaries of the partition field at this place say of its values, which have this type."""
         summaries = [self._summary(manifest, index) for manifest in self._manifests]
         null = [s is None or s.contains_null for s in summaries]
         nan = [s is None or s.contains_nan is not False for s in summaries]
         value = [s is None or _may_have_values(s) for s in summaries]
         lower = _serialized(type_, [None if s is None else s.lower_bound for s in summaries])
         upper = _serialized(type_, [None if s is None else s.upper_bound for s in summaries])
-        if type_.name == "uuid":
-            lower, upper = uuid_bounds(lower, upper, len(summaries))
+        lower, upper = believed_bounds(type_, lower, upper, len(summaries))
         return ColumnBounds(
             count=len(summaries),
             lower=lower,
@@ -190,8 +190,7 @@ def metric_bounds(columns: ManifestColumns, field_id: int, type_: PrimitiveType)
     """Bounds and presence of a column of this type in each entry's file."""
     lower = _bound(type_, columns.lower_bounds.get(field_id))
     upper = _bound(type_, columns.upper_bounds.get(field_id))
-    if type_.name == "uuid":
-        lower, upper = uuid_bounds(lower, upper, columns.count)
+    lower, upper = believed_bounds(type_, lower, upper, columns.count)
     return ColumnBounds(
         count=columns.count,
         lower=lower,
