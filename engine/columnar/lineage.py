@@ -7,6 +7,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.columnar.reserved import LAST_UPDATED, ROW_ID
+
 
 def row_ids(stored: pa.Array | None, first_row_id: int | None, positions: npt.NDArray[np.int64]) -> pa.Array:
     """`_row_id`: the stored id, or the file's first row id plus the position; null where the file has no first id."""
@@ -22,3 +24,19 @@ def last_updated(stored: pa.Array | None, first_row_id: int | None, sequence_num
         return pa.nulls(length, pa.int64())
     inherited = pa.scalar(sequence_number, pa.int64())
     return pa.repeat(inherited, length) if stored is None else pc.coalesce(stored, inherited)
+
+
+def without_preliminary(rows: pa.RecordBatch, next_row_id: int, last_sequence_number: int) -> pa.RecordBatch:
+    """The rows with null for what no commit has assigned yet, so that they inherit it from the commit to come.
+
+    Args:
+        rows: With the columns of row lineage, as a transaction sees them.
+        next_row_id: The table's when the transaction began: from here on row ids are preliminary.
+        last_sequence_number: The table's when the transaction began: greater ones are preliminary.
+    """
+    for field, limit in ((ROW_ID, next_row_id), (LAST_UPDATED, last_sequence_number + 1)):
+        place = rows.schema.get_field_index(field.name)
+        seen = rows.column(place)
+        assigned = pc.if_else(pc.less(seen, limit), seen, pa.scalar(None, seen.type))
+        rows = rows.set_column(place, rows.schema.field(place), assigned)
+    return rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from engine.commit.conflicts import Validation
+from engine.commit.conflicts import Validation, snapshots_since
 from engine.commit.file_refs import FileRef
 from engine.commit.manifests import AddedFiles, AddedManifests, WrittenManifest, load_manifests
 from engine.commit.removal import Removal
@@ -16,7 +16,7 @@ from engine.errors import ValidationFailed
 from engine.spec.data_file import DataFile
 from engine.spec.manifest import ManifestContent, ManifestFile
 from engine.spec.metadata import TableMetadata
-from engine.spec.snapshots import MAIN, Operation
+from engine.spec.snapshots import MAIN, Operation, Snapshot
 
 
 @dataclass(kw_only=True)
@@ -87,6 +87,8 @@ class FileChanges:
             )
         if self.validation is not None:
             self.validation.check(base, parent, staging)
+            if self.planned_version is not None and self.data_files:
+                _check_row_ids(base, parent, self.validation)
         if self._snapshot_id is None:
             self._snapshot_id = unused_snapshot_id(base, staging)
         snapshot_id = self._snapshot_id
@@ -142,3 +144,17 @@ class FileChanges:
         if not self.delete_files and not self.removed_data:
             return "append"
         return "overwrite" if self._added_data.counts else "delete"
+
+
+def _check_row_ids(base: TableMetadata, parent: Snapshot | None, validation: Validation) -> None:
+    """Raise ValidationFailed where rows that had no ids when the change was prepared have got some: the files of the
+    change lack them. The first commit after an upgrade to version 3 gives ids to all rows."""
+    start = base.snapshot_by_id.get(validation.starting_snapshot_id or 0)
+    if start is None or start.first_row_id is not None:
+        return
+    for snapshot in snapshots_since(base, parent, start.snapshot_id):
+        if snapshot.first_row_id is not None and snapshot.snapshot_id not in validation.own_snapshot_ids:
+            raise ValidationFailed(
+                f"snapshot {snapshot.snapshot_id} gave ids to rows that this change writes again; run the operation "
+                "again"
+            )

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from engine.columnar.lineage import without_preliminary
 from engine.columnar.reserved import POS
 from engine.commit.changes.append import Append
 from engine.commit.changes.overwrite import Overwrite
@@ -122,9 +123,14 @@ class RowChange:
             raise
 
     def write(self, rows: Rows) -> list[DataFile]:
-        """Write rows with the columns of `written_schema` by name."""
+        """Write rows with the columns of `written_schema` by name.
+
+        A row that the same transaction has added gets its id when its last file is committed: another commit may take
+        the preliminary one.
+        """
+        committed = self.target.committed_metadata
         return write_data_files(
-            rows,
+            rows if committed is None or self.metadata.format_version < 3 else _with_assigned_ids(rows, committed),
             metadata=self.metadata,
             store=self.target.store,
             schema=written_schema(self.metadata),
@@ -254,6 +260,14 @@ class Matches:
     def refs(self) -> list[FileRef]:
         """The data files that lose rows."""
         return [ref_of(file) for file in [*self.gone, *(match.file for match in self.partial)]]
+
+
+def _with_assigned_ids(rows: Rows, committed: TableMetadata) -> pa.RecordBatchReader:
+    """The rows without lineage that only the commit to come will assign."""
+    next_row_id, last = committed.next_row_id or 0, committed.last_sequence_number
+    batches = rows.to_batches() if isinstance(rows, pa.Table) else rows
+    assigned = (without_preliminary(batch, next_row_id, last) for batch in batches)
+    return pa.RecordBatchReader.from_batches(rows.schema, assigned)
 
 
 def _superseded(files: Sequence[FileRead]) -> list[FileRef]:

@@ -50,6 +50,11 @@ class StagedTarget(Target):
         """The table with the changes so far."""
         return replace(self.base, metadata=self.draft[-1]) if self.draft else self.base
 
+    @property
+    def committed_metadata(self) -> TableMetadata:
+        """The table when the transaction began."""
+        return self.base.metadata
+
     def commit(self, changes: Sequence[Change], prepared: Sequence[DataFile] = ()) -> TableState:
         """Stage the changes; see `Target.commit`."""
         metadata = self.load().metadata

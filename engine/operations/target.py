@@ -14,6 +14,7 @@ from engine.commit.transaction import Transaction
 from engine.errors import CommitStateUnknown, EngineError
 from engine.runtime.counters import Counters
 from engine.spec.data_file import DataFile
+from engine.spec.metadata import TableMetadata
 from engine.storage.store import Store
 
 
@@ -40,6 +41,12 @@ class Target:
     def load(self) -> TableState:
         """The table that the operation is prepared for; NotFound, or StorageFailed when the catalog cannot be asked."""
         return self.committer.load_state(self.identifier)
+
+    @property
+    def committed_metadata(self) -> TableMetadata | None:
+        """What `load` gives without changes that are only staged, which get their numbers and ids from the commit; None
+        where there are no such changes."""
+        return None
 
     def commit(self, changes: Sequence[Change], prepared: Sequence[DataFile] = ()) -> TableState:
         """Commit the changes; where they certainly are not visible, delete the files that were prepared for them.

@@ -31,7 +31,8 @@ class TableTransaction(Evolving, Changing):
 
     Each change works on the result of those before it. At the end of the block they are committed in one step, and
     validated against what others committed since the transaction began; an exception in the block discards them all,
-    with the files that were written. Snapshots that the changes return carry final ids and preliminary numbers.
+    with the files that were written. Snapshots that the changes return carry final ids and preliminary numbers. A row
+    that the transaction adds and changes again has a row id of its own in each of its snapshots.
 
     Args:
         target: The table.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.codec.manifest import decode_entries
@@ -110,7 +110,6 @@ class Table:
         return found
 
 
-@settings(max_examples=150)
 @given(
     version=st.sampled_from([1, 2, 3]),
     former=st.integers(0, 4),

@@ -141,6 +141,55 @@ def test_one_after_the_other_or_not_at_all(
         assert contents(table.refresh()) in orders
 
 
+@pytest.mark.slow
+@settings(max_examples=40)
+@given(st.sampled_from([2, 3]), st.lists(STEPS, min_size=2, max_size=4), st.integers(0, 2), MODES)
+def test_a_transaction_of_several_steps_among_the_appends_of_others(
+    version: int, ours: list[Step], others: int, mode: Mode
+) -> None:
+    with catalog() as opened:
+        table = opened.create_table(
+            "db.t", ROWS, partition_spec=[("p", "identity")], properties={"format-version": str(version)}
+        )
+        table.append(arrow(BASE))
+        table.set_properties({f"write.{verb}.isolation-level": "snapshot" for verb in ("delete", "update", "merge")})
+        before = lineage(table) if version == 3 else {}
+        transaction = table.transaction()
+        meant = BASE
+        for step in ours:
+            step.make(transaction, mode)
+            meant = step.meant(meant)
+        theirs = [(100 + n, "z", 0) for n in range(others)]
+        for row in theirs:
+            opened.load_table("db.t").append(arrow([row]))
+        transaction.commit()
+        assert contents(table.refresh()) == Counter([*meant, *theirs])
+        if version == 3:
+            check_lineage(table, before)
+
+
+def lineage(table: engine.Table, snapshot_id: int | None = None) -> dict[int, Row]:
+    """Rows by their ids, which are all different."""
+    read = table.scan(columns=[*ROWS.names, "_row_id"], snapshot_id=snapshot_id).to_arrow()
+    rows = list(zip(*(read[name].to_pylist() for name in ROWS.names), strict=True))
+    found = dict(zip(read["_row_id"].to_pylist(), rows, strict=True))
+    assert len(found) == len(rows)
+    return found
+
+
+def check_lineage(table: engine.Table, before: dict[int, Row]) -> None:
+    """Ids are unique in every snapshot, rows that were not changed keep theirs, and where a row says that it was last
+    updated, it became what it is."""
+    by_number = {each.sequence_number: lineage(table, each.snapshot_id) for each in table.snapshots}
+    read = table.scan(columns=[*ROWS.names, "_row_id", "_last_updated_sequence_number"]).to_arrow()
+    for *values, row_id, updated in zip(*(column.to_pylist() for column in read.columns), strict=True):
+        assert row_id < (table.metadata.next_row_id or 0)
+        assert by_number[updated][row_id] == tuple(values)
+        assert all(found.get(row_id) == tuple(values) for number, found in by_number.items() if number > updated)
+        # Nobody else's number, and not the table's before the row was changed.
+        assert (before.get(row_id) == tuple(values)) or updated > 1
+
+
 def deleted_by_key(key: int) -> Step:
     def make(table: Changing, _: Mode) -> object:
         stream = table.keyed_stream(["id", "p"])

@@ -300,3 +300,21 @@ def test_an_upgrade_meanwhile_fails_what_was_written_for_version_2(catalog: engi
     with pytest.raises(ValidationFailed, match="was upgraded from format version 2 to 3"):
         late.commit()
     assert ids(made.refresh()) == list(range(11))
+
+
+def test_rows_that_get_ids_meanwhile_are_not_written_again_without(catalog: engine.Catalog) -> None:
+    made = table(catalog)
+    other = catalog.load_table("db.t")
+    other.upgrade_format(3)
+    made.refresh()
+    # Both were made before any row had an id.
+    rewrites, marks = made.transaction(), made.transaction()
+    rewrites.delete("id = 1", "copy-on-write")
+    marks.delete("id = 1", "merge-on-read")
+    other.refresh().append(other.scan("id = 0").to_arrow())
+    with pytest.raises(ValidationFailed, match="gave ids to rows"):
+        rewrites.commit()
+    before = other.scan(columns=["id", "_row_id"]).to_arrow().to_pylist()
+    marks.commit()
+    after = made.scan(columns=["id", "_row_id"]).to_arrow().to_pylist()
+    assert sorted(after, key=str) == sorted((row for row in before if row["id"] != 1), key=str)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -122,6 +124,44 @@ def test_rows_of_a_transaction_are_newer_than_what_others_delete_by_key_meanwhil
             stream.delete(pa.table({"id": [10, 11]}))
             stream.commit()
     assert ids(made) == [0, 1, 2, 10, 11]
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize("change", ["update", "upsert", "delete"])
+def test_rows_that_a_transaction_adds_and_changes_have_ids_of_their_own(
+    catalog: engine.Catalog, change: str, mode: Any
+) -> None:
+    made = catalog.create_table("db.t", ROWS, properties={"format-version": "3"})
+    made.append(rows(1, 2))
+    before = lineage(made)
+    with made.transaction() as transaction:
+        transaction.append(rows(4, 5, 6))
+        if change == "update":
+            transaction.update("id in (2, 5)", {"day": "new"}, mode)
+        elif change == "upsert":
+            transaction.upsert(pa.table({"id": [2, 5, 7], "day": ["new"] * 3}, schema=ROWS), ["id"], mode)
+        else:
+            transaction.delete("id in (2, 5)", mode)
+        transaction.update("id = 1", {"day": "new"}, mode)
+        transaction.delete("id = 6", mode)
+        catalog.load_table("db.t").append(rows(10, 11, 12, 13, 14, 15))
+    after = lineage(made)
+    expected = {1, 2, 4, 5, 10, 11, 12, 13, 14, 15} | ({7} if change == "upsert" else set())
+    assert after.keys() == (expected - {2, 5} if change == "delete" else expected)
+    row_ids = [row_id for row_id, _ in after.values()]
+    assert len(set(row_ids)) == len(row_ids)
+    assert max(row_ids) < (made.metadata.next_row_id or 0)
+    kept = after.keys() & before.keys()
+    assert {i: after[i][0] for i in kept} == {i: before[i][0] for i in kept}
+    # The others' commit took number 2, which was the transaction's first.
+    assert {after[i][1] for i in range(10, 16)} == {2}
+    assert min(after[i][1] for i in after.keys() - set(range(10, 16))) > 2
+
+
+def lineage(table: engine.Table) -> dict[int, tuple[int, int]]:
+    """Row ids and numbers of the last update."""
+    read = table.scan(columns=["id", "_row_id", "_last_updated_sequence_number"]).to_arrow()
+    return {i: (row_id, number) for i, row_id, number in zip(*(c.to_pylist() for c in read.columns), strict=True)}
 
 
 def test_what_others_add_is_looked_at_from_the_beginning(table: engine.Table, catalog: engine.Catalog) -> None:
