@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from engine.errors import Invalid
 from engine.spec.partitioning import FIRST_PARTITION_FIELD_ID, PartitionField, PartitionSpec, field_name
 from engine.spec.schema import Schema
-from engine.spec.transforms import Transform, UnknownTransform, Void
+from engine.spec.transforms import Transform, UnknownTransform, Void, parse_transform
 
 
 @dataclass
@@ -36,8 +36,19 @@ class PartitionSpecUpdate:
     _removed: set[int] = field(default_factory=set)
     _renamed: dict[int, str] = field(default_factory=dict)
 
-    def add_field(self, column: str, transform: Transform, *, name: str | None = None) -> PartitionSpecUpdate:
-        """Partition by a transform of a column as well; `name` defaults to the usual one (``ts_day``)."""
+    def add_field(self, column: str, transform: Transform | str, *, name: str | None = None) -> PartitionSpecUpdate:
+        """Partition by a transform of a column as well.
+
+        Args:
+            column: Full name.
+            transform: As an object or as text, such as ``"bucket[16]"``.
+            name: Of the field; defaults to the usual one (``ts_day``).
+
+        Raises:
+            Invalid: The column or the transform is not known, or the spec has the field already.
+        """
+        if isinstance(transform, str):
+            transform = parse_transform(transform)
         if isinstance(transform, UnknownTransform):
             raise Invalid(f"cannot write with the unknown transform {transform}")
         source = self.schema.find(column)

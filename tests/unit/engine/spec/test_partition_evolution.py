@@ -27,6 +27,7 @@ def update(base=BY_MONTH, history=(BY_MONTH,), version=2):
 
 def test_month_to_day_keeps_neither_field_nor_id():
     spec, last = update().drop_field("ts_month").add_field("ts", Day()).apply()
+    assert update().drop_field("ts_month").add_field("ts", "day").apply() == (spec, last)
     assert [(f.name, f.field_id, str(f.transform)) for f in spec.fields] == [("ts_day", 1001, "day")]
     assert (spec.spec_id, last) == (1, 1001)
 
