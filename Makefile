@@ -4,7 +4,7 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest --quiet --durations=10
 
 .DEFAULT_GOAL := bench
-.PHONY: bench test soak mutants check asv lock clean
+.PHONY: bench test soak mutants check asv docs lock clean
 
 bench: .venv/.stamp ## the main job: run the benchmarks, write the report
 	$(BIN)/icebench run
@@ -32,12 +32,16 @@ check: .venv/.stamp ## what must hold before the tests are worth running
 	$(BIN)/python -m pytest --quiet tests/tidy
 	$(BIN)/icebench gate
 
+docs: .venv/.stamp ## the documentation, to be read from docs/_build/html/index.html without a network
+	$(BIN)/sphinx-build --quiet --fail-on-warning --builder html docs docs/_build/html
+	@echo docs/_build/html/index.html
+
 lock: .venv/.stamp ## pin the newest versions that pyproject.toml allows
 	$(BIN)/uv pip compile pyproject.toml --upgrade --quiet --all-extras --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-emit-find-links --no-header --output-file requirements.lock
 
 clean: ## everything that can be made again
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis datasets/cache results/reports results/runs results/asv
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis datasets/cache results/reports results/runs results/asv docs/_build
 	find engine bench tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.stamp: pyproject.toml requirements.lock
