@@ -32,7 +32,7 @@ from engine.commit.committer import TableState
 from engine.commit.conflicts import Validation
 from engine.commit.file_refs import ref_to
 from engine.commit.snapshots import branch_head
-from engine.errors import AlreadyExists, Invalid, Unsupported
+from engine.errors import AlreadyExists, Invalid, Unsupported, ValidationFailed
 from engine.operations.target import Target
 from engine.operations.upsert import key_columns
 from engine.spec.data_file import DataFile
@@ -111,18 +111,26 @@ class KeyedStream:
             raise Invalid("a stream with an id numbers its batches, and one without does not")
         if not self._changes:
             return None
-        state = self.target.load()
-        if state.metadata.schema.fields != self._schema.fields:
-            raise Invalid("the table's schema has changed since the stream began; begin another one")
-        change = self._prepare(state.metadata, batch_id)
-        try:
-            done = self.target.commit([change], [*change.data_files, *change.delete_files])
-        except AlreadyExists:
+        metadata = self.target.load().metadata
+        while True:
+            if metadata.schema.fields != self._schema.fields:
+                raise Invalid("the table's schema has changed since the stream began; begin another one")
+            change = self._prepare(metadata, batch_id)
+            try:
+                done = self.target.commit([change], [*change.data_files, *change.delete_files])
+            except AlreadyExists:
+                self._changes.clear()
+                return None
+            except ValidationFailed:
+                planned, metadata = metadata, self.target.load().metadata
+                # What was written depends on these; where they are as they were, writing again would not help.
+                same_specs = metadata.partition_specs == planned.partition_specs
+                if same_specs and metadata.format_version == planned.format_version:
+                    raise
+                continue
             self._changes.clear()
-            return None
-        self._changes.clear()
-        self.committed(done)
-        return done.metadata.snapshot(change.added_snapshot_id)
+            self.committed(done)
+            return done.metadata.snapshot(change.added_snapshot_id)
 
     def _take(self, kind: int, rows: pa.Table | pa.RecordBatchReader, schema: Schema) -> None:
         made = pa.Table.from_batches(table_rows(rows, schema), schema=to_arrow_schema(schema))
@@ -144,6 +152,7 @@ class KeyedStream:
                 taken_away = superseded[kinds != _DELETE]
                 own = self._write_rows(pa.concat_tables(writes).combine_chunks(), taken_away, metadata, written)
                 deletes += own
+            by_position = bool(deletes)
             deletes += self._write_keys(keys.filter(pa.array(wanted)), metadata)
         except BaseException:
             remove_files(self.target.store, written)
@@ -157,8 +166,10 @@ class KeyedStream:
                 referenced=[ref_to(file) for file in written],
             ),
             branch=self.branch,
+            planned_version=metadata.format_version if by_position else None,
             stream_id=self.stream_id,
             batch_id=batch_id,
+            key_spec_ids=frozenset(s.spec_id for s in _delete_specs(metadata, self._keys)) if wanted.any() else None,
         )
 
     def _write_rows(
@@ -254,8 +265,8 @@ def _delete_specs(metadata: TableMetadata, keys: Schema) -> list[PartitionSpec]:
         Unsupported: The table is partitioned by a column that is no part of the key.
     """
     for spec in metadata.partition_specs:
-        if spec.is_unpartitioned:
-            return [spec]  # its equality deletes are global
+        if spec.has_global_deletes:
+            return [spec]
     for spec in metadata.partition_specs:
         for f in spec.fields:
             if f.source_id not in keys.by_id:

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import engine
-from engine.errors import Invalid, Unsupported
+from engine.commit.changes.stream_batch import StreamBatch
+from engine.errors import Invalid, Unsupported, ValidationFailed
 from engine.operations.keyed_stream import KeyedStream
+from engine.spec.metadata import TableMetadata
+from engine.spec.partition_evolution import PartitionSpecUpdate
 
 ROWS = pa.schema([pa.field("id", pa.int32()), pa.field("data", pa.string())])
 Change = tuple[str, int, str | None]
@@ -124,6 +128,114 @@ def test_keys_of_former_partition_specs(catalog: engine.Catalog) -> None:
     take(stream, ("+U", 1, "c"), ("-D", 2, None))
     stream.commit()
     assert rows(made) == [(1, "c")]
+
+
+def meanwhile(stream: KeyedStream, *acts: Callable[[], object]) -> list[int]:
+    """Others act once the stream has written its files, one act each time. Returns how often it wrote, when asked."""
+    waiting, written, prepare = list(acts), [], stream._prepare
+
+    def prepared(metadata: TableMetadata, batch_id: int | None) -> StreamBatch:
+        change = prepare(metadata, batch_id)
+        written.append(len(change.delete_files))
+        if waiting:
+            waiting.pop(0)()
+        return change
+
+    stream._prepare = prepared  # type: ignore[method-assign]
+    return written
+
+
+def evolved(table: engine.Table, *fields: tuple[str, str], id_: int = 1) -> None:
+    """Partition the table by these fields only, and write a row."""
+
+    def change(spec: PartitionSpecUpdate) -> PartitionSpecUpdate:
+        for field in table.spec.fields:
+            spec = spec.drop_field(field.name)
+        for column, transform in fields:
+            spec = spec.add_field(column, engine.parse_transform(transform))
+        return spec
+
+    table.refresh().update_spec(change)
+    table.append(pa.table({"id": [id_], "data": ["theirs"]}, schema=ROWS))
+
+
+@pytest.mark.parametrize("stream_id", [None, "s"])
+@pytest.mark.parametrize("version", [2, 3])
+def test_keys_are_deleted_in_specs_that_come_meanwhile(
+    catalog: engine.Catalog, version: int, stream_id: str | None
+) -> None:
+    made, theirs = table(catalog, version, [("id", "bucket[4]")]), catalog.load_table("db.t")
+    stream = made.keyed_stream(["id"], stream_id=stream_id)
+    take(stream, ("+I", 1, "a"), ("+I", 2, "b"))
+    stream.commit(1 if stream_id else None)
+    written = meanwhile(
+        stream, lambda: evolved(theirs, ("id", "bucket[7]")), lambda: evolved(theirs, ("id", "truncate[2]"), id_=2)
+    )
+    take(stream, ("+U", 1, "c"), ("-D", 2, None))
+    stream.commit(2 if stream_id else None)
+    assert rows(made) == [(1, "c")]
+    assert len(written) == 3
+    named = {info.location for info in made.store.list(made.location) if "/data/" in info.location}
+    listed = made.inspect.all_files()["file_path"].to_pylist()
+    assert {path.rpartition("/")[2] for path in named} == {path.rpartition("/")[2] for path in listed}
+
+
+def test_deletes_that_are_global_reach_specs_that_come_meanwhile(catalog: engine.Catalog) -> None:
+    made, theirs = table(catalog), catalog.load_table("db.t")
+    stream = made.keyed_stream(["id"])
+    written = meanwhile(stream, lambda: evolved(theirs, ("id", "bucket[7]")))
+    take(stream, ("-D", 1, None))
+    stream.commit()
+    assert (rows(made), written) == ([], [1])
+
+
+def test_a_spec_without_files_needs_no_deletes(catalog: engine.Catalog) -> None:
+    made, theirs = table(catalog, spec=[("id", "bucket[4]")]), catalog.load_table("db.t")
+    stream = made.keyed_stream(["id"])
+    written = meanwhile(stream, lambda: theirs.update_spec(lambda s: s.add_field("id", engine.parse_transform("void"))))
+    take(stream, ("-D", 1, None))
+    stream.commit()
+    assert written == [1]
+
+
+def test_inserts_alone_may_stay_in_their_spec(catalog: engine.Catalog) -> None:
+    made, theirs = table(catalog, spec=[("id", "bucket[4]")]), catalog.load_table("db.t")
+    stream = made.keyed_stream(["id"])
+    written = meanwhile(stream, lambda: evolved(theirs, ("id", "bucket[7]")))
+    take(stream, ("+I", 5, "a"))
+    stream.commit()
+    assert (rows(made), written) == ([(1, "theirs"), (5, "a")], [0])
+
+
+def test_a_spec_that_the_key_does_not_tell_is_refused_when_it_comes(catalog: engine.Catalog) -> None:
+    made, theirs = table(catalog, spec=[("id", "bucket[4]")]), catalog.load_table("db.t")
+    stream = made.keyed_stream(["id"])
+    meanwhile(stream, lambda: evolved(theirs, ("data", "identity")))
+    take(stream, ("+U", 1, "a"))
+    with pytest.raises(Unsupported, match="'data', whose source is no key column"):
+        stream.commit()
+    assert rows(made.refresh()) == [(1, "theirs")]
+
+
+def test_a_transaction_with_a_batch_fails_where_a_spec_comes_meanwhile(catalog: engine.Catalog) -> None:
+    made, theirs = table(catalog, spec=[("id", "bucket[4]")]), catalog.load_table("db.t")
+    transaction = made.transaction()
+    stream = transaction.keyed_stream(["id"])
+    take(stream, ("+U", 1, "a"))
+    stream.commit()
+    evolved(theirs, ("id", "bucket[7]"))
+    with pytest.raises(ValidationFailed, match="files of partition spec 1"):
+        transaction.commit()
+
+
+def test_rows_of_a_batch_are_deleted_as_the_version_at_its_commit_wants(catalog: engine.Catalog) -> None:
+    made, theirs = table(catalog), catalog.load_table("db.t")
+    stream = made.keyed_stream(["id"])
+    written = meanwhile(stream, lambda: theirs.upgrade_format(3))
+    take(stream, ("+I", 1, "a"), ("+U", 1, "b"))
+    stream.commit()
+    assert (rows(made), len(written)) == ([(1, "b")], 2)
+    assert made.inspect.delete_files()["file_format"].to_pylist() == ["PUFFIN"]
 
 
 def test_a_partition_that_the_key_does_not_tell(catalog: engine.Catalog) -> None:
