@@ -50,8 +50,6 @@ def delete(
     scan = scan_of(state.metadata)
     plan = scan.plan()
     matches = Matches.of_filter(scan, plan, target)
-    if not matches:
-        return state, None
     serializable = DELETE_ISOLATION.of(state.metadata.properties) == "serializable"
     change = RowChange(
         target=target,
@@ -60,6 +58,10 @@ def delete(
         added_rows=scan.predicate if serializable else None,
         branch=branch,
         properties=dict(properties or {}),
-    ).prepare(matches)
-    committed = target.commit([change], [*change.data_files, *change.delete_files])
-    return committed, committed.metadata.snapshot(change.added_snapshot_id)
+    )
+    if not matches:
+        change.leave()
+        return state, None
+    prepared = change.prepare(matches)
+    committed = target.commit([prepared], [*prepared.data_files, *prepared.delete_files])
+    return committed, committed.metadata.snapshot(prepared.added_snapshot_id)

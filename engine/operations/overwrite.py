@@ -50,8 +50,6 @@ def overwrite(
     plan = scan.plan()
     matches = Matches.of_filter(scan, plan, target, drop_whole=True)
     files = prepare(state.metadata)
-    if not matches and not files:
-        return state, None
     serializable = DELETE_ISOLATION.of(state.metadata.properties) == "serializable"
     change = RowChange(
         target=target,
@@ -60,9 +58,13 @@ def overwrite(
         added_rows=scan.predicate if serializable else None,
         branch=branch,
         properties=dict(properties or {}),
-    ).prepare(matches, added=files)
-    committed = target.commit([change], [*change.data_files, *change.delete_files])
-    return committed, committed.metadata.snapshot(change.added_snapshot_id)
+    )
+    if not matches and not files:
+        change.leave()
+        return state, None
+    prepared = change.prepare(matches, added=files)
+    committed = target.commit([prepared], [*prepared.data_files, *prepared.delete_files])
+    return committed, committed.metadata.snapshot(prepared.added_snapshot_id)
 
 
 def overwrite_partitions(

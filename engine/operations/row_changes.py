@@ -20,6 +20,7 @@ from engine.columnar.lineage import without_preliminary
 from engine.columnar.reserved import POS
 from engine.commit.changes.append import Append
 from engine.commit.changes.overwrite import Overwrite
+from engine.commit.changes.read import Read
 from engine.commit.changes.row_delta import RowDelta
 from engine.commit.conflicts import Validation
 from engine.commit.file_changes import FileChanges
@@ -100,6 +101,11 @@ class RowChange:
             added_rows=self.added_rows,
             refuse_deletes=refuse_deletes,
         )
+
+    def leave(self) -> None:
+        """No row matched. That is a result, too, which a row that another commit adds may make wrong."""
+        if self.added_rows is not None:
+            self.target.read(Read(validation=self.validation([], "none"), branch=self.branch))
 
     def prepare(self, matches: Matches, *, added: Sequence[DataFile] = (), coming: Rows | None = None) -> FileChanges:
         """Write what goes and comes, and say what to commit.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from engine.commit.changes.change import Change
+from engine.commit.changes.read import Read
 from engine.commit.committer import TableState
 from engine.commit.file_changes import FileChanges
 from engine.commit.snapshots import branch_head
@@ -61,7 +62,7 @@ class StagedTarget(Target):
         locations = {file.file_path for file in prepared}
         try:
             for change in changes:
-                if isinstance(change, FileChanges):
+                if isinstance(change, FileChanges | Read):
                     self._adapt(change, metadata)
             staged = stage_all(changes, metadata, self.staging)
         except BaseException:
@@ -72,13 +73,17 @@ class StagedTarget(Target):
         self.draft.append(apply_updates(metadata, staged.updates, now_ms=self.staging.now_ms()))
         return self.load()
 
+    def read(self, read: Read) -> None:
+        """See `Target.read`."""
+        self.commit([read])
+
     def finish(self) -> TableState:
         """Commit what was staged; the table as it was where nothing was.
 
         Raises:
             CommitFailed: See `engine.commit.transaction`.
         """
-        if not self.changes:
+        if all(isinstance(change, Read) for change in self.changes):
             return self.base
         return self.committed(self.staging, self.changes, self.prepared)
 
@@ -87,7 +92,7 @@ class StagedTarget(Target):
         self.staging.discard()
         self.discard(self.prepared)
 
-    def _adapt(self, change: FileChanges, draft: TableMetadata) -> None:
+    def _adapt(self, change: FileChanges | Read, draft: TableMetadata) -> None:
         """Judge a change by what others do after the transaction began, not after its own former changes."""
         base = self.base.metadata
         if change.validation is not None:
@@ -97,5 +102,7 @@ class StagedTarget(Target):
                 starting_snapshot_id=None if head is None else head.snapshot_id,
                 own_snapshot_ids=frozenset(draft.snapshot_by_id.keys() - base.snapshot_by_id.keys()),
             )
+        if isinstance(change, Read):
+            return
         if draft.schemas != base.schemas or draft.partition_specs != base.partition_specs:
             change.written_for = draft

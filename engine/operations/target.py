@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from engine.commit.changes.change import Change
+from engine.commit.changes.read import Read
 from engine.commit.committer import Committer, Identifier, TableState
 from engine.commit.retry import Waiting
 from engine.commit.staging import Staging
@@ -47,6 +48,13 @@ class Target:
         """What `load` gives without changes that are only staged, which get their numbers and ids from the commit; None
         where there are no such changes."""
         return None
+
+    def read(self, read: Read) -> None:
+        """Take note that rows were read and none changed.
+
+        By itself this needs no validation: what was read is the state of one moment. A transaction needs it, because
+        its other changes become visible later.
+        """
 
     def commit(self, changes: Sequence[Change], prepared: Sequence[DataFile] = ()) -> TableState:
         """Commit the changes; where they certainly are not visible, delete the files that were prepared for them.

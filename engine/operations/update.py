@@ -69,8 +69,6 @@ def update(
     scan = scan_of(state.metadata)
     plan = scan.plan()
     matches = Matches.of_filter(scan, plan, target)
-    if not matches:
-        return state, None
     serializable = UPDATE_ISOLATION.of(state.metadata.properties) == "serializable"
     change = RowChange(
         target=target,
@@ -80,6 +78,9 @@ def update(
         branch=branch,
         properties=dict(properties or {}),
     )
+    if not matches:
+        change.leave()
+        return state, None
     changed = change.prepare(matches, coming=_updated(matches, plan, target, assign))
     committed = target.commit([changed], [*changed.data_files, *changed.delete_files])
     return committed, committed.metadata.snapshot(changed.added_snapshot_id)

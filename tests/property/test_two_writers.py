@@ -190,6 +190,47 @@ def check_lineage(table: engine.Table, before: dict[int, Row]) -> None:
         assert (before.get(row_id) == tuple(values)) or updated > 1
 
 
+@pytest.mark.slow
+@settings(max_examples=40)
+@given(
+    st.sampled_from([1, 2, 3]),
+    st.lists(STEPS, min_size=1, max_size=3),
+    st.lists(STEPS, min_size=1, max_size=3),
+    MODES,
+    MODES,
+)
+def test_transactions_are_serializable(
+    version: int, ours: list[Step], theirs: list[Step], our_mode: Mode, their_mode: Mode
+) -> None:
+    """What a step does not find counts as well: two transactions that each delete what the other adds cannot both
+    commit."""
+    if version == 1:
+        our_mode = their_mode = "copy-on-write"
+
+    def meant(rows: Rows, *steps: Step) -> Rows:
+        for step in steps:
+            rows = step.meant(rows)
+        return rows
+
+    with catalog() as opened:
+        table = opened.create_table(
+            "db.t", ROWS, partition_spec=[("p", "identity")], properties={"format-version": str(version)}
+        )
+        table.append(arrow(BASE))
+        first, second = table.transaction(), opened.load_table("db.t").transaction()
+        for step in ours:
+            step.make(second, our_mode)
+        for step in theirs:
+            step.make(first, their_mode)
+        first.commit()
+        orders = [Counter(meant(BASE, *ours, *theirs)), Counter(meant(BASE, *theirs, *ours))]
+        try:
+            second.commit()
+        except ValidationFailed:
+            orders = [Counter(meant(BASE, *theirs))]
+        assert contents(table.refresh()) in orders
+
+
 def deleted_by_key(key: int) -> Step:
     def make(table: Changing, _: Mode) -> object:
         stream = table.keyed_stream(["id", "p"])

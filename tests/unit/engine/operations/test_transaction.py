@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -7,6 +8,7 @@ import pytest
 
 import engine
 from engine.errors import Invalid, StorageFailed, ValidationFailed
+from engine.operations.changing import Changing
 from engine.spec.types import LONG, STRING
 
 ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("day", pa.string())])
@@ -88,6 +90,82 @@ def test_nothing_is_nothing(table: engine.Table) -> None:
     with table.transaction() as transaction:
         assert transaction.delete("id = 100", "copy-on-write") is None
     assert table.refresh().metadata_location == before
+
+
+READS: list[Callable[[Changing], object]] = [
+    lambda t: t.delete("id = 7", "copy-on-write"),
+    lambda t: t.delete("id > 6 and day = 'd7'", "copy-on-write"),
+    lambda t: t.update("id = 7", {"day": "x"}, "copy-on-write"),
+    lambda t: t.overwrite(rows(), "id = 7"),
+]
+
+
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("comes_first", [True, False])
+def test_rows_that_were_looked_for_in_vain_may_not_come_meanwhile(
+    table: engine.Table, catalog: engine.Catalog, read: Callable[[Changing], object], *, comes_first: bool
+) -> None:
+    """Two transactions that each look for what the other adds: one of them has to fail."""
+    transaction, theirs = table.transaction(), catalog.load_table("db.t").transaction()
+    if comes_first:
+        assert read(transaction) is None
+    transaction.append(rows(8))
+    if not comes_first:
+        assert read(transaction) is None
+    assert theirs.delete("id = 8", "copy-on-write") is None
+    theirs.append(rows(7))
+    theirs.commit()
+    with pytest.raises(ValidationFailed, match="may hold rows that this change was meant for"):
+        transaction.commit()
+    assert ids(table.refresh()) == [1, 2, 3, 7]
+
+
+@pytest.mark.parametrize("read", READS)
+def test_other_rows_may_come_and_so_may_all_under_snapshot_isolation(
+    table: engine.Table, catalog: engine.Catalog, read: Callable[[Changing], object]
+) -> None:
+    with table.transaction() as transaction:
+        read(transaction)
+        transaction.append(rows(8))
+        catalog.load_table("db.t").append(rows(9))
+    assert ids(table.refresh()) == [1, 2, 3, 8, 9]
+    table.set_properties({"write.delete.isolation-level": "snapshot", "write.update.isolation-level": "snapshot"})
+    with table.transaction() as transaction:
+        read(transaction)
+        transaction.append(rows(10))
+        catalog.load_table("db.t").append(rows(7))
+    assert ids(table.refresh()) == [1, 2, 3, 7, 8, 9, 10]
+
+
+def test_own_rows_and_other_branches_are_no_conflict(table: engine.Table, catalog: engine.Catalog) -> None:
+    table.create_branch("b")
+    with table.transaction() as transaction:
+        transaction.delete("id = 7", "copy-on-write")
+        transaction.append(rows(7))
+        transaction.delete("id = 8", "copy-on-write", branch="b")
+        catalog.load_table("db.t").append(rows(6), branch="b")
+    assert ids(table.refresh()) == [1, 2, 3, 7]
+
+
+def test_a_branch_that_was_only_read_is_watched(table: engine.Table, catalog: engine.Catalog) -> None:
+    table.create_branch("b")
+    transaction = table.transaction()
+    transaction.delete("id = 7", "copy-on-write", branch="b")
+    transaction.append(rows(8))
+    catalog.load_table("db.t").append(rows(7), branch="b")
+    with pytest.raises(ValidationFailed, match="may hold rows"):
+        transaction.commit()
+
+
+def test_rows_that_come_to_main_come_to_a_branch_that_is_not_there(
+    table: engine.Table, catalog: engine.Catalog
+) -> None:
+    transaction = table.transaction()
+    transaction.delete("id = 7", "copy-on-write", branch="new")
+    transaction.append(rows(8), branch="other")
+    catalog.load_table("db.t").append(rows(7))
+    with pytest.raises(ValidationFailed, match="may hold rows"):
+        transaction.commit()
 
 
 def test_appends_of_others_stay_and_numbers_are_given_anew(table: engine.Table, catalog: engine.Catalog) -> None:

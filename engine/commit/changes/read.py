@@ -1,0 +1,37 @@
+"""Reading rows without changing any: a part of a transaction that adds nothing to the table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.commit.conflicts import Validation
+from engine.commit.snapshots import Staged, branch_head
+from engine.commit.staging import Staging
+from engine.spec.metadata import TableMetadata
+from engine.spec.requirements import AssertRefSnapshotId, AssertTableUuid
+from engine.spec.snapshots import MAIN
+
+
+@dataclass(kw_only=True)
+class Read:
+    """Makes a transaction depend on what it read, as a delete does that matched no row.
+
+    Args:
+        validation: What must not have happened since.
+        branch: What was read; main where the branch does not exist.
+    """
+
+    validation: Validation
+    branch: str = MAIN
+
+    def stage(self, base: TableMetadata, staging: Staging) -> Staged:
+        """See `engine.commit.changes.change.Change`."""
+        self.validation.check(base, branch_head(base, self.branch), staging)
+        names = [self.branch] if self.branch in base.refs else [self.branch, MAIN]
+        heads = {name: base.refs[name].snapshot_id if name in base.refs else None for name in names}
+        return Staged(
+            requirements=(
+                AssertTableUuid(base.table_uuid),
+                *(AssertRefSnapshotId(name, head) for name, head in heads.items()),
+            )
+        )
