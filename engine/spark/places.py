@@ -19,6 +19,7 @@ from urllib.parse import unquote
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import xxhash
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
@@ -30,12 +31,12 @@ from engine.deletes.positions import DataFilePlaces
 from engine.errors import CorruptTable, Unsupported
 from engine.read.request import FileRead, ReadRequest
 from engine.spark.types import quoted, shown, spark_type
-from engine.spark.xxhash import spark_xxhash64
 from engine.spec.types import NestedField
 
 CHUNK_ROWS = 1 << 15
 _CHUNK_SHIFT = 15
 _WORD_SHIFT = 6
+_SPARK_SEED = 42
 
 ROW = "_tmp_metadata_row_index"
 """The position of a row in its file. Spark's reader fills a column of this name, which is how it makes
@@ -101,7 +102,7 @@ class Places:
         names = self._plain_names if self._has_plain_names else _shown_paths(self.files, paths())
         counts = [max(-(-file.file.record_count // CHUNK_ROWS), 1) for file in self.files]
         keys = np.concatenate(
-            [spark_xxhash64(name) ^ np.arange(count, dtype=np.int64) for name, count in zip(names, counts, strict=True)]
+            [xxhash64(name) ^ np.arange(count, dtype=np.int64) for name, count in zip(names, counts, strict=True)]
         )
         if len(np.unique(keys)) != len(keys):
             raise Unsupported("the hashes of two data files collide; read this snapshot with to_arrow")
@@ -231,3 +232,9 @@ def _shown_paths(files: Sequence[PlacedFile], paths: Sequence[str]) -> list[str]
     if lost:
         raise CorruptTable(f"Spark does not read {lost[0]}, which the plan has ({len(lost)} such files)")
     return [shown[file.location] for file in files]
+
+
+def xxhash64(text: str) -> int:
+    """What ``xxhash64(text)`` is on Spark: a signed number of 64 bits."""
+    found = xxhash.xxh64_intdigest(text.encode(), _SPARK_SEED)
+    return found - (1 << 64) if found >> 63 else found

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import ClassVar
 
+import mmh3
+
 from engine.spec.types import DATE, INT, STRING, DecimalType, PrimitiveType
 from engine.spec.values import Value, decimal_of, encode_value, unscaled
 
@@ -272,23 +274,6 @@ def hash_value(source: PrimitiveType, value: Value) -> int:
     raise TypeError(f"{source} values are not hashed")
 
 
-def _rotate(x: int, r: int) -> int:
-    return ((x << r) | (x >> (32 - r))) & 0xFFFFFFFF
-
-
-def _scrambled(block: int) -> int:
-    return _rotate(block * 0xCC9E2D51 & 0xFFFFFFFF, 15) * 0x1B873593 & 0xFFFFFFFF
-
-
 def murmur3(data: bytes) -> int:
     """Murmur3, x86 variant, 32 bits, seed 0, as a signed int."""
-    h = 0
-    whole = len(data) // 4 * 4
-    for (block,) in struct.iter_unpack("<I", data[:whole]):
-        h = (_rotate(h ^ _scrambled(block), 13) * 5 + 0xE6546B64) & 0xFFFFFFFF
-    h ^= _scrambled(int.from_bytes(data[whole:], "little"))
-    h ^= len(data)
-    h = (h ^ (h >> 16)) * 0x85EBCA6B & 0xFFFFFFFF
-    h = (h ^ (h >> 13)) * 0xC2B2AE35 & 0xFFFFFFFF
-    h ^= h >> 16
-    return h - 0x1_0000_0000 if h & 0x80000000 else h
+    return mmh3.hash(data)

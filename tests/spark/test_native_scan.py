@@ -28,7 +28,7 @@ from engine.plan.scan import ScanPlan, table_scan
 from engine.read.plans import read_plan
 from engine.spark import deletes
 from engine.spark.native_scan import plan_to_dataframe
-from engine.spark.xxhash import spark_xxhash64
+from engine.spark.places import xxhash64
 from engine.spec.metadata import TableMetadata
 from engine.spec.schema import Schema
 from engine.storage.local import LocalStore
@@ -296,7 +296,7 @@ def test_keys_that_concern_every_row_need_no_places(spark: SparkSession, make_ta
 @given(texts=st.lists(st.text(max_size=100), min_size=50, max_size=50))
 def test_hashes_are_those_of_spark(spark: SparkSession, texts: list[str]) -> None:
     frame = spark.createDataFrame(pa.table({"t": texts})).selectExpr("t", "xxhash64(t) as h")
-    assert all(spark_xxhash64(row.t) == row.h for row in frame.collect())
+    assert all(xxhash64(row.t) == row.h for row in frame.collect())
 
 
 def test_rows_that_the_plan_does_not_have_stop_the_query(spark: SparkSession, make_table: Callable[..., Table]) -> None:

@@ -57,7 +57,7 @@ ENGINE_LIBRARIES: dict[str, tuple[str, ...]] = {
     "compiling": ("numba", "numpy"),
     "late": (),
     "machine_code": ("llvmlite", "numba", "numpy"),
-    "spec": (),
+    "spec": ("mmh3",),
     "codec": ("cramjam", "deflate", "isal", "numba", "numpy", "pyroaring", "zstandard"),
     "expressions": ("numpy", "sqlglot"),
     "storage": ("pyarrow",),
@@ -74,7 +74,7 @@ ENGINE_LIBRARIES: dict[str, tuple[str, ...]] = {
     "maintenance": ("numpy", "pyarrow"),
     "table": ("pyarrow",),
     "opening": ("pyarrow",),
-    "spark": ("numpy", "pyarrow", "pyspark"),
+    "spark": ("numpy", "pyarrow", "pyspark", "xxhash"),
     "spark_source": ("numpy", "pyarrow", "pyspark"),
 }
 
