@@ -8,6 +8,7 @@ exactly one find its row.
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 
@@ -26,6 +27,7 @@ from engine.catalog.sql_tables import (
     create_all,
     is_table,
     of_table_type,
+    overlapping,
 )
 from engine.commit.committer import Committed, Conflicted, Identifier, Outcome, TableState, Unknown
 from engine.errors import (
@@ -54,6 +56,7 @@ class SqlCatalog:
         name: Distinguishes catalogs that share a database; other engines call it the catalog's name.
         store_at: The store of a location.
         now_ms: The clock.
+        new_id: Makes the unique part of names.
     """
 
     def __init__(
@@ -64,12 +67,14 @@ class SqlCatalog:
         name: str = "default",
         store_at: Callable[[str], Store] | None = None,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        new_id: Callable[[], uuid.UUID] = uuid.uuid4,
     ) -> None:
         self._name = name
         self._warehouse = warehouse
         self._store_at = store_at or Stores()
         self._now_ms = now_ms
-        self._files = MetadataFiles(self._store_at)
+        self._new_id = new_id
+        self._files = MetadataFiles(self._store_at, new_id)
         self._database = Database(url)
         self._has_types = self._prepare()
 
@@ -84,6 +89,17 @@ class SqlCatalog:
         self._database.close()
 
     def default_location(self, identifier: Identifier) -> str:
+        """The directory of that name; with a UUID behind it where that is taken already, by a table or view that was
+        renamed or dropped, or that lies inside."""
+        place = self._named_location(identifier)
+        with self._database.reading() as connection:
+            is_taken = overlapping(connection, place) is not None
+        store = self._store_at(place)
+        if is_taken or any(True for name in ("metadata", "data") for _ in store.list(f"{place}/{name}")):
+            return f"{place}-{self._new_id()}"
+        return place
+
+    def _named_location(self, identifier: Identifier) -> str:
         *namespace, table = identifier
         own = select(PROPERTIES.c.property_value).where(
             self._properties_of(tuple(namespace)), PROPERTIES.c.property_key == "location"
@@ -112,7 +128,7 @@ class SqlCatalog:
             raise AlreadyExists(f"table {dotted(identifier)} exists already")
         location = self._files.write_next(metadata, None)
         try:
-            self._insert(identifier, location)
+            self._insert(identifier, location, metadata.location)
         except CommitStateUnknown:
             raise
         except EngineError:
@@ -260,7 +276,8 @@ class SqlCatalog:
             return None
         return TableState(metadata=self._files.load(location), metadata_location=location)
 
-    def _insert(self, identifier: Identifier, location: str) -> None:
+    def _insert(self, identifier: Identifier, location: str, directory: str | None = None) -> None:
+        """Add a table's row; raises Invalid where a directory is given and others have files in it."""
         *namespace, name = identifier
         row: dict[str, str | None] = {
             "catalog_name": self._name,
@@ -272,12 +289,23 @@ class SqlCatalog:
         if self._has_types:
             row["iceberg_type"] = TABLE_TYPE
         try:
-            self._database.change(insert(TABLES).values(**row), f"{dotted(identifier)} exists already")
+            self._insert_row(identifier, row, directory)
         except AnswerLost as lost:
             with suppress(StorageFailed):
                 if self._location_of(identifier) == location:
                     return
             raise CommitStateUnknown(f"whether {dotted(identifier)} was created is not known: {lost}") from lost
+
+    def _insert_row(self, identifier: Identifier, row: Mapping[str, str | None], directory: str | None) -> None:
+        with self._database.writing(f"{dotted(identifier)} exists already") as connection:
+            connection.execute(insert(TABLES).values(**row))
+            # After the row is there: a table that another writer made under this name and renamed is seen by now.
+            other = directory and overlapping(connection, directory, but=row["metadata_location"])
+            if other:
+                raise Invalid(
+                    f"the location {directory} of {dotted(identifier)} is inside that of {other}, or {other} is inside "
+                    "it: maintenance of one would delete files of the other; choose another with location="
+                )
 
     def _swap(self, identifier: Identifier, base: TableState, new: TableState) -> Outcome:
         change = (

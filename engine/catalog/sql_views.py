@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from sqlalchemy import ColumnElement, and_, delete, insert, select, update
+from sqlalchemy import ColumnElement, and_, delete, select, update
 
 from engine.catalog.catalog import Namespace
 from engine.catalog.identifiers import dotted
@@ -60,8 +60,7 @@ class SqlViewCatalog(SqlCatalog):
         new_id: Callable[[], uuid.UUID] = uuid.uuid4,
         waiting: Waiting | None = None,
     ) -> None:
-        super().__init__(url, warehouse=warehouse, name=name, store_at=store_at, now_ms=now_ms)
-        self._new_id = new_id
+        super().__init__(url, warehouse=warehouse, name=name, store_at=store_at, now_ms=now_ms, new_id=new_id)
         self._waiting = waiting or Waiting()
 
     def create_view(
@@ -92,7 +91,7 @@ class SqlViewCatalog(SqlCatalog):
             "iceberg_type": VIEW_TYPE,
         }
         try:
-            self._database.change(insert(TABLES).values(**row), f"{dotted(identifier)} exists already")
+            self._insert_row(identifier, row, metadata.location)
         except AnswerLost as lost:
             self._settle(identifier, state, lost)
         except EngineError:

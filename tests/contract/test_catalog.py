@@ -18,6 +18,7 @@ from engine.catalog.sql import SqlCatalog
 from engine.commit.committer import Committed, Conflicted, TableState
 from engine.errors import AlreadyExists, CommitConflict, FileNotFound, Invalid, NotFound, Unsupported
 from engine.spec.creation import new_table_metadata
+from engine.spec.locations import lies_inside
 from engine.spec.metadata import TableMetadata
 from engine.spec.requirements import AssertCurrentSchemaId, AssertTableUuid
 from engine.spec.schema import Schema
@@ -190,6 +191,27 @@ def test_a_dropped_table_is_gone_and_its_name_free(catalog: Catalog) -> None:
     second = create(catalog)
     assert second.metadata.table_uuid != first.metadata.table_uuid
     assert catalog.load_state(EVENTS) == second
+
+
+def test_tables_do_not_lie_in_one_another(catalog: Catalog) -> None:
+    outer = create(catalog)
+    if chosen_by_server(catalog):
+        return
+    with pytest.raises(Invalid, match=r"db\.events"):
+        create(catalog, (*EVENTS, "data"))
+    assert not catalog.table_exists((*EVENTS, "data"))
+    assert catalog.load_state(EVENTS) == outer
+
+
+def test_a_name_that_is_free_again_shares_no_directory(catalog: Catalog) -> None:
+    """Wherever a table went that had the name before."""
+    first = create(catalog).metadata.location
+    try:
+        catalog.rename_table(EVENTS, ("db", "moved"))
+    except Unsupported:
+        return
+    if not chosen_by_server(catalog):
+        assert not lies_inside(create(catalog).metadata.location, first)
 
 
 def test_rename_moves_the_name(catalog: Catalog) -> None:

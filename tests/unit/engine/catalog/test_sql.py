@@ -11,10 +11,12 @@ from sqlalchemy import Connection
 
 from engine.catalog.sql import SqlCatalog
 from engine.catalog.sql_database import AnswerLost, Database, DatabaseBusy
+from engine.catalog.sql_tables import overlapping
 from engine.codec.metadata_json import encode_metadata
 from engine.commit.committer import Committed, Conflicted, Unknown
 from engine.errors import AlreadyExists, CommitStateUnknown, CorruptTable, Invalid, NotFound, StorageFailed
 from engine.spec.creation import new_table_metadata
+from engine.spec.locations import lies_inside
 from engine.spec.metadata import TableMetadata
 from engine.spec.schema import Schema
 from engine.spec.snapshots import MetadataLogEntry
@@ -165,10 +167,10 @@ def test_a_refusing_database_leaves_no_file(
 ) -> None:
     base = catalog.create_table(NAME, metadata())
 
-    def refuse(self: Database, statement: object, taken: str = "") -> int:
+    def refuse(self: Database, taken: str) -> None:
         raise StorageFailed("the disk is full")
 
-    monkeypatch.setattr(Database, "change", refuse)
+    monkeypatch.setattr(Database, "writing", refuse)
     with pytest.raises(StorageFailed):
         catalog.commit(NAME, base, [], [SetProperties({"a": "1"})])
     with pytest.raises(StorageFailed):
@@ -241,6 +243,89 @@ def test_default_locations(catalog: SqlCatalog, url: str, store: MemoryStore) ->
     with pytest.raises(Invalid, match="no warehouse"):
         without.default_location(NAME)
     without.close()
+
+
+class TestLocations:
+    """No table is made among the files of another one."""
+
+    def made(self, catalog: SqlCatalog, identifier: tuple[str, ...]) -> TableMetadata:
+        location = catalog.default_location(identifier)
+        return catalog.create_table(identifier, replace(metadata(), location=location)).metadata
+
+    def test_the_name_of_a_renamed_table_gets_another_place(self, catalog: SqlCatalog, store: MemoryStore) -> None:
+        first = self.made(catalog, NAME)
+        catalog.rename_table(NAME, ("db", "u"))
+        second = self.made(catalog, NAME)
+        assert (first.location, second.location[:16]) == ("memory://wh/db/t", "memory://wh/db/t")
+        assert not lies_inside(second.location, first.location)
+        catalog.rename_table(NAME, ("db", "v"))
+        assert len({first.location, second.location, self.made(catalog, NAME).location}) == 3
+
+    @pytest.mark.parametrize("first", ["{}/wh", "file://{}/wh", "{}//wh/x/..", "file:{}/./wh/.", "{}/wh/"])
+    @pytest.mark.parametrize("then", ["{}/wh", "file://{}//wh"])
+    def test_other_spellings_and_other_catalogs_of_the_database(
+        self, first: str, then: str, url: str, tmp_path: Path
+    ) -> None:
+        for n, warehouse in enumerate((first, then)):
+            catalog = SqlCatalog(url, warehouse=warehouse.format(tmp_path), name=f"c{n}")
+            location = self.made(catalog, NAME).location
+            assert location.startswith(f"{warehouse.format(tmp_path)}/db/t{'-' if n else ''}")
+            other = catalog.default_location(("db", "u"))
+            assert other == f"{warehouse.format(tmp_path)}/db/u"
+            catalog.close()
+
+    @pytest.mark.parametrize("left", ["metadata/00000-a.metadata.json", "data/a.parquet"])
+    def test_what_a_dropped_table_left(self, left: str, catalog: SqlCatalog, store: MemoryStore) -> None:
+        store.write(f"memory://wh/db/t/{left}", b"x")
+        assert catalog.default_location(NAME).startswith("memory://wh/db/t-")
+        assert catalog.default_location(("db", "u")) == "memory://wh/db/u"
+
+    def test_a_table_inside_another_is_refused(self, catalog: SqlCatalog, store: MemoryStore) -> None:
+        self.made(catalog, NAME)
+        before = list(store.list("memory://wh"))
+        for inner in ("memory://wh/db/t/data", "memory://wh/db/t", "memory://wh//db/x/../t/metadata/m"):
+            with pytest.raises(Invalid, match=r"db\.t\.data is inside that of db\.t, or db\.t is inside"):
+                catalog.create_table((*NAME, "data"), replace(metadata(), location=inner))
+        with pytest.raises(Invalid, match="choose another with location="):
+            self.made(catalog, (*NAME, "data"))
+        assert not catalog.table_exists((*NAME, "data"))
+        assert list(store.list("memory://wh")) == before
+
+    def test_a_table_around_another_is_refused(self, catalog: SqlCatalog) -> None:
+        self.made(catalog, (*NAME, "data"))
+        with pytest.raises(Invalid, match=r"db\.t\.data is inside it"):
+            catalog.create_table(NAME, metadata())
+        assert self.made(catalog, NAME).location.startswith("memory://wh/db/t-")
+
+    def test_neighbours_are_none_of_this(self, catalog: SqlCatalog) -> None:
+        catalog.create_table(("db", "top"), replace(metadata(), location="memory://other"))
+        for name in (NAME, ("db", "t2"), ("d", "b", "t"), ("other",)):
+            assert self.made(catalog, name).location == "/".join(["memory://wh", *name])
+
+    def test_metadata_beside_the_root_of_the_machine_is_nobodys_directory(self, catalog: SqlCatalog, url: str) -> None:
+        with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
+            connection.execute("insert into iceberg_tables values ('x', 'db', 't', '/v1.metadata.json', null, null)")
+        connection.close()
+        with_local = SqlCatalog(url, warehouse="/wh", store_at=lambda _: MemoryStore())
+        assert overlapping_name(with_local, "/wh/db/t") is None
+        with_local.close()
+
+    def test_another_writer_took_the_place_meanwhile(self, catalog: SqlCatalog, store: MemoryStore) -> None:
+        """It made a table of that name and renamed it, after we had looked whether the place was free."""
+        stalled = replace(metadata(), location=catalog.default_location(NAME))
+        theirs = self.made(catalog, NAME)
+        catalog.rename_table(NAME, ("db", "u"))
+        assert theirs.location == stalled.location
+        before = list(store.list("memory://wh"))
+        with pytest.raises(Invalid, match=r"db\.u is inside it"):
+            catalog.create_table(NAME, stalled)
+        assert not catalog.table_exists(NAME)
+        assert list(store.list("memory://wh")) == before
+
+
+def overlapping_name(catalog: SqlCatalog, location: str) -> str | None:
+    with catalog._database.reading() as connection:
+        return overlapping(connection, location)
 
 
 def test_a_row_without_metadata_is_corrupt(catalog: SqlCatalog, url: str) -> None:
