@@ -4,22 +4,28 @@
 ``version-hint.text``. Version N + 1 is committed by creating its file, which only one writer can do. The hint may be
 stale or missing: readers go on from it while a next version exists.
 
+A name must never become free again, or a writer that was stalled at v2 could create v3 while the table is at v11: no
+version is removed before the table is. Since others may do so all the same, and a table may be dropped and made anew,
+a writer looks after it created a version whether the one before is still the one that it read, and withdraws its own
+where it is not.
+
 This works only where a file is created atomically and only once (`Store.creates_atomically`): local file systems.
 Object stores through pyarrow are refused, for there two writers could both believe that they committed.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 
 from engine.catalog.catalog import Namespace
 from engine.catalog.identifiers import dotted
 from engine.catalog.metadata_files import RecentMetadata
-from engine.catalog.versions import VERSION_HINT, current_version, version_of
-from engine.codec.metadata_json import decode_metadata, encode_metadata
+from engine.catalog.ownership import check_ownership
+from engine.catalog.versions import VERSION_HINT, current_version, existing_version, version_of
+from engine.codec.metadata_json import encode_metadata
 from engine.commit.committer import Committed, Conflicted, Identifier, Outcome, TableState, Unknown
 from engine.errors import (
     AlreadyExists,
@@ -32,18 +38,22 @@ from engine.errors import (
     StorageFailed,
     Unsupported,
 )
+from engine.runtime.local import LocalRunner
 from engine.spec.metadata import TableMetadata
 from engine.spec.properties import METADATA_COMPRESSION, METADATA_DELETE_AFTER_COMMIT, METADATA_PATH
 from engine.spec.requirements import TableRequirement, check_requirements
 from engine.spec.updates import TableUpdate, apply_updates
+from engine.storage.places import Places
 from engine.storage.store import Store
 
 _MARKER = ".namespace"
 """An empty file that makes a namespace exist before it holds a table: storage has no empty directories."""
+_HEAD_BYTES = 4096
 
 
 class FileSystemCatalog:
-    """Tables below a warehouse directory. Dropping a table deletes its files.
+    """Tables below a warehouse directory. Dropping a table deletes the files in its directory, and no others: not those
+    of ``write.data.path``, nor those that `add_files` took on.
 
     Args:
         warehouse: A location without a slash at the end.
@@ -98,6 +108,7 @@ class FileSystemCatalog:
             raise Unsupported(f"a location other than {location} for {dotted(identifier)} in a file-system catalog")
         if self.table_exists(identifier):
             raise AlreadyExists(f"table {dotted(identifier)} exists already")
+        self._check_alone(identifier)
         outcome = self._create(identifier, 1, metadata, None)
         if isinstance(outcome, Committed):
             return outcome.state
@@ -115,7 +126,7 @@ class FileSystemCatalog:
         requirements: Sequence[TableRequirement],
         updates: Sequence[TableUpdate],
     ) -> Outcome:
-        version, current = self._load(identifier)
+        version, current, data = self._load(identifier)
         if current is None:
             raise self._not_found(identifier)
         # A table that was dropped and made anew has the same names.
@@ -133,7 +144,7 @@ class FileSystemCatalog:
             return Committed(base)
         if changed.location != base.metadata.location:
             raise Unsupported("moving a table of a file-system catalog")
-        return self._create(identifier, version + 1, changed, base.metadata_location)
+        return self._create(identifier, version + 1, changed, (base.metadata_location, data))
 
     def list_tables(self, namespace: Namespace) -> list[Identifier]:
         tables, namespaces = self._scan()
@@ -145,15 +156,26 @@ class FileSystemCatalog:
         raise Unsupported("renaming a table of a file-system catalog: its name is its directory")
 
     def drop_table(self, identifier: Identifier) -> None:
-        if not self.table_exists(identifier):
-            raise self._not_found(identifier)
-        files = [info.location for info in self._store.list(self.default_location(identifier))]
+        state = self.load_state(identifier)
+        listed = list(self._store.list(self.default_location(identifier)))
+        places = Places(self._warehouse)
+        check_ownership(listed, state, state, places=places, store=self._store, runner=LocalRunner())
+        directory = self._metadata_directory(identifier)
+        versions = {info.location: version_of(info.location.removeprefix(f"{directory}/")) for info in listed}
         # Metadata first, the oldest first: until the newest is gone the table is whole, and then it is no more.
-        directory = f"{self._metadata_directory(identifier)}/"
-        files.sort(key=lambda location: version_of(location.removeprefix(directory)) or sys.maxsize)
-        for location in files:
-            with suppress(FileNotFound):
-                self._store.delete(location)
+        for location in sorted(filter(versions.get, versions), key=versions.__getitem__):
+            self._delete(location)
+        # What was committed meanwhile goes, too: its writer saw the version before it.
+        uuid = state.metadata.table_uuid
+        while (late := self._load(identifier)[1]) is not None and late.metadata.table_uuid == uuid:
+            self._delete(late.metadata_location)
+        for location, version in versions.items():
+            if not version and not location.endswith(f"/{_MARKER}"):
+                self._delete(location)
+
+    def _delete(self, location: str) -> None:
+        with suppress(FileNotFound):
+            self._store.delete(location)
 
     # Namespaces.
 
@@ -178,8 +200,7 @@ class FileSystemCatalog:
         held = sorted(name for name in [*tables, *namespaces] if name[:-1] == namespace)
         if held:
             raise Invalid(f"namespace {dotted(namespace)} is not empty: it holds {held[0][-1]}")
-        with suppress(FileNotFound):
-            self._store.delete(self._marker(namespace))
+        self._delete(self._marker(namespace))
 
     def list_namespaces(self, parent: Namespace = ()) -> list[Namespace]:
         namespaces = self._scan()[1]
@@ -208,53 +229,87 @@ class FileSystemCatalog:
     def _not_found(self, identifier: Identifier) -> NotFound:
         return NotFound(f"no table {dotted(identifier)} in the warehouse {self._warehouse}")
 
-    def _load(self, identifier: Identifier) -> tuple[int, TableState | None]:
-        """The newest version and its state; 0 and None where there is no table."""
+    def _load(self, identifier: Identifier) -> tuple[int, TableState | None, bytes]:
+        """The newest version, its state and its file's bytes; 0 and None where there is no table."""
         version, location = current_version(self._metadata_directory(identifier), self._store)
         if location is None:
-            return version, None
-        metadata = self._recent.decode(location, self._store.read(location))
-        return version, TableState(metadata=metadata, metadata_location=location)
+            return version, None, b""
+        data = self._store.read(location)
+        metadata = self._recent.decode(location, data)
+        return version, TableState(metadata=metadata, metadata_location=location), data
 
-    def _create(self, identifier: Identifier, version: int, metadata: TableMetadata, base: str | None) -> Outcome:
+    def _create(
+        self, identifier: Identifier, version: int, metadata: TableMetadata, base: tuple[str, bytes] | None
+    ) -> Outcome:
+        """Create a version's file; `base` is the location and content of the one before, None for the first."""
         _check_properties(metadata)
-        location = f"{self._metadata_directory(identifier)}/v{version}.metadata.json"
+        directory = self._metadata_directory(identifier)
+        location = f"{directory}/v{version}.metadata.json"
         data = encode_metadata(metadata)
+        unknown = partial(Unknown, metadata_location=location, base_location=base and base[0])
         try:
             self._store.write(location, data)
         except AlreadyExists:
             return _overtaken(identifier)
         except StorageFailed as error:
-            outcome = self._look(location, data, error, base)
-            if outcome is not None:
-                return outcome
-            raise
+            try:
+                if self._store.read(location) != data:
+                    return _overtaken(identifier)
+            except FileNotFound:
+                raise error from None
+            except EngineError:
+                return unknown(cause=error)
+        try:
+            if not self._follows(identifier, metadata, base):
+                return self._withdraw(identifier, version, location, data)
+        except EngineError as error:
+            return unknown(cause=error)
         # Readers look for a next version, so that a hint that was not written costs them little.
         with suppress(EngineError):
-            self._store.write(
-                f"{self._metadata_directory(identifier)}/{VERSION_HINT}", str(version).encode(), overwrite=True
-            )
+            self._store.write(f"{directory}/{VERSION_HINT}", str(version).encode(), overwrite=True)
         self._recent.remember(location, data, metadata)
         return Committed(TableState(metadata=metadata, metadata_location=location))
 
-    def _look(self, location: str, data: bytes, error: StorageFailed, base: str | None) -> Outcome | None:
-        """What came of a failed write; None: certainly nothing."""
+    def _follows(self, identifier: Identifier, metadata: TableMetadata, base: tuple[str, bytes] | None) -> bool:
+        """Whether a version that was just created is the one after its base, or the first of its table."""
+        if base is None:
+            current = self._load(identifier)[1]
+            return current is not None and current.metadata.table_uuid == metadata.table_uuid
+        location, data = base
         try:
-            found = self._store.read(location)
+            # The UUID is among the first members: a table that was made anew differs there.
+            return self._store.read(location, 0, _HEAD_BYTES) == data[:_HEAD_BYTES]
         except FileNotFound:
-            return None
-        except EngineError:
-            return Unknown(cause=error, metadata_location=location, base_location=base)
-        if found != data:
-            return Conflicted(f"{location} was written by another commit")
-        metadata = decode_metadata(found, location=location)
-        return Committed(TableState(metadata=metadata, metadata_location=location))
+            return False
 
-    def _scan(self) -> tuple[set[Identifier], set[Namespace]]:
-        """All tables and namespaces. The whole warehouse is listed: this layout has no register of them."""
+    def _withdraw(self, identifier: Identifier, version: int, location: str, data: bytes) -> Outcome:
+        """Delete a version that does not follow its base. Where there is a later one it may have been built upon, by a
+        writer that deletes old versions: it stays, and whoever committed it looks for the change."""
+        reason = f"{dotted(identifier)} went on, or was dropped, while version {version} was being written"
+        if existing_version(self._metadata_directory(identifier), version + 1, self._store):
+            return Conflicted(reason, is_certain=False)
+        with suppress(FileNotFound):
+            if self._store.read(location) == data:
+                self._store.delete(location)
+        return Conflicted(reason)
+
+    def _check_alone(self, identifier: Identifier) -> None:
+        """Raise Invalid where a table would lie in the directory of another one, or another in its own."""
+        above = [identifier[:depth] for depth in range(1, len(identifier))]
+        outer = next((each for each in above if self.table_exists(each)), None)
+        inner = min(self._scan(identifier)[0], default=None)
+        if outer or inner:
+            other = dotted(outer or inner or ())
+            raise Invalid(
+                f"{dotted(identifier)} and {other} would lie in one another, at {self.default_location(identifier)}: "
+                "dropping the outer one would delete the files of the inner one"
+            )
+
+    def _scan(self, below: Namespace = ()) -> tuple[set[Identifier], set[Namespace]]:
+        """All tables and namespaces below one. The whole directory is listed: this layout has no register of them."""
         tables: set[Identifier] = set()
         namespaces: set[Namespace] = set()
-        for info in self._store.list(self._warehouse):
+        for info in self._store.list("/".join([self._warehouse, *below])):
             *directory, name = info.location[len(self._warehouse) + 1 :].split("/")
             if name == _MARKER:
                 namespaces.add(tuple(directory))

@@ -44,13 +44,13 @@ def current_version(directory: str, store: Store) -> tuple[int, str | None]:
         Version and location; 0 and None where there is none.
     """
     version = _hinted(directory, store)
-    found = _existing(directory, version, store) if version else None
+    found = existing_version(directory, version, store) if version else None
     if found is None:
         version = max((version_of(name) for name in _names(directory, store)), default=0)
-        found = _existing(directory, version, store) if version else None
+        found = existing_version(directory, version, store) if version else None
     if found is None:
         return 0, None
-    while (following := _existing(directory, version + 1, store)) is not None:
+    while (following := existing_version(directory, version + 1, store)) is not None:
         version, found = version + 1, following
     return version, found
 
@@ -106,7 +106,8 @@ def _hinted(directory: str, store: Store) -> int:
     return int(text) if _VERSION.fullmatch(text) else 0
 
 
-def _existing(directory: str, version: int, store: Store) -> str | None:
+def existing_version(directory: str, version: int, store: Store) -> str | None:
+    """The location of a version's file, compressed or not; None where there is none."""
     for suffix in _SUFFIXES:
         location = f"{directory}/v{version}{suffix}"
         if store.exists(location):

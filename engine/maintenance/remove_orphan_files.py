@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from engine.catalog.ownership import check_ownership
 from engine.catalog.versions import VERSION_HINT, version_of
 from engine.errors import FileNotFound, Invalid
 from engine.maintenance.expire_snapshots import delete_all
 from engine.maintenance.maintained_table import MaintainedTable
-from engine.maintenance.ownership import check_ownership
 from engine.maintenance.reachable_files import Reach
 from engine.spec.metadata import TableMetadata
 from engine.spec.properties import GC_ENABLED

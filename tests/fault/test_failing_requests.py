@@ -291,8 +291,10 @@ def test_creating_a_table_happens_or_not(tmp_path: Path, kind: Callable[[Path], 
         warehouse = kind(home)
         faulty = FaultyStore(warehouse.store, Fault(at, moment))
         outcome = "acknowledged"
+        opened = warehouse.open(warehouse.store)
+        location = opened.default_location(NAME)
+        opened.close()
         catalog = warehouse.open(faulty)
-        location = catalog.default_location(NAME)
         try:
             with database_of(faulty):
                 engine.Catalog(catalog).create_table(".".join(NAME), ROWS)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -10,8 +10,8 @@ from pyarrow import fs
 
 from engine.catalog.filesystem import FileSystemCatalog
 from engine.codec.metadata_json import encode_metadata
-from engine.commit.committer import Committed, Conflicted, TableState, Unknown
-from engine.errors import AlreadyExists, CommitStateUnknown, StorageFailed, Unsupported
+from engine.commit.committer import Committed, Conflicted, Outcome, TableState, Unknown
+from engine.errors import AlreadyExists, CommitStateUnknown, Invalid, StorageFailed, Unsupported
 from engine.spec.creation import new_table_metadata
 from engine.spec.metadata import TableMetadata
 from engine.spec.schema import Schema
@@ -61,18 +61,194 @@ def test_a_taken_version_is_a_conflict() -> None:
 
 
 class Overtaken(MemoryStore):
-    """Somebody else acts just before the first write."""
+    """Somebody else acts just before the first write or deletion, or after it."""
 
-    def __init__(self, inner: MemoryStore, act: Callable[[], object]) -> None:
+    def __init__(self, inner: MemoryStore, act: Callable[[], object], when: str = "before") -> None:
         super().__init__()
         self._files = inner._files
         self._act: Callable[[], object] | None = act
+        self._when = when
 
     def write(self, location: str, data: bytes, *, overwrite: bool = False) -> None:
+        with self._overtaken():
+            super().write(location, data, overwrite=overwrite)
+
+    def delete(self, location: str) -> None:
+        with self._overtaken():
+            super().delete(location)
+
+    @contextlib.contextmanager
+    def _overtaken(self) -> Iterator[None]:
         act, self._act = self._act, None
-        if act is not None:
+        if act is not None and self._when == "before":
             act()
-        super().write(location, data, overwrite=overwrite)
+        yield
+        if act is not None and self._when == "after":
+            act()
+
+
+class TestStalledWriters:
+    """Writers that loaded the table, and create its next version long afterwards."""
+
+    def go_on(self, catalog: FileSystemCatalog, versions: int) -> None:
+        for n in range(versions):
+            outcome = catalog.commit(NAME, catalog.load_state(NAME), [], [SetProperties({"theirs": str(n)})])
+            assert isinstance(outcome, Committed)
+
+    def forget(self, store: MemoryStore, *versions: int) -> None:
+        """What another engine does that deletes old metadata files after a commit."""
+        for version in versions:
+            store.delete(f"{PLACE}/v{version}.metadata.json")
+
+    def versions(self, store: MemoryStore) -> list[str]:
+        names = [info.location.removeprefix(f"{PLACE}/") for info in store.list(PLACE)]
+        return [name.removesuffix(".metadata.json") for name in names if name.startswith("v") and "hint" not in name]
+
+    def stalled(self, store: MemoryStore, act: Callable[[], object], when: str = "before") -> Outcome:
+        catalog = FileSystemCatalog("memory://wh", Overtaken(store, act, when))
+        return catalog.commit(NAME, catalog.load_state(NAME), [], [SetProperties({"ours": "1"})])
+
+    def test_a_name_that_is_free_again_is_not_the_next_version(self) -> None:
+        store = MemoryStore()
+        catalog = created(store)
+
+        def others() -> None:
+            self.go_on(catalog, 9)
+            self.forget(store, *range(1, 10))
+
+        outcome = self.stalled(store, others)
+        assert isinstance(outcome, Conflicted)
+        assert outcome.is_certain
+        assert self.versions(store) == ["v10"]
+        assert store.read(f"{PLACE}/version-hint.text") == b"10"
+        assert catalog.load_state(NAME).metadata.properties == {"theirs": "8"}
+
+    def test_the_version_before_the_newest(self) -> None:
+        """Whether somebody built on it cannot be told from its name: it stays, and the conflict is not certain."""
+        store = MemoryStore()
+        catalog = created(store)
+
+        def others() -> None:
+            self.go_on(catalog, 2)
+            self.forget(store, 1, 2)
+
+        outcome = self.stalled(store, others)
+        assert isinstance(outcome, Conflicted)
+        assert not outcome.is_certain
+        assert catalog.load_state(NAME).metadata.properties == {"theirs": "1"}
+
+    def test_a_commit_that_others_built_on_is_not_undone(self) -> None:
+        store = MemoryStore()
+        catalog = created(store)
+
+        def others() -> None:
+            self.go_on(catalog, 1)
+            self.forget(store, 1)
+
+        outcome = self.stalled(store, others, "after")
+        assert isinstance(outcome, Conflicted)
+        assert not outcome.is_certain
+        assert self.versions(store) == ["v2", "v3"]
+        assert catalog.load_state(NAME).metadata.properties == {"ours": "1", "theirs": "0"}
+
+    @pytest.mark.parametrize("when", ["before", "after"])
+    def test_a_table_that_was_made_anew(self, when: str) -> None:
+        store = MemoryStore()
+        catalog = created(store)
+        anew = replace(metadata(), table_uuid=str(uuid.UUID(int=2)))
+
+        def others() -> None:
+            catalog.drop_table(NAME)
+            catalog.create_table(NAME, anew)
+
+        assert isinstance(self.stalled(store, others, when), Conflicted)
+        assert self.versions(store) == ["v1"]
+        assert catalog.load_state(NAME).metadata == anew
+
+    @pytest.mark.parametrize("when", ["before", "after"])
+    def test_a_table_that_was_dropped(self, when: str) -> None:
+        store = MemoryStore()
+        catalog = created(store)
+        assert isinstance(self.stalled(store, lambda: catalog.drop_table(NAME), when), Conflicted)
+        assert not catalog.table_exists(NAME)
+
+    def test_a_creator(self) -> None:
+        store = MemoryStore()
+        other = replace(metadata(), table_uuid=str(uuid.UUID(int=2)))
+        catalog = FileSystemCatalog("memory://wh", store)
+
+        def others() -> None:
+            catalog.create_table(NAME, other)
+            self.go_on(catalog, 2)
+            self.forget(store, 1)
+
+        with pytest.raises(AlreadyExists):
+            FileSystemCatalog("memory://wh", Overtaken(store, others)).create_table(NAME, metadata())
+        assert catalog.load_state(NAME).metadata.table_uuid == other.table_uuid
+
+    def test_a_look_that_fails_leaves_the_outcome_open(self) -> None:
+        store, requests, outcome = commit_with(Fault(write_request() + 1))
+        assert requests[-1] == f"read {PLACE}/v1.metadata.json"
+        assert isinstance(outcome, Unknown)
+        assert outcome.metadata_location == f"{PLACE}/v2.metadata.json"
+        assert self.versions(store) == ["v1", "v2"]
+
+    @pytest.mark.parametrize("when", ["before", "after"])
+    def test_a_commit_while_the_table_is_dropped(self, when: str) -> None:
+        """It goes with the table: half of a table does not come back."""
+        store = MemoryStore()
+        catalog = created(store)
+        self.go_on(catalog, 3)
+        FileSystemCatalog("memory://wh", Overtaken(store, lambda: self.go_on(catalog, 2), when)).drop_table(NAME)
+        assert not catalog.table_exists(NAME)
+        assert self.versions(store) == []
+
+
+class TestNested:
+    """A table in the directory of another one."""
+
+    def other(self, *name: str) -> TableMetadata:
+        location = "/".join(["memory://wh", *name])
+        return replace(metadata(location), table_uuid=str(uuid.UUID(int=7)))
+
+    @pytest.mark.parametrize("inner", [("db", "t", "data"), ("db", "t", "x", "u"), ("db", "t", "metadata", "u")])
+    def test_is_refused(self, inner: tuple[str, ...]) -> None:
+        store = MemoryStore()
+        catalog = created(store)
+        with pytest.raises(Invalid, match=f"{'.'.join(inner)} and db.t would lie in one another"):
+            catalog.create_table(inner, self.other(*inner))
+        assert not catalog.table_exists(inner)
+        catalog.drop_table(NAME)
+        catalog.create_table(inner, self.other(*inner))
+        with pytest.raises(Invalid, match=f"db.t and {'.'.join(inner)} would lie in one another"):
+            catalog.create_table(NAME, metadata())
+        assert not catalog.table_exists(NAME)
+
+    @pytest.mark.parametrize("inside", ["data", "x/y"])
+    def test_is_not_dropped_with_the_outer_one(self, inside: str) -> None:
+        """Other engines and former releases may have made it."""
+        store = MemoryStore()
+        catalog = created(store)
+        store.write(
+            f"memory://wh/db/t/{inside}/metadata/v1.metadata.json", encode_metadata(self.other("db", "t", inside))
+        )
+        before = list(store.list("memory://wh"))
+        with pytest.raises(Invalid, match="is the metadata of another table"):
+            catalog.drop_table(NAME)
+        assert list(store.list("memory://wh")) == before
+
+    def test_neighbours_are_none_of_this(self) -> None:
+        catalog = created(MemoryStore())
+        for name in (("db", "t2"), ("db2", "t"), ("t", "db")):
+            catalog.create_table(name, self.other(*name))
+        catalog.drop_table(NAME)
+        assert [catalog.list_tables((namespace,)) for namespace in ("db", "db2")] == [[("db", "t2")], [("db2", "t")]]
+
+    def test_a_namespace_of_the_same_name_stays(self) -> None:
+        catalog = created(MemoryStore())
+        catalog.create_namespace(NAME)
+        catalog.drop_table(NAME)
+        assert catalog.list_namespaces(("db",)) == [NAME]
 
 
 def commit_with(fault: Fault) -> tuple[MemoryStore, list[str], object]:
@@ -135,7 +311,7 @@ def _create_with(store: MemoryStore, fault: Fault) -> FaultyStore:
 
 
 def test_a_hint_that_cannot_be_written_does_not_matter() -> None:
-    hint = write_request() + 1
+    hint = write_request() + 2
     store, requests, outcome = commit_with(Fault(hint))
     assert requests[hint] == f"write {PLACE}/version-hint.text"
     assert isinstance(outcome, Committed)

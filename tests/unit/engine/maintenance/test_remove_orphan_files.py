@@ -244,6 +244,20 @@ def test_metadata_of_a_first_version_without_uuid_is_known_by_its_location(
     refused(table, "metadata of another table")
 
 
+def test_a_name_that_was_given_again(catalog: engine.Catalog) -> None:
+    old = catalog.create_table("db.t", SCHEMA)
+    old.append(numbers(0))
+    old = catalog.rename_table("db.t", "db.old")
+    new = catalog.create_table("db.t", SCHEMA)
+    new.append(numbers(4))
+    for table, rows in ((old, [0, 1, 2, 3]), (new, [4, 5, 6, 7])):
+        orphan = f"{table.location}/data/orphan"
+        table.store.write(orphan, b"x")
+        assert remove(table) == {orphan}
+        assert ids(table) == rows
+    assert ids(old) == [0, 1, 2, 3]
+
+
 class TestOutside:
     """Files that a table names and that are not in its own locations."""
 
