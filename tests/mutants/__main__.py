@@ -1,6 +1,6 @@
 """Plants each bug of the catalogue in a copy of the project and runs the tests that should fail: `make mutants`.
 
-    python -m tests.mutants [--only ROOM] [--processes N] [--widen] [--matching TEXT]...
+    python -m tests.mutants [--only ROOM] [--processes N] [--widen] [--matching TEXT]... [--no-baseline]
 
 Ends with 1 if fewer than 95 % of the bugs were noticed, or if a bug survived that the catalogue does not explain.
 """
@@ -35,6 +35,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--matching", action="append", default=[], metavar="TEXT", help="a part of a bug's line or file"
     )
+    parser.add_argument("--no-baseline", action="store_true", help="do not run the tests without a bug first")
     options = parser.parse_args(arguments)
 
     chosen = [(room, [m for m in room.mutants if _matches(m, options.matching)]) for room in rooms(options.only)]
@@ -43,7 +44,10 @@ def main(arguments: Sequence[str]) -> int:
         copies: SimpleQueue[ScratchCopy] = SimpleQueue()
         for number in range(options.processes):
             copies.put(stack.enter_context(ScratchCopy(Path(scratch) / str(number))))
-        if not _green(chosen, copies, widen=options.widen):
+        tests = {test for _, mutants in chosen for mutant in mutants for test in mutant.tests}
+        if options.widen:
+            tests |= {test for room, _ in chosen for test in room.tests}
+        if not options.no_baseline and not _green(sorted(tests), copies, options.processes):
             return 1
         results = _judged(chosen, copies, options.processes, widen=options.widen)
     lines, share = figures(results, minutes=(time.monotonic() - started) / 60)
@@ -58,17 +62,21 @@ def _matches(mutant: Mutant, texts: Sequence[str]) -> bool:
     return not texts or any(text in mutant.bug or text in mutant.file for text in texts)
 
 
-def _green(chosen: Sequence[tuple[Room, Sequence[Mutant]]], copies: SimpleQueue[ScratchCopy], *, widen: bool) -> bool:
+def _green(tests: Sequence[str], copies: SimpleQueue[ScratchCopy], processes: int) -> bool:
     """Whether all tests pass as long as no bug is planted."""
-    tests = {test for _, mutants in chosen for mutant in mutants for test in mutant.tests}
-    if widen:
-        tests |= {test for room, _ in chosen for test in room.tests}
-    copy = copies.get()
-    passed, output = copy.run(sorted(tests))
-    copies.put(copy)
-    if not passed:
-        sys.stdout.write(f"{output}\nThese tests fail without any bug: nothing can be said.\n")
-    return passed
+
+    def fails(test: str) -> bool:
+        copy = copies.get()
+        try:
+            passed, output = copy.run([test])
+        finally:
+            copies.put(copy)
+        if not passed:
+            sys.stdout.write(f"{output}\n{test} fails, and no bug is planted\n")
+        return not passed
+
+    with ThreadPoolExecutor(processes) as pool:
+        return not any(list(pool.map(fails, tests)))
 
 
 def _judged(

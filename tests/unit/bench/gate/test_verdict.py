@@ -105,6 +105,7 @@ def test_accepting_refuses_an_increase_until_it_is_named() -> None:
     refused = accept(old, now)
     assert refused.baseline is old
     assert [f.name for f in refused.refused] == ["a:files_planned"]
+    assert accept(old, now, allowed={"a:rows_decoded", "b"}).refused == refused.refused
     allowed = accept(old, now, allowed={"a:files_planned"})
     assert allowed.baseline.cases == now
     assert allowed.refused == ()
@@ -113,6 +114,8 @@ def test_accepting_refuses_an_increase_until_it_is_named() -> None:
 def test_only_what_never_differs_between_runs_is_admissible() -> None:
     same = {"a": result(files_planned=1, rows_decoded=2), "b": result(files_planned=1)}
     assert admissible([same, dict(same), dict(same)]) == ()
+    more = {"a": result(files_planned=1, rows_decoded=2, rows_deleted=0), "b": result(files_planned=1)}
+    assert admissible([same, more]) == admissible([more, same]) == ("a:rows_deleted",)
     other = {"a": result("else", files_planned=1, rows_decoded=3)}
     assert admissible([same, other]) == ("a:checksum", "a:rows_decoded", "b:checksum", "b:files_planned")
 

@@ -58,6 +58,16 @@ def test_deleted_rows_that_come_back_are_a_failure(writer: RunWriter) -> None:
     assert made.samples("forgets", "50%", "delete_cost") == [2.0] * 4
 
 
+def test_who_deletes_as_many_but_other_rows_is_not_timed(writer: RunWriter) -> None:
+    clock = Clock()
+    good = [ScriptedEngine(name, clock, rows=TABLES, seconds=SECONDS) for name in ("one", "two")]
+    other = ScriptedEngine("other", clock, rows={**TABLES, "some": rows(1, 3, 4)}, seconds=SECONDS)
+    made = recorded(writer, clock, *good, other)
+    measure_deletes(made.bench, SUBJECT, OFTEN)
+    assert {(f.engine, f.case) for f in made.failures} == {("other", "25%")}
+    assert not [r for r in made.records if (r.engine, r.case) == ("other", "25%")]
+
+
 def test_even_when_all_engines_agree_on_it(writer: RunWriter) -> None:
     clock = Clock()
     wrong = {**TABLES, "half": TABLES["some"]}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.measure.interleave import Case, ClockExecutor, interleave, out_of_collection
+from bench.measure.interleave import Case, ClockExecutor, interleave, interleave_unevenly, out_of_collection
 from tests.unit.bench.measure.scripted import Clock
 
 
@@ -52,6 +52,25 @@ def test_the_order_is_drawn_anew_and_follows_the_seed() -> None:
     rounds = {tuple(orders[0][i : i + 4]) for i in range(0, 80, 4)}
     assert len(rounds) > 8
     assert {names[0] for names in rounds} == {"1", "2", "3", "4"}
+
+
+def test_slow_cases_stop_earlier_and_the_rounds_they_share_come_first() -> None:
+    executor = Listening()
+    cases, rounds = {name: case(name) for name in ("1", "2", "3")}, {"1": 4, "2": 2, "3": 4}
+    found = interleave_unevenly(cases, rounds=rounds, warmups=1, random=Random(1), executor=executor)
+    assert found.seconds == {name: [float(name)] * count for name, count in rounds.items()}
+    shared, rest = executor.order[:9], executor.order[9:]
+    assert all(sorted(shared[i : i + 3]) == ["1", "2", "3"] for i in range(0, 9, 3))  # one warm-up, two rounds
+    assert all(sorted(rest[i : i + 2]) == ["1", "3"] for i in range(0, 4, 2))
+    assert len(rest) == 4
+
+
+def test_of_uneven_cases_one_that_raises_has_no_samples() -> None:
+    executor = Listening(broken=frozenset({"2"}))
+    cases = {name: case(name) for name in ("1", "2")}
+    found = interleave_unevenly(cases, rounds={"1": 1, "2": 3}, warmups=0, random=Random(1), executor=executor)
+    assert found.seconds == {"1": [1.0]}
+    assert set(found.errors) == {"2"}
 
 
 def test_a_case_that_raises_is_taken_out_and_the_others_go_on() -> None:

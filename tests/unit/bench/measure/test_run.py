@@ -111,6 +111,17 @@ def test_runs_of_one_second_have_ids_of_their_own(
     assert ids == ["20260102T120000Z-x", "20260102T120000Z-x-2", "20260102T120000Z-x-3"]
 
 
+def test_the_command_is_kept_and_is_no_part_of_what_tells_environments_apart(
+    monkeypatch: pytest.MonkeyPatch, location: str, clock: Clock, where: Surroundings, spark: SparkUse
+) -> None:
+    register(monkeypatch, {"one": scripted("one", clock, location)})
+    plan = replace(PLAN, measurements=("decimals",))
+    asked = replace(where, command=("run", "x"))
+    results = [execute(plan, lambda: [subject(location)], spark=spark, where=each) for each in (where, asked)]
+    assert len({record.environment for result in results for record in result.records}) == 1
+    assert [read_run(result.path).environment.get("command") for result in results] == [None, ["run", "x"]]
+
+
 def test_a_run_with_a_failure_has_failed(
     monkeypatch: pytest.MonkeyPatch, location: str, clock: Clock, where: Surroundings, spark: SparkUse
 ) -> None:

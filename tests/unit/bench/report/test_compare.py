@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from bench.measure.record import Record
-from bench.report.compare import Records, best, bounds, median, ordered, ratio, spread
+from bench.report.compare import FLOOR, Records, best, bounds, median, ordered, ratio, spread
 from tests.unit.bench.report.sample_run import record
 
 
@@ -72,3 +72,9 @@ def test_records_are_asked_by_their_fields() -> None:
         ("all", "b", 1),
     ]
     assert not records.where(layout="c")
+
+
+def test_the_floor_is_never_the_best() -> None:
+    floor, slow = timed(1.0, engine=FLOOR), timed(3.0, engine="icebench")
+    assert best([floor, timed(4.0, engine="duckdb"), slow]) is slow
+    assert best([floor]) is None

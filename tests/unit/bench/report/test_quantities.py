@@ -32,6 +32,7 @@ def test_a_quantity_is_scaled_to_what_people_read(value: float, unit: str, text:
 
 def test_an_interval_shares_the_unit_of_its_middle() -> None:
     assert interval(0.95, 1.2, "s", like=0.99) == "[950, 1,200]"
+    assert interval(0.95, 1.2, "s", like=1.05) == "[0.95, 1.2]"
     assert quantity(1.2, "s", like=0.99) == "1,200 ms"
 
 

@@ -53,6 +53,11 @@ def test_the_interval_is_the_narrowest_that_attains_what_is_asked(
     assert (found.ci_low, found.ci_high) == (low, high)
 
 
+def test_two_samples_have_no_interval() -> None:
+    found = summarize([1.0, 2.0])
+    assert (found.ci_low, found.ci_high, found.confidence) == (None, None, 0.0)
+
+
 def test_equal_samples_have_an_interval_of_no_width() -> None:
     found = summarize([2.0] * 5)
     assert (found.ci_low, found.ci_high, found.mad) == (2.0, 2.0, 0.0)

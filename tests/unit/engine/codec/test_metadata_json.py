@@ -188,6 +188,12 @@ def test_v1_is_written_with_the_members_of_old_readers():
     assert "last-sequence-number" not in written
 
 
+def test_v1_snapshots_are_written_without_sequence_numbers():
+    snapshot = {"snapshot-id": 7, "timestamp-ms": 1, "manifest-list": "s3://b/l", "summary": {"operation": "append"}}
+    metadata = decoded({**V1, "snapshots": [snapshot], "current-snapshot-id": 7})
+    assert json.loads(encode_metadata(metadata))["snapshots"] == [snapshot]
+
+
 def test_no_snapshot_is_minus_one_until_v3_writes_null():
     for document, expected in ((V2, -1), (V3, None)):
         empty = without(document, "snapshots", "refs", "current-snapshot-id", "snapshot-log")

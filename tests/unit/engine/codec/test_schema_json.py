@@ -60,6 +60,7 @@ def test_types_without_parameters(name: str):
         ("FIXED[ 0 ]", FixedType(0)),
         ("geometry", GeospatialType("geometry")),
         ("geometry(srid:4326)", GeospatialType("geometry", "srid:4326")),
+        ("Geometry(OGC:CRS84)", GeospatialType("geometry", "OGC:CRS84")),
         ("geography(OGC:CRS84, Karney)", GeospatialType("geography", "OGC:CRS84", "karney")),
         ("Long", LONG),
     ],
@@ -173,3 +174,15 @@ def test_geospatial_parameters_may_have_spaces_around_them(text: str, crs: str |
 @pytest.mark.parametrize("text", ["geometry(", "geometry(a)b", "geometry(a))", "geography(a,b,c)", "geography(a, b c)"])
 def test_geospatial_types_that_are_none(text: str):
     assert primitive_from_text(text) is None
+
+
+def test_identifiers_and_defaults_that_are_false_zero_or_empty_are_written():
+    fields = tuple(
+        NestedField(field_id=i, name=f"c{i}", type=type_, required=True, initial_default=value, write_default=value)
+        for i, (type_, value) in enumerate(((LONG, 0), (SIMPLE_PRIMITIVES["boolean"], False), (STRING, "")), 1)
+    )
+    schema = Schema(fields, 0, frozenset({1, 3}))
+    assert decode_schema(encode_schema(schema)) == schema
+    written = schema_to_json(schema)
+    assert written["identifier-field-ids"] == [1, 3]
+    assert [f["initial-default"] for f in written["fields"]] == [0, False, ""]

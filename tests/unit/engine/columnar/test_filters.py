@@ -1,3 +1,4 @@
+import math
 from functools import cmp_to_key
 from itertools import pairwise
 
@@ -26,7 +27,7 @@ from engine.expressions.bound import (
 from engine.expressions.evaluate import evaluate, is_nan, ordering
 from engine.expressions.parse import parse
 from engine.spec.schema import Schema
-from engine.spec.types import INT, STRING, NestedField, PrimitiveType, StructType
+from engine.spec.types import DOUBLE, INT, STRING, NestedField, PrimitiveType, StructType
 from engine.spec.values import Value
 from tests.unit.engine.columnar.value_strategies import PRIMITIVES, values
 
@@ -89,6 +90,28 @@ def test_equals_the_scalar_evaluation_row_by_row(case: tuple[Schema, list[list[V
     mask = row_mask(batch, bound, schema)
     assert mask.null_count == 0
     assert mask.to_pylist() == [outcome is True for outcome in expected]
+
+
+FLOATS = (None, math.nan, -math.inf, -1.5, -0.0, 0.0, 1.5, math.inf)
+DOUBLES = Column(1, "d", DOUBLE, nullable=True)
+
+
+@pytest.mark.parametrize(
+    "bound",
+    [
+        *(BoundCompare(DOUBLES, operator, value) for operator in OPERATORS for value in FLOATS if value is not None),
+        *(BoundIn(DOUBLES, members, negated) for members in ((-0.0, 1.5), (-1.5, 0.0), (1.5, math.inf))
+          for negated in (False, True)),
+        *(test(DOUBLES, negated) for test in (BoundIsNull, BoundIsNaN) for negated in (False, True)),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_floats_that_are_special_are_ordered_as_everywhere(bound: BoundPredicate) -> None:
+    schema = Schema((NestedField(field_id=1, name="d", type=DOUBLE),))
+    batch = pa.RecordBatch.from_arrays([to_arrow_array(DOUBLE, FLOATS)], schema=to_arrow_schema(schema))
+    expected = [evaluate(bound, {1: value}) for value in FLOATS]
+    assert outcomes(batch, bound, schema).to_pylist() == expected
+    assert row_mask(batch, bound, schema).to_pylist() == [outcome is True for outcome in expected]
 
 
 NESTED = Schema(

@@ -62,3 +62,15 @@ def test_rows_are_equal_by_all_columns() -> None:
     many = [pa.array([None if place == i else 0 for place in range(70)], pa.int64()) for i in range(70)]
     assert len(set(row_codes(many, 70).tolist())) == 70  # nulls of more columns than a word has bits
     assert row_codes([], 3).tolist() == [0, 0, 0]
+
+
+def test_the_entries_of_a_map_have_no_order_and_those_of_a_list_do() -> None:
+    maps = pa.array(
+        [[("a", 1), ("b", 2)], [("b", 2), ("a", 1)], [("a", 2), ("b", 1)]], pa.map_(pa.string(), pa.int64())
+    )
+    codes = row_codes([maps], 3).tolist()
+    assert codes[0] == codes[1] != codes[2]
+    lists = pa.array([[1, 2], [2, 1], [1, 2], [], None])
+    codes = row_codes([lists], 5).tolist()
+    assert codes[0] == codes[2]
+    assert len(set(codes)) == 4

@@ -1,6 +1,7 @@
 """Metrics that a written file reports, against brute force over the values that went in."""
 
 import math
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,18 @@ from engine.columnar.parquet_writer import ParquetFileWriter, ParquetOptions
 from engine.columnar.scalars import to_arrow_array
 from engine.columnar.schemas import to_arrow_field, to_arrow_schema
 from engine.spec.schema import Schema
-from engine.spec.types import BINARY, DOUBLE, INT, STRING, NestedField, PrimitiveType, StructType, list_type, map_type
+from engine.spec.types import (
+    BINARY,
+    DOUBLE,
+    INT,
+    STRING,
+    DecimalType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+    list_type,
+    map_type,
+)
 from engine.spec.values import Value, decode_value
 from engine.storage.memory import MemoryStore
 from tests.unit.engine.columnar.value_strategies import PRIMITIVES, values
@@ -143,3 +155,29 @@ def test_counts_nan_in_slices_and_chunks() -> None:
     counter.add(table)
     counter.add(table.slice(1, 2))
     assert counter.counts == {1: 2}
+
+
+def one_column(type_: PrimitiveType, *groups: list[Value | None]) -> FileMetrics:
+    schema = Schema((NestedField(field_id=7, name="c", type=type_),))
+    arrow = to_arrow_schema(schema)
+    batches = [pa.RecordBatch.from_arrays([to_arrow_array(type_, group)], schema=arrow) for group in groups]
+    return written(schema, batches, FULL)
+
+
+def test_there_are_no_bounds_where_one_row_group_tells_none() -> None:
+    metrics = one_column(STRING, ["a"], ["b" * 10_000])  # longer than a footer's statistics may be
+    assert (metrics.lower_bounds, metrics.upper_bounds) == ({}, {})
+    assert one_column(STRING, ["b"], [None]).lower_bounds == {7: b"b"}
+
+
+def test_bounds_of_wide_decimals_have_a_sign() -> None:
+    type_ = DecimalType(38, 2)
+    metrics = one_column(type_, [Decimal("-3.00"), Decimal("2.00")])
+    bounds = metrics.lower_bounds[7], metrics.upper_bounds[7]
+    assert [decode_value(type_, bound) for bound in bounds] == [Decimal("-3.00"), Decimal("2.00")]
+
+
+def test_a_split_begins_with_the_dictionary_of_its_row_group() -> None:
+    metrics = one_column(STRING, ["a", "a"], ["b"])
+    assert metrics.split_offsets[0] == len(b"PAR1")
+    assert metrics.split_offsets[1] == len(b"PAR1") + one_column(STRING, ["a", "a"]).column_sizes[7]

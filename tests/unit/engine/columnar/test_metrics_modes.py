@@ -61,6 +61,8 @@ def test_sort_keys_have_bounds_where_the_order_shows_in_them() -> None:
     properties = {"write.metadata.metrics.default": "none", "write.metadata.metrics.column.c2": "counts"}
     modes = metrics_modes(properties, WIDE, SortOrder(keys, 1))
     assert (modes[2], modes[3], modes[4]) == (TRUNCATE_16, NONE, COUNTS)
+    counted = metrics_modes({"write.metadata.metrics.default": "counts"}, WIDE, SortOrder(keys, 1))
+    assert (counted[2], counted[3], counted[5]) == (TRUNCATE_16, COUNTS, COUNTS)
 
 
 @pytest.mark.parametrize("text", ["some", "truncate", "truncate(0)", "truncate(-1)", ""])

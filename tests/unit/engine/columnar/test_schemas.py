@@ -102,3 +102,14 @@ def test_refuses_what_iceberg_can_not_hold(arrow: pa.DataType) -> None:
 def test_names_types_that_have_no_arrow_form_here(type_: object) -> None:
     with pytest.raises(Unsupported, match=str(type_)):
         to_arrow_type(type_)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("precision", "type_"),
+    [
+        (9, pa.decimal32(9, 2)), (10, pa.decimal64(10, 2)), (18, pa.decimal64(18, 2)), (19, pa.decimal128(19, 2)),
+    ],
+)  # fmt: skip
+def test_narrow_decimals_have_the_fewest_bytes_that_hold_them(precision: int, type_: pa.DataType) -> None:
+    assert to_arrow_type(DecimalType(precision, 2), narrow=True) == type_
+    assert to_arrow_type(DecimalType(precision, 2)) == pa.decimal128(precision, 2)

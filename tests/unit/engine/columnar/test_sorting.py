@@ -9,7 +9,7 @@ from engine.errors import Unsupported
 from engine.spec.partitioning import PartitionField, PartitionSpec
 from engine.spec.schema import Schema
 from engine.spec.sorting import SortField, SortOrder
-from engine.spec.transforms import Bucket, Identity
+from engine.spec.transforms import Bucket, Identity, Truncate
 from engine.spec.types import LONG, STRING, NestedField
 
 SCHEMA = Schema((NestedField(field_id=1, name="id", type=LONG), NestedField(field_id=2, name="name", type=STRING)))
@@ -26,6 +26,13 @@ def test_by_partition_and_then_by_the_order() -> None:
     order = SortOrder((SortField(source_ids=(1,), transform=Identity(), direction="desc", null_order="nulls-last"),), 1)
     found = sorted_table(table((1, "b"), (None, "a"), (3, "a"), (2, None), (4, "a")), BY_NAME, order, SCHEMA)
     assert list(zip(*found.to_pydict().values(), strict=True)) == [(2, None), (4, "a"), (3, "a"), (None, "a"), (1, "b")]
+
+
+def test_keys_are_compared_by_their_transforms() -> None:
+    tens = SortField(source_ids=(1,), transform=Truncate(10), direction="desc")
+    order = SortOrder((tens, SortField(source_ids=(2,), transform=Identity())), 1)
+    found = sorted_table(table((1, "b"), (11, "b"), (19, "a"), (9, "a")), PartitionSpec(), order, SCHEMA)
+    assert list(zip(*found.to_pydict().values(), strict=True)) == [(19, "a"), (11, "b"), (9, "a"), (1, "b")]
 
 
 def test_a_transform_of_several_columns_is_not_taken_for_one_of_the_first() -> None:

@@ -1,6 +1,8 @@
+from decimal import Decimal
+
 import pyarrow as pa
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from engine.columnar.scalars import from_arrow_array, to_arrow_array
@@ -20,7 +22,7 @@ from engine.spec.transforms import (
     Year,
     parse_transform,
 )
-from engine.spec.types import INT, LONG, STRING, DecimalType, PrimitiveType
+from engine.spec.types import BINARY, INT, LONG, STRING, DecimalType, FixedType, PrimitiveType
 from engine.spec.values import Value
 from tests.unit.engine.columnar.value_strategies import PRIMITIVES, same, values
 
@@ -40,9 +42,12 @@ def _fits(result: PrimitiveType, value: Value | None) -> bool:
     return True
 
 
+@pytest.mark.parametrize(("source", "transform"), ACCEPTED, ids=str)
+@settings(max_examples=10)
 @given(data=st.data())
-def test_equals_the_scalar_transform_value_by_value(data: st.DataObject) -> None:
-    source, transform = data.draw(st.sampled_from(ACCEPTED))
+def test_equals_the_scalar_transform_value_by_value(
+    source: PrimitiveType, transform: Transform, data: st.DataObject
+) -> None:
     column = data.draw(st.lists(st.none() | values(source), max_size=12))
     offset = data.draw(st.integers(0, len(column)))
     expected = [transform.apply(source, value) for value in column]
@@ -63,6 +68,20 @@ def test_hashes_byte_strings_of_every_length(column: list[bytes]) -> None:
     binary = PrimitiveType("binary")
     made = transform_array(binary, Bucket(2**31 - 1), pa.array(column, pa.binary()))
     assert made.to_pylist() == [Bucket(2**31 - 1).apply(binary, value) for value in column]
+
+
+@pytest.mark.parametrize(
+    ("source", "column"),
+    [
+        (STRING, ["skipped", "a", "bcdef", "ü", ""]),
+        (BINARY, [b"skipped", b"\x00" * 4, b"\xff" * 7, b""]),
+        (FixedType(3), [b"xyz", b"\x00\x01\x02", b"\xff\xfe\xfd"]),
+        (DecimalType(9, 2), [Decimal("1.00"), Decimal("-14.20"), Decimal("0.01")]),
+    ],
+)
+def test_a_slice_is_hashed_from_where_it_begins(source: PrimitiveType, column: list[Value]) -> None:
+    made = transform_array(source, Bucket(2**31 - 1), to_arrow_array(source, column).slice(1))
+    assert made.to_pylist() == [Bucket(2**31 - 1).apply(source, value) for value in column[1:]]
 
 
 @pytest.mark.parametrize(

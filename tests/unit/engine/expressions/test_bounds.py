@@ -11,7 +11,7 @@ from engine.expressions.parse import parse
 from engine.expressions.segments import FALSE, NULL, TRUE
 from engine.expressions.vectors import vector_of
 from engine.spec.schema import Schema
-from engine.spec.types import DOUBLE, INT, STRING, NestedField, PrimitiveType
+from engine.spec.types import DOUBLE, INT, STRING, TIME, NestedField, PrimitiveType
 from engine.spec.values import Value
 
 SCHEMA = Schema(
@@ -20,6 +20,7 @@ SCHEMA = Schema(
         NestedField(field_id=2, name="s", type=STRING),
         NestedField(field_id=3, name="d", type=DOUBLE),
         NestedField(field_id=4, name="r", type=INT, required=True),
+        NestedField(field_id=5, name="t", type=TIME),
     )
 )
 T, F, N = TRUE, FALSE, NULL
@@ -30,12 +31,14 @@ class Known:
 
     count = 1
 
-    def __init__(self, **columns: Evidence) -> None:
-        self._columns = {SCHEMA.find(name).field_id: evidence for name, evidence in columns.items()}
+    def __init__(self, **columns: Evidence | Sequence[Evidence]) -> None:
+        self._columns = {
+            SCHEMA.find(name).field_id: tuple(given) if isinstance(given, Sequence) else (given,)
+            for name, given in columns.items()
+        }
 
     def evidence(self, field_id: int) -> Sequence[Evidence]:
-        found = self._columns.get(field_id)
-        return () if found is None else (found,)
+        return self._columns.get(field_id, ())
 
 
 def between(
@@ -50,7 +53,7 @@ def between(
     return ColumnBounds(1, vector_of(type_, [low]), vector_of(type_, [high]), Presence(null, nan, value))
 
 
-def outcomes(text: str, **columns: Evidence) -> int:
+def outcomes(text: str, **columns: Evidence | Sequence[Evidence]) -> int:
     return int(Evaluator(bind(parse(text), SCHEMA)).outcomes(Known(**columns))[0])
 
 
@@ -101,6 +104,28 @@ def test_nan_is_above_every_number() -> None:
     assert outcomes("d is nan", d=between(DOUBLE, 1.0, 2.0)) == F
     assert outcomes("d is not nan", d=between(DOUBLE, 1.0, 2.0, null=True)) == T
     assert outcomes("d is nan", d=nans) == T | F
+
+
+def test_a_column_of_nothing_but_nan_or_null() -> None:
+    nans = between(DOUBLE, None, None, nan=True, value=False)
+    nulls = between(DOUBLE, None, None, null=True, value=False)
+    assert outcomes("d is not null", d=nans) == outcomes("d is nan", d=nans) == T
+    assert outcomes("d is not nan", d=nulls) == outcomes("d is null", d=nulls) == T
+
+
+def test_what_several_sources_allow_is_what_all_of_them_allow() -> None:
+    assert outcomes("i > 7", i=(between(INT, 5, 9), between(INT, 0, 6))) == F
+    assert outcomes("i > 7", i=(between(INT, 5, 9), between(INT, 8, 20))) == T
+
+
+def test_there_is_room_between_values_two_apart_and_none_between_neighbours() -> None:
+    assert outcomes("i in (1, 3)", i=between(INT, 2, 2)) == F
+    assert outcomes("i in (1, 2)", i=between(INT, 1, 2)) == T
+
+
+def test_a_time_past_midnight_is_past_all_others() -> None:
+    late = between(TIME, 86_400_000_000, 86_400_000_001)  # no time of day, but what a file may hold
+    assert outcomes("t <= '23:59:59.999999'", t=late) == F
 
 
 def test_zeros_are_equal() -> None:

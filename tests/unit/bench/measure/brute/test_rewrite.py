@@ -1,12 +1,14 @@
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyiceberg.table import StaticTable
 
+import engine
 from bench.engines.engine import normalised
 from bench.errors import DatasetFailed
-from bench.measure.brute.manifests import live_files
+from bench.measure.brute.manifests import live_files, manifest_list, read_avro
 from bench.measure.brute.metadata import TableJson, load_table_json
 from bench.measure.brute.rewrite import home_prefixes, relocated, without_deletes
 from tests.unit.bench.measure.scripted import small_table
@@ -74,6 +76,22 @@ def test_a_wrong_prefix_is_told(moved: tuple[str, Path], work: Path) -> None:
     table = load_table_json(str(after))
     with pytest.raises(DatasetFailed, match=r"no such file: .*/nowhere/"):
         relocated(table, work, {table.values["location"]: "/nowhere"})
+
+
+def test_entries_of_removed_files_are_left_out(tmp_path: Path, work: Path) -> None:
+    table = engine.load_catalog(str(tmp_path / "wh")).create_table("a.b", pa.schema([("n", pa.int64())]))
+    for n in (1, 2):
+        table.append(pa.table({"n": [n]}))
+    table.delete("n = 1", "copy-on-write")
+    original = load_table_json(table.location)
+    assert 2 in statuses(original)
+    copy = load_table_json(relocated(original, work, {}))
+    assert 2 not in statuses(copy)
+    assert live_files(copy) == live_files(original)
+
+
+def statuses(table: TableJson) -> set[int]:
+    return {entry["status"] for manifest in manifest_list(table) for entry in read_avro(manifest["manifest_path"])}
 
 
 def test_without_deletes_a_table_stays_what_it_is(tmp_path: Path, work: Path) -> None:

@@ -1,0 +1,60 @@
+"""Expressions of SQL, one by one; `tests/property/test_computed.py` has a model of all together."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from engine.columnar.computed import computed
+from engine.errors import Invalid
+from engine.expressions.parse_scalar import sql
+
+MOST = (1 << 63) - 1
+ROWS = pa.RecordBatch.from_pydict(
+    {
+        "n": pa.array([7, -7, None], pa.int64()),
+        "m": pa.array([MOST, MOST, MOST], pa.int64()),
+        "d": pa.array([Decimal("1.00"), Decimal("-2.00"), None], pa.decimal128(7, 2)),
+        "b": pa.array([True, False, None]),
+        "s": pa.array(["ab", "", None]),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "type_", "expected"),
+    [
+        ("n / 2", pa.float64(), [3.5, -3.5, None]),
+        ("n % 4", pa.int64(), [3, -3, None]),
+        ("n % -4", pa.int64(), [3, -3, None]),
+        ("d / 3", pa.decimal128(20, 6), [Decimal("0.333333"), Decimal("-0.666667"), None]),
+        ("b is true", pa.bool_(), [True, False, False]),
+        ("b is false", pa.bool_(), [False, True, False]),
+        ("not b", pa.bool_(), [False, True, None]),
+        ("case when b then 1 end", pa.int64(), [1, None, None]),
+        ("case when b then 1 else 2 end", pa.int64(), [1, 2, 2]),
+        ("case n when 7 then 'a' when -7 then 'b' end", pa.string(), ["a", "b", None]),
+        ("coalesce(n, m)", pa.int64(), [7, -7, MOST]),
+        ("coalesce(nullif(n, 7), 0)", pa.int64(), [0, -7, 0]),
+        ("n between -7 and 7", pa.bool_(), [True, True, None]),
+        ("n in (1, 2, -7)", pa.bool_(), [False, True, None]),
+        ("n not in (1, -7)", pa.bool_(), [True, False, None]),
+        ("b and n > 0", pa.bool_(), [True, False, None]),
+        ("b or n < 0", pa.bool_(), [True, True, None]),
+        ("s || 'c'", pa.string(), ["abc", "c", None]),
+        ("1.10", pa.decimal128(7, 2), [Decimal("1.10")] * 3),
+        ("1e1", pa.float64(), [10.0] * 3),
+        ("round(d / 8, 1)", pa.decimal128(7, 1), [Decimal("0.1"), Decimal("-0.3"), None]),
+    ],
+)
+def test_values_are_those_of_sql(text: str, type_: pa.DataType, expected: list[Any]) -> None:
+    assert computed(sql(text), ROWS, pa.field("x", type_)).to_pylist() == expected
+
+
+@pytest.mark.parametrize("text", ["m + 1", "-m - 2", "m * 2", "n / 0.0 * 0 + 1 / 0", "n % 0"])
+def test_what_overflows_or_divides_by_zero_is_refused(text: str) -> None:
+    with pytest.raises(Invalid):
+        computed(sql(text), ROWS, pa.field("x", pa.int64()))
