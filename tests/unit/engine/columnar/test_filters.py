@@ -26,12 +26,13 @@ from engine.expressions.bound import (
 )
 from engine.expressions.evaluate import evaluate, is_nan, ordering
 from engine.expressions.parse import parse
+from engine.expressions.predicate import Operator
 from engine.spec.schema import Schema
 from engine.spec.types import DOUBLE, INT, STRING, NestedField, PrimitiveType, StructType
 from engine.spec.values import Value
 from tests.unit.engine.columnar.value_strategies import PRIMITIVES, values
 
-OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
+OPERATORS: tuple[Operator, ...] = ("=", "!=", "<", "<=", ">", ">=")
 
 
 @st.composite
