@@ -70,7 +70,8 @@ class Icebench:
         )
 
     def commit_files(self, table: engine.Table, files: pa.Table) -> None:
-        table.add_files(files)
+        # Appends of the other engines do not look for files that the table has already.
+        table.add_files(files, check_duplicate_files=False)
 
     def location_of(self, table: engine.Table) -> str:
         return table.metadata_location

@@ -68,7 +68,7 @@ def find_or_build(files: MetadataFiles, cache: DatasetCache, *, told: Callable[[
         for add in (files.data_files, files.delete_files):
             for start in range(0, files.files, size):
                 if batch := add(table.location, start, start + size):
-                    table.add_files(batch)
+                    table.add_files(batch, check_duplicate_files=False)  # each has a name of its own
                 told(min(start + size, files.files))
         return {"metadata_location": table.metadata_location}
 

@@ -43,6 +43,7 @@ class FileChanges:
             does not take what was written for an earlier one. None for rows that are new in any version.
         written_for: The table that the files were written for, where its schema or specs were not yet committed: they
             may get other ids when they are, and then the files do not fit.
+        check_duplicates: Refuse added files that the branch lists already, which then were not written for this change.
     """
 
     data_files: Sequence[DataFile] = ()
@@ -59,13 +60,17 @@ class FileChanges:
     is_visible: bool = True
     planned_version: int | None = None
     written_for: TableMetadata | None = None
+    check_duplicates: bool = False
     _snapshot_id: int | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         number = self.data_sequence_number
         data = self.data_files if self.data_stream is None else self.data_stream
-        self._added_data = AddedManifests(data, ManifestContent.DATA, data_sequence_number=number)
-        self._added_deletes = AddedManifests(self.delete_files, ManifestContent.DELETES)
+        once = self.check_duplicates
+        self._added_data = AddedManifests(
+            data, ManifestContent.DATA, data_sequence_number=number, check_duplicates=once
+        )
+        self._added_deletes = AddedManifests(self.delete_files, ManifestContent.DELETES, check_duplicates=once)
         self._removed_data = Removal(self.removed_data, ManifestContent.DATA)
         self._removed_deletes = Removal(self.removed_deletes, ManifestContent.DELETES, self.merged_deletes)
 
@@ -95,13 +100,14 @@ class FileChanges:
         manifests = load_manifests(parent, staging.store)
         data = self._removed_data.applied(manifests, base, snapshot_id, staging)
         deletes = self._removed_deletes.applied(manifests, base, snapshot_id, staging)
+        added = [
+            *self._added_data.written(base, snapshot_id, staging),
+            *self._added_deletes.written(base, snapshot_id, staging),
+        ]
+        self._added_data.check_new(manifests, staging)
+        self._added_deletes.check_new(manifests, staging)
         written, kept = self._arranged(
-            [
-                *self._added_data.written(base, snapshot_id, staging),
-                *self._added_deletes.written(base, snapshot_id, staging),
-                *data.written,
-                *deletes.written,
-            ],
+            [*added, *data.written, *deletes.written],
             [*data.kept, *deletes.kept],
             base,
             staging,

@@ -22,6 +22,7 @@ from engine.codec.manifest_writer import (
     entry_batches,
 )
 from engine.columnar.described_files import check_described, described_batches, described_columns
+from engine.commit.new_files import NewFiles
 from engine.commit.staging import Staging
 from engine.commit.summary import FileCounts
 from engine.errors import EngineError, Invalid, ValidationFailed
@@ -201,15 +202,29 @@ class AddedManifests:
         files: The files, all of one content. A stream is taken once, at the first attempt, and never held as a whole.
         content: Which.
         data_sequence_number: Of all the files; None lets them inherit that of their snapshot.
+        check_duplicates: Refuse files that the base lists already.
     """
 
-    def __init__(self, files: AddedFiles, content: ManifestContent, *, data_sequence_number: int | None = None) -> None:
+    def __init__(
+        self,
+        files: AddedFiles,
+        content: ManifestContent,
+        *,
+        data_sequence_number: int | None = None,
+        check_duplicates: bool = False,
+    ) -> None:
         self._files: AddedFiles | None = files
         self._content = content
         self._data_sequence_number = data_sequence_number
         self._base: TableMetadata | None = None
         self._written: list[WrittenManifest] = []
+        self._new = NewFiles(content) if check_duplicates else None
         self.counts = FileCounts()
+
+    def check_new(self, listed: Sequence[ManifestFile], staging: Staging) -> None:
+        """Look whether a base lists the files that were written into manifests; see `NewFiles.check`."""
+        if self._new is not None:
+            self._new.check(listed, [each.location for each in self._written], staging)
 
     def written(self, base: TableMetadata, snapshot_id: int, staging: Staging) -> list[WrittenManifest]:
         """The manifests, for a snapshot on this base. They are written again only after a format upgrade, because
@@ -243,14 +258,15 @@ class AddedManifests:
         self, files: AddedFiles, base: TableMetadata, snapshot_id: int, staging: Staging
     ) -> list[WrittenManifest]:
         counts = FileCounts()
+        noted: list[FileCounts | NewFiles] = [counts, *([] if self._new is None else [self._new])]
         number = self._data_sequence_number if base.format_version > 1 else None
         if isinstance(files, pa.Table | pa.RecordBatchReader):
             made = write_parts(
-                _described(files, _Layouts(base, self._content, snapshot_id), staging, number, counts), base, staging
+                _described(files, _Layouts(base, self._content, snapshot_id), staging, number, noted), base, staging
             )
         else:
             made = write_manifests(
-                _added(files, snapshot_id, number, counts), base=base, content=self._content, snapshot_id=snapshot_id,
+                _added(files, snapshot_id, number, noted), base=base, content=self._content, snapshot_id=snapshot_id,
                 staging=staging,
             )  # fmt: skip
         self.counts = counts
@@ -267,10 +283,11 @@ class AddedManifests:
 
 
 def _added(
-    files: Iterable[DataFile], snapshot_id: int, sequence_number: int | None, counts: FileCounts
+    files: Iterable[DataFile], snapshot_id: int, sequence_number: int | None, noted: Sequence[FileCounts | NewFiles]
 ) -> Iterator[ManifestEntry]:
     for file in files:
-        counts.add(file)
+        for each in noted:
+            each.add(file)
         yield ManifestEntry(
             status=EntryStatus.ADDED, snapshot_id=snapshot_id, sequence_number=sequence_number, data_file=file
         )
@@ -281,7 +298,7 @@ def _described(
     layouts: _Layouts,
     staging: Staging,
     sequence_number: int | None,
-    counts: FileCounts,
+    noted: Sequence[FileCounts | NewFiles],
 ) -> Iterator[Encoded]:
     def encode(batch: pa.RecordBatch) -> list[tuple[Encoded, DescribedFiles]]:
         made = []
@@ -294,5 +311,6 @@ def _described(
     check_described(files.schema)
     for parts in staging.runner.map(encode, described_batches(files)):
         for part, columns in parts:
-            counts.add_columns(columns)
+            for each in noted:
+                each.add_columns(columns)
             yield part

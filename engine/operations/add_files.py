@@ -21,14 +21,21 @@ from engine.spec.snapshots import MAIN, Snapshot
 
 
 def add_files(
-    target: Target, files: AddedFiles, *, branch: str = MAIN, properties: Mapping[str, str] | None = None
+    target: Target,
+    files: AddedFiles,
+    *,
+    check_duplicate_files: bool = True,
+    branch: str = MAIN,
+    properties: Mapping[str, str] | None = None,
 ) -> tuple[TableState, Snapshot]:
-    """Commit data and delete files in one snapshot. No file is opened, checked or, if the commit fails, deleted.
+    """Commit data and delete files in one snapshot. No file is opened or, if the commit fails, deleted.
 
     Args:
         target: The table.
         files: At least one; what they say of themselves is written into manifests as it is. Data files may be the rows
             of an Arrow table, or come from an iterator, which is taken once and never held as a whole.
+        check_duplicate_files: Refuse files that the branch lists already, however their paths are spelled. All
+            manifests of the branch are read for it, each once; without it a file that is listed twice is read twice.
         branch: Where to; made when it does not exist.
         properties: Entries for the snapshot summary.
 
@@ -36,31 +43,40 @@ def add_files(
         The table with the files, and the snapshot that brought them.
 
     Raises:
-        Invalid: No files, or a description does not fit the table.
+        Invalid: No files, one is given twice, or a description does not fit the table.
+        AlreadyExists: The branch lists one of the files already.
         Unsupported: A position-delete file that does not name its one data file; delete files in a table or iterator.
         ValidationFailed: A data file that position deletes point into was removed meanwhile.
         CommitFailed: See `Target.commit`.
     """
     change: FileChanges
     if isinstance(files, Sequence):
-        change = _change(files, target, branch, properties or {})
+        change = _change(files, target, branch, properties or {}, check_duplicates=check_duplicate_files)
     else:
         if not isinstance(files, pa.Table | pa.RecordBatchReader):
             files = _data_files(iter(files))
-        change = Append(data_stream=files, must_add=True, branch=branch, properties=properties or {})
+        change = Append(
+            data_stream=files, must_add=True, branch=branch, properties=properties or {},
+            check_duplicates=check_duplicate_files,
+        )  # fmt: skip
     committed = target.commit([change])
     return committed, committed.metadata.snapshot(change.added_snapshot_id)
 
 
-def _change(files: Sequence[DataFile], target: Target, branch: str, properties: Mapping[str, str]) -> FileChanges:
+def _change(
+    files: Sequence[DataFile], target: Target, branch: str, properties: Mapping[str, str], *, check_duplicates: bool
+) -> FileChanges:
     if not files:
         raise Invalid("no files to add")
     deletes = [file for file in files if file.content is not FileContent.DATA]
     if not deletes:
-        return Append(data_files=files, branch=branch, properties=properties)
+        return Append(data_files=files, branch=branch, properties=properties, check_duplicates=check_duplicates)
     data = [file for file in files if file.content is FileContent.DATA]
     validation = _validation(deletes, target.load().metadata, branch)
-    return RowDelta(data_files=data, delete_files=deletes, validation=validation, branch=branch, properties=properties)
+    return RowDelta(
+        data_files=data, delete_files=deletes, validation=validation, branch=branch, properties=properties,
+        check_duplicates=check_duplicates,
+    )  # fmt: skip
 
 
 def _data_files(files: Iterator[DataFile]) -> Iterator[DataFile]:

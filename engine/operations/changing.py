@@ -140,6 +140,7 @@ class Changing(ABC):
         self,
         files: AddedFiles,
         *,
+        check_duplicate_files: bool = True,
         branch: str = MAIN,
         snapshot_properties: Mapping[str, str] | None = None,
         counters: Counters | None = None,
@@ -151,16 +152,20 @@ class Changing(ABC):
                 come from an iterator, which is never held as a whole, or as an Arrow table or stream with the columns
                 of `inspect.data_files`, which is the quickest: of those, ``file_path``, ``file_format``,
                 ``record_count``, ``file_size_in_bytes`` and, where the table is partitioned, ``partition`` are needed.
+            check_duplicate_files: Read all manifests of the branch and refuse a file that they list already, which
+                would be read twice. To be switched off for files that are certainly new.
             branch: See the class.
             snapshot_properties: See the class.
             counters: See the class.
 
         Raises:
+            AlreadyExists: The branch lists one of the files already.
             Unsupported: A position-delete file does not name its one data file.
         """
         state, snapshot = add_files.add_files(
-            self._target(counters), files, branch=branch, properties=snapshot_properties
-        )
+            self._target(counters), files, check_duplicate_files=check_duplicate_files, branch=branch,
+            properties=snapshot_properties,
+        )  # fmt: skip
         self._advance(state)
         return snapshot
 

@@ -67,14 +67,15 @@ def concerning(data: Sequence[LiveEntries], deletes: Sequence[LiveEntries]) -> l
     for each in deletes:
         targets = targets_of(each.columns)
         given, hashes = targets.is_given[each.rows], targets.hashes[each.rows]
-        kept = ~given | _is_in(hashes, planned)
+        kept = ~given | is_in(hashes, planned)
         chosen = each if kept.all() else each.take(np.flatnonzero(kept))
         if len(chosen):
             found.append(chosen)
     return found
 
 
-def _is_in(values: Hashes, ordered: Hashes) -> BoolArray:
+def is_in(values: Hashes, ordered: Hashes) -> BoolArray:
+    """Which values are among the others, which are sorted."""
     places = np.minimum(np.searchsorted(ordered, values), max(len(ordered) - 1, 0))
     return ordered[places] == values if len(ordered) else np.zeros(len(values), np.bool_)
 

@@ -1,16 +1,22 @@
 """Adding files by description: what a plan then finds, and what is refused."""
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import engine
-from engine.errors import Invalid, Unsupported
+from engine.commit import new_files
+from engine.errors import AlreadyExists, Invalid, Unsupported
+from engine.operations.transaction import TableTransaction
+from engine.plan import targets
 from engine.runtime.local import available_threads
+from engine.storage.local import LocalStore
 
 
 @pytest.fixture
@@ -51,6 +57,155 @@ def test_equality_deletes_concern_files_that_were_there_before(table: engine.Tab
     assert {f["file_path"]: len(f["deletes"]) for f in files} == {"/nowhere/a.parquet": 1, "/nowhere/b.parquet": 0}
 
 
+Form = Callable[[list[engine.DataFile]], Any]
+
+
+def as_table(files: list[engine.DataFile]) -> pa.Table:
+    columns = ("file_path", "file_format", "record_count", "file_size_in_bytes")
+    return pa.table({name: [getattr(file, name) for file in files] for name in columns})
+
+
+def as_stream(files: list[engine.DataFile]) -> pa.RecordBatchReader:
+    return as_table(files).to_reader(max_chunksize=1)
+
+
+FORMS: list[Form] = [list, iter, as_table, as_stream]
+
+
+def paths(table: engine.Table) -> list[str]:
+    return sorted(table.refresh().inspect.data_files()["file_path"].to_pylist())
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("again", ["/nowhere/b", "file:/nowhere/b", "file:///nowhere/b"])
+def test_a_file_that_is_there_already_is_refused(table: engine.Table, form: Form, again: str) -> None:
+    table.add_files(form([described("/nowhere/a"), described("/nowhere/b")]))
+    before = table.metadata_location, {info.location for info in table.store.list(table.location)}
+    with pytest.raises(AlreadyExists, match="/nowhere/b: the table lists this file already"):
+        table.add_files(form([described("/nowhere/c"), described(again)]))
+    assert (table.metadata_location, {info.location for info in table.store.list(table.location)}) == before
+    table.add_files(form([described("s3://nowhere/b"), described("/nowhere/B")]))
+    assert paths(table) == ["/nowhere/B", "/nowhere/a", "/nowhere/b", "s3://nowhere/b"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("again", ["/nowhere/a", "file:/nowhere/a"])
+def test_a_file_that_is_given_twice_is_refused(table: engine.Table, form: Form, again: str) -> None:
+    with pytest.raises(Invalid, match=r"/nowhere/a: this file, or .*, is given twice"):
+        table.add_files(form([described("/nowhere/a"), described("/nowhere/b"), described(again)]))
+    assert table.refresh().current_snapshot is None
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_files_that_went_may_come_again(table: engine.Table, form: Form) -> None:
+    table.add_files(form([described("/nowhere/a"), described("/nowhere/b")]))
+    table.delete("true", "copy-on-write")
+    table.add_files(form([described("/nowhere/a")]))
+    table.create_branch("other")
+    table.add_files(form([described("/nowhere/b")]), branch="other")
+    table.add_files(form([described("/nowhere/b")]))
+    assert paths(table) == ["/nowhere/a", "/nowhere/b"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_unchecked_files_come_as_often_as_they_are_given(table: engine.Table, form: Form) -> None:
+    for _ in range(2):
+        table.add_files(form([described("/nowhere/a")]), check_duplicate_files=False)
+    assert paths(table) == ["/nowhere/a", "/nowhere/a"]
+
+
+def test_a_file_that_the_same_transaction_added_is_refused(table: engine.Table) -> None:
+    with table.transaction() as transaction:
+        transaction.add_files([described("/nowhere/a")])
+        with pytest.raises(AlreadyExists, match="/nowhere/a"):
+            transaction.add_files([described("/nowhere/a")])
+        transaction.add_files([described("/nowhere/b")])
+    assert paths(table) == ["/nowhere/a", "/nowhere/b"]
+
+
+def test_a_file_that_another_commit_adds_meanwhile_is_refused(tmp_path: Path, table: engine.Table) -> None:
+    other = engine.load_catalog(str(tmp_path)).load_table("db.t")
+    table.add_files([described("/nowhere/old")])
+    transaction = table.transaction()
+    transaction.add_files([described("/nowhere/a"), described("/nowhere/b")])
+    other.add_files([described("/nowhere/c")])
+    other.add_files([described("file:///nowhere/b")])
+    with pytest.raises(AlreadyExists, match="/nowhere/b"):
+        transaction.commit()
+    assert paths(table) == ["/nowhere/c", "/nowhere/old", "file:///nowhere/b"]
+
+
+def test_manifests_are_looked_at_once_and_not_at_all_by_appends(tmp_path: Path, table: engine.Table) -> None:
+    other = engine.load_catalog(str(tmp_path)).load_table("db.t")
+    for name in "abc":
+        table.add_files([described(f"/nowhere/{name}")])
+    read: list[str] = []
+
+    class Reads(LocalStore):
+        def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
+            read.append(location.rpartition("/")[2])
+            return super().read(location, offset, length)
+
+    def manifests() -> int:
+        count = sum(1 for name in read if not name.startswith("snap-") and name.endswith(".avro"))
+        read.clear()
+        return count
+
+    watched = replace(table._target(None), store=Reads())
+    transaction = TableTransaction(watched)
+    transaction.add_files([described("/nowhere/d")])
+    assert manifests() == 3
+    other.add_files([described("/nowhere/e")])
+    transaction.commit()
+    assert manifests() == 1
+    TableTransaction(watched).append(pa.table({"id": [1]}))
+    assert manifests() == 0
+    TableTransaction(watched).add_files([described("/nowhere/f")], check_duplicate_files=False)
+    assert manifests() == 0
+
+
+@pytest.mark.parametrize("same", ["hash", "nothing"])
+def test_files_of_equal_hashes_are_told_apart(table: engine.Table, monkeypatch: pytest.MonkeyPatch, same: str) -> None:
+    def hashes(offsets: Any, data: Any) -> Any:
+        del data
+        return np.full(len(offsets) - 1, 7, np.uint64)
+
+    if same == "hash":
+        monkeypatch.setattr(new_files, "path_hashes", hashes)
+        monkeypatch.setattr(targets, "path_hashes", hashes)
+    table.add_files([described("/nowhere/a"), described("/nowhere/b")])
+    table.add_files([described("/nowhere/c"), described("/nowhere/d")])
+    assert paths(table) == [f"/nowhere/{name}" for name in "abcd"]
+    with pytest.raises(AlreadyExists, match="/nowhere/b"):
+        table.add_files([described("/nowhere/e"), described("/nowhere/b")])
+
+
+def vector(puffin: str, referenced: str, offset: int = 4) -> engine.DataFile:
+    return engine.DataFile(
+        content=engine.FileContent.POSITION_DELETES, file_path=puffin, file_format="puffin", record_count=1,
+        file_size_in_bytes=100, referenced_data_file=referenced, content_offset=offset, content_size_in_bytes=10,
+    )  # fmt: skip
+
+
+def test_delete_files_and_vectors_are_there_once(tmp_path: Path) -> None:
+    catalog = engine.load_catalog(str(tmp_path))
+    rows = pa.schema([pa.field("id", pa.int64())])
+    made = catalog.create_table("db.v2", rows, properties={"format-version": "2"})
+    made.add_files([described("/nowhere/a"), described("/nowhere/b")])
+    made.add_files([vectorless_delete("/nowhere/d", "/nowhere/a"), vectorless_delete("/nowhere/e", "/nowhere/a")])
+    with pytest.raises(AlreadyExists, match="/nowhere/e: the table has this delete file"):
+        made.add_files([vectorless_delete("/nowhere/e", "/nowhere/b")])
+    made = catalog.create_table("db.v3", rows, properties={"format-version": "3"})
+    made.add_files([described("/nowhere/a"), described("/nowhere/b"), described("/nowhere/c")])
+    made.add_files([vector("/nowhere/p", "/nowhere/a", 4), vector("/nowhere/p", "/nowhere/b", 20)])
+    with pytest.raises(AlreadyExists, match=r"/nowhere/b: .* a deletion vector of this data file"):
+        made.add_files([vector("/nowhere/q", "/nowhere/b")])
+    with pytest.raises(Invalid, match=r"/nowhere/c: .* given twice"):
+        made.add_files([vector("/nowhere/q", "/nowhere/c", 4), vector("/nowhere/q", "/nowhere/c", 20)])
+    made.add_files([vector("/nowhere/q", "/nowhere/c")])
+    assert made.scan().plan().files.num_rows == 3
+
+
 def test_bounds_prune(table: engine.Table) -> None:
     counts = {"value_counts": {1: 10}, "null_value_counts": {1: 0}}
     low = described("/nowhere/low", lower_bounds={1: b"\0" * 8}, upper_bounds={1: (9).to_bytes(8, "little")}, **counts)
@@ -89,7 +244,7 @@ def test_files_as_the_rows_of_a_table(table: engine.Table) -> None:
     assert snapshot.summary["added-data-files"] == "5"
     assert other.inspect.data_files() == table.inspect.data_files()
     fewest = table.inspect.data_files().select(["file_path", "file_format", "record_count", "file_size_in_bytes"])
-    other.add_files(fewest.to_reader())
+    other.add_files(fewest.to_reader(), check_duplicate_files=False)
     assert other.inspect.data_files().num_rows == 10
 
 

@@ -1,0 +1,131 @@
+"""Files that are added only where the table does not list them already: a file that is listed twice is read twice.
+
+The files are known by hashes of their places, eight bytes each, so that a stream of any length can be checked; where
+hashes are equal, places are compared. A manifest never changes, so each is looked at once, however often the change is
+staged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from engine.codec import manifest_schema as ids
+from engine.codec.columns import ManifestColumns
+from engine.codec.described_files import DescribedFiles, Strings
+from engine.codec.manifest import decode_columns
+from engine.commit.staging import Staging
+from engine.errors import AlreadyExists, Invalid
+from engine.expressions.vectors import pack
+from engine.plan.places import path_hashes
+from engine.plan.targets import Hashes, is_in, place_hashes, targets_of
+from engine.spec.data_file import DataFile
+from engine.spec.locations import same_place
+from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
+
+_AT_ONCE = 1_024
+"""So many paths are hashed together."""
+
+
+class NewFiles:
+    """The files of one content that a change adds. A deletion vector is known by its data file, which has only one.
+
+    Args:
+        content: Whether they are data or delete files.
+    """
+
+    def __init__(self, content: ManifestContent) -> None:
+        self._content = content
+        self._waiting: list[str] = []
+        self._parts: list[Hashes] = [np.zeros(0, np.uint64)]
+        self._looked_at: set[str] = set()
+
+    def add(self, file: DataFile) -> None:
+        """Take a file that the change adds."""
+        target = file.referenced_data_file if file.file_format == "puffin" else None
+        self._waiting.append(file.file_path if target is None else target)
+        if len(self._waiting) == _AT_ONCE:
+            self._hash_waiting()
+
+    def add_columns(self, files: DescribedFiles) -> None:
+        """Take data files that are described by column."""
+        paths = files.columns[ids.FILE_PATH]
+        assert isinstance(paths, Strings)
+        self._parts.append(path_hashes(paths.offsets.astype(np.int64), paths.data))
+
+    def check(self, listed: Sequence[ManifestFile], added: Sequence[str], staging: Staging) -> None:
+        """Look for the files in the manifests of a base.
+
+        Args:
+            listed: The manifests of the base.
+            added: Where the manifests of the files themselves are.
+            staging: Storage and threads.
+
+        Raises:
+            Invalid: A file is added twice.
+            AlreadyExists: The base lists one of them.
+        """
+        self._hash_waiting()
+        if len(self._parts) > 1:
+            self._parts = [np.sort(np.concatenate(self._parts))]
+            (own,) = self._parts
+            self._check_twice(own[1:][own[1:] == own[:-1]], added, staging)
+        (own,) = self._parts
+        unknown = [m for m in listed if m.content is self._content and m.manifest_path not in self._looked_at]
+        found: list[tuple[int, str]] = []
+        for hits in staging.runner.map(lambda m: list(self._found(m.manifest_path, own, staging, m)), unknown):
+            found += hits
+        if found:
+            self._check_places(found, added, staging)
+        self._looked_at.update(manifest.manifest_path for manifest in unknown)
+
+    def _hash_waiting(self) -> None:
+        if self._waiting:
+            self._parts.append(path_hashes(*pack([path.encode() for path in self._waiting])))
+            self._waiting = []
+
+    def _check_twice(self, repeated: Hashes, added: Sequence[str], staging: Staging) -> None:
+        if not len(repeated):
+            return
+        seen: dict[int, list[str]] = {}
+        for location in added:
+            for value, path in self._found(location, repeated, staging):
+                if any(same_place(path, other) for other in seen.setdefault(value, [])):
+                    raise Invalid(f"{path}: this file, or a deletion vector of it, is given twice")
+                seen[value].append(path)
+
+    def _check_places(self, found: Sequence[tuple[int, str]], added: Sequence[str], staging: Staging) -> None:
+        listed: dict[int, list[str]] = {}
+        for value, path in found:
+            listed.setdefault(value, []).append(path)
+        wanted = np.array(sorted(listed), np.uint64)
+        for location in added:
+            for value, path in self._found(location, wanted, staging):
+                if any(same_place(path, other) for other in listed[value]):
+                    reason = (
+                        "the table lists this file already; its rows would count twice"
+                        if self._content is ManifestContent.DATA
+                        else "the table has this delete file, or a deletion vector of this data file, already"
+                    )
+                    raise AlreadyExists(f"{path}: {reason}")
+
+    def _found(
+        self, location: str, wanted: Hashes, staging: Staging, listed: ManifestFile | None = None
+    ) -> Iterator[tuple[int, str]]:
+        """Hash and place of the live files of a manifest that have one of these hashes, which are sorted."""
+        columns = decode_columns(staging.store.read(location), location=location, listed=listed)
+        hashes = place_hashes(columns)
+        if self._content is ManifestContent.DELETES:
+            targets = targets_of(columns)
+            hashes = np.where(targets.is_vector & targets.is_given, targets.hashes, hashes)
+        is_live = columns.status.values != EntryStatus.DELETED
+        for row in np.flatnonzero(is_in(hashes, wanted) & is_live).tolist():
+            yield int(hashes[row]), self._place(columns, row)
+
+    def _place(self, columns: ManifestColumns, row: int) -> str:
+        paths = columns.file_path
+        if self._content is ManifestContent.DELETES:
+            targets = targets_of(columns)
+            paths = targets.paths if targets.is_vector[row] and targets.is_given[row] else paths
+        return paths.data[paths.offsets[row] : paths.offsets[row + 1]].tobytes().decode()
