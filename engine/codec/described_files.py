@@ -99,6 +99,18 @@ class DescribedFiles:
         """The bytes of all files."""
         return self._total(ids.FILE_SIZE_IN_BYTES)
 
+    def by_partition(self) -> list[tuple[tuple[Value | None, ...], int, int, int]]:
+        """Of each partition that occurs its values, and how many files, rows and bytes it has."""
+        codes = np.column_stack([np.zeros(self.count, np.int64), *(column.codes for column in self.partition)])
+        distinct, group = np.unique(codes, axis=0, return_inverse=True)
+        sums = [
+            np.bincount(group.reshape(-1), weights, len(distinct)).astype(np.int64).tolist()
+            for weights in (None, self._numbers(ids.RECORD_COUNT), self._numbers(ids.FILE_SIZE_IN_BYTES))
+        ]
+        rows = distinct[:, 1:].tolist()
+        tuples = (tuple(c.values[i] for c, i in zip(self.partition, row, strict=True)) for row in rows)
+        return list(zip(tuples, *sums, strict=True))
+
     def partitions(self) -> set[PartitionKey]:
         """The partitions that occur."""
         if len(self.partition) == 1:
@@ -109,9 +121,12 @@ class DescribedFiles:
         return {partition_key(self.spec_id, each) for each in tuples}
 
     def _total(self, field_id: int) -> int:
+        return int(self._numbers(field_id).sum())
+
+    def _numbers(self, field_id: int) -> Integers:
         column = self.columns[field_id]
         assert isinstance(column, FixedColumn)
-        return int(column.values.sum())
+        return column.values
 
 
 def encode_file_rows(

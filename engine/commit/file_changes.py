@@ -16,6 +16,7 @@ from engine.errors import ValidationFailed
 from engine.spec.data_file import DataFile
 from engine.spec.manifest import ManifestContent, ManifestFile
 from engine.spec.metadata import TableMetadata
+from engine.spec.properties import PARTITION_SUMMARY_LIMIT
 from engine.spec.snapshots import MAIN, Operation, Snapshot
 
 
@@ -122,9 +123,15 @@ class FileChanges:
             kept=kept,
             summary=summarize(
                 added=[self._added_data.counts, self._added_deletes.counts],
-                removed=[FileCounts([*data.removed, *deletes.removed])],
+                removed=[
+                    FileCounts(
+                        [*data.removed, *deletes.removed],
+                        partition_limit=PARTITION_SUMMARY_LIMIT.of(base.properties),
+                    )
+                ],
                 parent=parent,
                 properties=self.properties,
+                base=base,
             ),
             is_visible=self.is_visible,
         )

@@ -31,7 +31,7 @@ from engine.runtime.local import LocalRunner
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
 from engine.spec.metadata import TableMetadata
-from engine.spec.properties import MANIFEST_COMPRESSION, MANIFEST_TARGET_SIZE_BYTES
+from engine.spec.properties import MANIFEST_COMPRESSION, MANIFEST_TARGET_SIZE_BYTES, PARTITION_SUMMARY_LIMIT
 from engine.spec.snapshots import Snapshot
 from engine.storage.store import Store
 
@@ -257,7 +257,7 @@ class AddedManifests:
     def _write(
         self, files: AddedFiles, base: TableMetadata, snapshot_id: int, staging: Staging
     ) -> list[WrittenManifest]:
-        counts = FileCounts()
+        counts = FileCounts(partition_limit=PARTITION_SUMMARY_LIMIT.of(base.properties))
         noted: list[FileCounts | NewFiles] = [counts, *([] if self._new is None else [self._new])]
         number = self._data_sequence_number if base.format_version > 1 else None
         if isinstance(files, pa.Table | pa.RecordBatchReader):

@@ -7,11 +7,14 @@ does not say is left out: a wrong total would be worse than none. Nothing here i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from engine.codec.described_files import DescribedFiles
 from engine.spec.data_file import DataFile, FileContent
-from engine.spec.partitioning import PartitionKey, partition_key
+from engine.spec.metadata import TableMetadata
+from engine.spec.partition_paths import partition_path
+from engine.spec.partitioning import Partition, PartitionKey, partition_key
+from engine.spec.properties import PARTITION_SUMMARY_LIMIT
 from engine.spec.snapshots import Snapshot
 
 _TOTALS = {
@@ -34,11 +37,19 @@ _FORMS = {
 
 
 class FileCounts:
-    """What files come to in a summary, counted as they go by: a commit may have more than fit in memory."""
+    """What files come to in a summary, counted as they go by: a commit may have more than fit in memory.
 
-    def __init__(self, files: Iterable[DataFile] = ()) -> None:
+    Args:
+        files: The first to count.
+        partition_limit: Count each partition by itself as well, as long as there are no more than this.
+    """
+
+    def __init__(self, files: Iterable[DataFile] = (), *, partition_limit: int = 0) -> None:
         self._found: dict[tuple[FileContent, bool], list[int]] = {}
+        self._limit = partition_limit
         self.partitions: set[PartitionKey] = set()
+        self.by_partition: dict[PartitionKey, tuple[int, Partition, FileCounts]] = {}
+        """Spec, values and counts of each partition; empty where they are more than the limit."""
         for file in files:
             self.add(file)
 
@@ -51,21 +62,41 @@ class FileCounts:
 
     def add(self, file: DataFile) -> None:
         """Count a file."""
-        self.partitions.add(partition_key(file.spec_id, file.partition))
-        totals = self._found.setdefault((file.content, file.file_format == "puffin"), [0, 0, 0])
-        totals[0] += 1
-        totals[1] += file.record_count
+        key = partition_key(file.spec_id, file.partition)
+        self.partitions.add(key)
         # A deletion vector shares its Puffin file with others: only its own bytes count.
         own = file.content_size_in_bytes
-        totals[2] += file.file_size_in_bytes if own is None else own
+        size = file.file_size_in_bytes if own is None else own
+        form = (file.content, file.file_format == "puffin")
+        self.count(form, 1, file.record_count, size)
+        if self._limit:
+            self._count_partition(key, (file.spec_id, file.partition), form, (1, file.record_count, size))
 
     def add_columns(self, files: DescribedFiles) -> None:
         """Count data files that are described by column."""
-        totals = self._found.setdefault((files.content, False), [0, 0, 0])
-        totals[0] += files.count
-        totals[1] += files.row_count
-        totals[2] += files.size_bytes
+        form = (files.content, False)
+        self.count(form, files.count, files.row_count, files.size_bytes)
         self.partitions |= files.partitions()
+        if self._limit:
+            for partition, *sums in files.by_partition():
+                key = partition_key(files.spec_id, partition)
+                self._count_partition(key, (files.spec_id, partition), form, sums)
+
+    def count(self, form: tuple[FileContent, bool], number: int, rows: int, size: int) -> None:
+        """Count files of that content and place, with their rows and bytes."""
+        totals = self._found.setdefault(form, [0, 0, 0])
+        totals[0] += number
+        totals[1] += rows
+        totals[2] += size
+
+    def _count_partition(
+        self, key: PartitionKey, partition: tuple[int, Partition], form: tuple[FileContent, bool], sums: Iterable[int]
+    ) -> None:
+        if len(self.partitions) > self._limit:
+            self.by_partition.clear()
+            return
+        _, _, counts = self.by_partition.setdefault(key, (*partition, FileCounts()))
+        counts.count(form, *sums)
 
     def entries(self, verb: str) -> Counter[str]:
         """The summary's entries; `verb` is ``added`` or ``removed``."""
@@ -82,18 +113,23 @@ class FileCounts:
 
 def summarize(
     *,
-    added: Iterable[FileCounts] = (),
-    removed: Iterable[FileCounts] = (),
+    added: Sequence[FileCounts] = (),
+    removed: Sequence[FileCounts] = (),
     parent: Snapshot | None,
     properties: Mapping[str, str] | None = None,
+    base: TableMetadata | None = None,
 ) -> dict[str, str]:
     """The summary of a snapshot that adds and removes these files (of any content); counts of zero are left out.
+
+    Each partition's own counts are among them, as ``partitions.<path>``, where they are no more than the table property
+    ``write.summary.partition-limit``, as Iceberg Java writes them.
 
     Args:
         added: Files with status ADDED.
         removed: Files with status DELETED.
         parent: The snapshot before, for the totals; None for the first of a branch.
         properties: The caller's own entries; the computed ones win.
+        base: The table, for the partitions' entries; None for none.
     """
     partitions: set[PartitionKey] = set()
     counts: Counter[str] = Counter()
@@ -104,6 +140,9 @@ def summarize(
     summary = dict(properties or {})
     summary.update({name: str(n) for name, n in sorted(counts.items()) if n})
     summary["changed-partition-count"] = str(len(partitions))
+    if base is not None and 0 < len(partitions) <= PARTITION_SUMMARY_LIMIT.of(base.properties):
+        summary["partition-summaries-included"] = "true"
+        summary.update(_partition_entries({"added": added, "removed": removed}, base))
     before = dict.fromkeys(_TOTALS, "0") if parent is None else parent.summary
     for total, (up, down) in _TOTALS.items():
         text = before.get(total, "")
@@ -112,3 +151,17 @@ def summarize(
             if now >= 0:
                 summary[total] = str(now)
     return summary
+
+
+def _partition_entries(parts: Mapping[str, Iterable[FileCounts]], base: TableMetadata) -> dict[str, str]:
+    """``partitions.<path>`` -> what each partition's files come to; files without a partition have no entry."""
+    counts: dict[str, Counter[str]] = {}
+    for verb, each in parts.items():
+        for spec_id, partition, own in (found for part in each for found in part.by_partition.values()):
+            path = partition_path(base.spec_by_id[spec_id], base.schema, partition)
+            counts.setdefault(path, Counter()).update(own.entries(verb))
+    return {
+        f"partitions.{path}": ",".join(f"{name}={number}" for name, number in sorted(found.items()) if number)
+        for path, found in sorted(counts.items())
+        if path
+    }

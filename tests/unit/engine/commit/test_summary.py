@@ -2,12 +2,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from engine.codec.columns import FixedColumn
+from engine.codec.described_files import DescribedFiles, DistinctColumn
+from engine.codec.manifest_schema import FILE_SIZE_IN_BYTES, RECORD_COUNT
 from engine.commit.summary import FileCounts, summarize
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.snapshots import Snapshot
-from tests.unit.engine.commit.tables import data_file, deletes_of
+from tests.unit.engine.commit.tables import BY_DAY, data_file, deletes_of, metadata
 
 A = data_file("a", rows=10)
 POSITIONS = deletes_of(A, rows=3)
@@ -98,3 +102,54 @@ def test_the_callers_entries_do_not_win() -> None:
     made = summarize(added=[FileCounts([A])], parent=None, properties={"batch": "7", "added-records": "999"})
     assert made["batch"] == "7"
     assert made["added-records"] == "10"
+
+
+@pytest.mark.parametrize("limit", [0, 1, 2, 9])
+def test_partitions_are_summed_up_where_they_are_few(limit: int) -> None:
+    base = metadata(spec=BY_DAY, properties={"write.summary.partition-limit": str(limit)})
+    added = [data_file("a", rows=1, day="mon"), data_file("b", rows=2, day="mon")]
+    gone = [data_file("c", rows=4, day="mon"), data_file("d", rows=8, day="tue")]
+    made = summarize(
+        added=[FileCounts(added, partition_limit=limit)],
+        removed=[FileCounts(gone, partition_limit=limit)],
+        parent=None,
+        base=base,
+    )
+    found = {name: text for name, text in made.items() if name.startswith("partition")}
+    if limit < 2:
+        assert not found
+        return
+    assert found == {
+        "partition-summaries-included": "true",
+        "partitions.day=mon": (
+            "added-data-files=2,added-files-size=200,added-records=3,"
+            "deleted-data-files=1,deleted-records=4,removed-files-size=100"
+        ),
+        "partitions.day=tue": "deleted-data-files=1,deleted-records=8,removed-files-size=100",
+    }
+
+
+def test_files_as_columns_are_summed_up_as_files_are() -> None:
+    days = ("mon", "tue")
+    codes = np.array([0, 1, 0], np.int64)
+    columns = {
+        RECORD_COUNT: FixedColumn(np.array([1, 2, 4], np.int64), None),
+        FILE_SIZE_IN_BYTES: FixedColumn(np.array([10, 20, 40], np.int64), None),
+    }
+    described = DescribedFiles(
+        count=3, spec_id=0, content=FileContent.DATA, columns=columns, partition=(DistinctColumn(codes, days),)
+    )
+    files = [
+        replace(data_file(str(row), rows=1 << row, day=days[code]), file_size_in_bytes=10 << row)
+        for row, code in enumerate(codes)
+    ]
+    for limit in (1, 2):
+        by_columns = FileCounts(partition_limit=limit)
+        by_columns.add_columns(described)
+        by_file = FileCounts(files, partition_limit=limit)
+        totals = [
+            {key: (*own[:2], own[2].entries("added")) for key, own in each.by_partition.items()}
+            for each in (by_columns, by_file)
+        ]
+        assert totals[0] == totals[1]
+        assert len(totals[0]) == (2 if limit == 2 else 0)
