@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.expressions.vectors import BytesVector, Vector
+from engine.expressions.vectors import BytesVector, Vector, in_order
 from engine.spec.types import PrimitiveType
 
 _WIDTH = 16
@@ -24,9 +24,10 @@ def believed_bounds(
 ) -> tuple[Vector | None, Vector | None]:
     """What holds of the bounds in a manifest or manifest list, whatever known bug their writer had.
 
-    Everything that compares with such bounds takes them from here.
+    Everything that compares with such bounds takes them from here; `engine.plan.trusted_metrics` has what concerns
+    metrics alone.
     """
-    return uuid_bounds(lower, upper, count) if type_.name == "uuid" else (lower, upper)
+    return uuid_bounds(lower, upper, count) if type_.name == "uuid" else in_order(lower, upper)
 
 
 def uuid_bounds(lower: Vector | None, upper: Vector | None, count: int) -> tuple[Vector | None, Vector | None]:

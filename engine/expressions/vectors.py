@@ -40,6 +40,7 @@ _UNITS_PER_DAY = {
 }  # fmt: skip
 _WIDE_DECIMAL_BYTES = 17
 _SHORT_DECIMAL_DIGITS = 18
+_WORD = 8
 
 
 def representation(type_: PrimitiveType) -> Representation | None:
@@ -76,6 +77,9 @@ class Vector(Protocol):
     def valid(self) -> Mask | None:
         """Which rows have a value."""
 
+    def __len__(self) -> int:
+        """How many rows there are."""
+
     def segments(self, cuts: Cuts) -> NDArray[np.int64]:
         """For each row the segment of its value, 0 to 2n; anything where there is no value."""
 
@@ -86,6 +90,9 @@ class NumberVector:
 
     values: NDArray[np.int64] | NDArray[np.float64]
     valid: Mask | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
 
     def segments(self, cuts: Cuts) -> NDArray[np.int64]:
         assert isinstance(cuts, NumberCuts)
@@ -105,11 +112,64 @@ class BytesVector:
     valid: Mask | None = None
     open_ended: Mask | None = None
 
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
     def segments(self, cuts: Cuts) -> NDArray[np.int64]:
         assert isinstance(cuts, BytesCuts)
         return byte_segments(
             self.offsets, self.data, mask_of(self.valid), mask_of(self.open_ended), cuts.offsets, cuts.data
         )
+
+
+def restricted(vector: Vector | None, rows: Mask) -> Vector | None:
+    """The vector without the values of all other rows."""
+    match vector:
+        case NumberVector(values, valid):
+            return NumberVector(values, rows if valid is None else rows & valid)
+        case BytesVector(offsets, data, valid, open_ended):
+            return BytesVector(offsets, data, rows if valid is None else rows & valid, open_ended)
+    return vector
+
+
+def in_order(lower: Vector | None, upper: Vector | None) -> tuple[Vector | None, Vector | None]:
+    """Bounds without those rows where the lower one is above the upper one: neither can be believed there."""
+    if lower is None or upper is None:
+        return lower, upper
+    known = np.broadcast_to(True if lower.valid is None else lower.valid, (len(lower),))
+    inverted = _is_above(lower, upper, known if upper.valid is None else known & upper.valid)
+    if not inverted.any():
+        return lower, upper
+    return restricted(lower, ~inverted), restricted(upper, ~inverted)
+
+
+def _is_above(vector: Vector, other: Vector, known: Mask) -> Mask:
+    """Where a value is above the other's; only known rows are looked at."""
+    if isinstance(vector, NumberVector) and isinstance(other, NumberVector):
+        return known & (vector.values > other.values)
+    assert isinstance(vector, BytesVector)
+    assert isinstance(other, BytesVector)
+    found = np.zeros(len(vector), dtype=np.bool_)
+    lengths, other_lengths = np.diff(vector.offsets), np.diff(other.offsets)
+    rows, at = np.flatnonzero(known), 0
+    while len(rows):
+        own, others = _words(vector, rows, at), _words(other, rows, at)
+        is_longer = lengths[rows] > other_lengths[rows]
+        at += _WORD
+        goes_on = np.maximum(lengths[rows], other_lengths[rows]) > at
+        found[rows] = (own > others) | ((own == others) & is_longer & ~goes_on)
+        rows = rows[(own == others) & goes_on]
+    return found
+
+
+def _words(vector: BytesVector, rows: NDArray[np.int64], at: int) -> NDArray[np.uint64]:
+    """Eight bytes of each of these strings from `at` on as numbers that compare as the bytes do, ended by zeros."""
+    padded = np.concatenate([vector.data, np.zeros(_WORD, np.uint8)])
+    every = np.ndarray((len(vector.data) + 1,), ">u8", padded.data, strides=(1,))
+    lengths = np.clip(vector.offsets[rows + 1] - vector.offsets[rows] - at, 0, _WORD)
+    words = every[np.minimum(vector.offsets[rows] + at, len(vector.data))].astype(np.uint64)
+    dropped = np.uint64(8) * (_WORD - lengths).astype(np.uint64)
+    return np.where(lengths == 0, 0, words >> np.minimum(dropped, 63) << np.minimum(dropped, 63)).astype(np.uint64)
 
 
 def mask_of(valid: Mask | None) -> Mask:

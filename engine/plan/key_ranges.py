@@ -18,9 +18,10 @@ from engine.expressions.bounds import ColumnBounds, Flags
 from engine.expressions.vectors import BytesCuts, BytesVector, Cuts, NumberCuts, NumberVector, Vector, pack
 from engine.plan.manifests import LiveEntries
 from engine.plan.pairing import NAN, NULL, VALUE, KeyRanges, no_ranges
-from engine.plan.pruning import metric_bounds
+from engine.plan.trusted_metrics import metric_bounds
 from engine.spec.data_file import FileContent
 from engine.spec.metadata import TableMetadata
+from engine.spec.schema import Schema
 from engine.spec.types import PrimitiveType
 
 
@@ -30,11 +31,11 @@ def key_ranges(data: Sequence[LiveEntries], deletes: Sequence[LiveEntries], meta
     A column whose metrics were not decoded, or not written, is not known and excludes nothing.
     """
     files, delete_files = sum(len(each) for each in data), sum(len(each) for each in deletes)
-    typed = [(field_id, _type_of(field_id, metadata)) for field_id in sorted(key_columns(deletes))]
-    known = [(field_id, type_) for field_id, type_ in typed if type_ is not None]
+    keys = [(field_id, _schema_of(field_id, metadata)) for field_id in sorted(key_columns(deletes))]
+    known = [(i, s) for i, s in keys if s is not None and isinstance(s.by_id[i].type, PrimitiveType)]
     if not known:
         return no_ranges(files, delete_files)
-    pairs = [_ranges_of(field_id, type_, data, deletes) for field_id, type_ in known]
+    pairs = [_ranges_of(field_id, schema, data, deletes) for field_id, schema in known]
     used = [np.concatenate([uses_key(e.columns, field_id)[e.rows] for e in deletes]) for field_id, _ in known]
     return KeyRanges(
         low=np.stack([own[0] for own, _ in pairs]),
@@ -63,13 +64,9 @@ def key_columns(deletes: Sequence[LiveEntries]) -> frozenset[int]:
     return frozenset(found)
 
 
-def _type_of(field_id: int, metadata: TableMetadata) -> PrimitiveType | None:
-    """The column's type in the current schema, or in the newest that has it: a key may be dropped later."""
-    for schema in (metadata.schema, *reversed(metadata.schemas)):
-        field = schema.by_id.get(field_id)
-        if field is not None:
-            return field.type if isinstance(field.type, PrimitiveType) else None
-    return None
+def _schema_of(field_id: int, metadata: TableMetadata) -> Schema | None:
+    """The current schema, or the newest that has the column: a key may be dropped later."""
+    return next((s for s in (metadata.schema, *reversed(metadata.schemas)) if field_id in s.by_id), None)
 
 
 def uses_key(columns: ManifestColumns, field_id: int) -> BoolArray:
@@ -85,11 +82,12 @@ _Ranges = tuple[Int64Array, Int64Array, NDArray[np.uint8]]
 
 
 def _ranges_of(
-    field_id: int, type_: PrimitiveType, data: Sequence[LiveEntries], deletes: Sequence[LiveEntries]
+    field_id: int, schema: Schema, data: Sequence[LiveEntries], deletes: Sequence[LiveEntries]
 ) -> tuple[_Ranges, _Ranges]:
     """One column's ranges in data files and in delete files, as places among the bounds of the delete files."""
-    of_deletes = [metric_bounds(each.columns, field_id, type_) for each in deletes]
-    of_data = [metric_bounds(each.columns, field_id, type_) for each in data]
+    type_ = schema.primitive(field_id)
+    of_deletes = [metric_bounds(each.columns, field_id, schema) for each in deletes]
+    of_data = [metric_bounds(each.columns, field_id, schema) for each in data]
     cuts = _cuts([v for bounds in of_deletes for v in (bounds.lower, bounds.upper) if v is not None])
     floating = type_.name in ("float", "double")
     return _ranges(of_data, data, cuts, floating=floating), _ranges(of_deletes, deletes, cuts, floating=floating)

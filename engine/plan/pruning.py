@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.codec.columns import BoolArray, BytesColumn, FixedColumn, Int64Array, ManifestColumns, PartitionColumn
+from engine.codec.columns import BytesColumn, ManifestColumns, PartitionColumn
 from engine.expressions.bounds import ColumnBounds, Evidence, Flags, Presence
 from engine.expressions.partitions import source_evidence
 from engine.expressions.uuid_bounds import believed_bounds
@@ -24,6 +24,7 @@ from engine.expressions.vectors import (
     pack,
     representation,
 )
+from engine.plan.trusted_metrics import metric_bounds
 from engine.spec.manifest import ManifestFile, PartitionFieldSummary
 from engine.spec.partitioning import PartitionField, PartitionSpec
 from engine.spec.schema import Schema
@@ -75,7 +76,7 @@ class SummaryStatistics:
         """What the summaries of the partition field at this place say of its values, which have this type."""
         summaries = [self._summary(manifest, index) for manifest in self._manifests]
         null = [s is None or s.contains_null for s in summaries]
-        nan = [s is None or s.contains_nan is not False for s in summaries]
+        # That there is no NaN is not believed: Paimon said so of every manifest (apache/paimon 7788).
         value = [s is None or _may_have_values(s) for s in summaries]
         lower = _serialized(type_, [None if s is None else s.lower_bound for s in summaries])
         upper = _serialized(type_, [None if s is None else s.upper_bound for s in summaries])
@@ -84,7 +85,7 @@ class SummaryStatistics:
             count=len(summaries),
             lower=lower,
             upper=upper,
-            presence=Presence(np.array(null, np.bool_), np.array(nan, np.bool_), np.array(value, np.bool_)),
+            presence=Presence(null=np.array(null, np.bool_), value=np.array(value, np.bool_)),
         )
 
     def _summary(self, manifest: ManifestFile, index: int) -> PartitionFieldSummary | None:
@@ -183,46 +184,4 @@ class MetricStatistics:
     def bounds(self, field_id: int) -> ColumnBounds | None:
         """Bounds and presence of a column; None for a nested one."""
         type_ = _source_type(self._schema, field_id)
-        return None if type_ is None else metric_bounds(self._columns, field_id, type_)
-
-
-def metric_bounds(columns: ManifestColumns, field_id: int, type_: PrimitiveType) -> ColumnBounds:
-    """Bounds and presence of a column of this type in each entry's file."""
-    lower = _bound(type_, columns.lower_bounds.get(field_id))
-    upper = _bound(type_, columns.upper_bounds.get(field_id))
-    lower, upper = believed_bounds(type_, lower, upper, columns.count)
-    return ColumnBounds(
-        count=columns.count,
-        lower=lower,
-        upper=upper,
-        presence=_presence(columns, field_id, floating=type_.name in ("float", "double")),
-    )
-
-
-def _bound(type_: PrimitiveType, column: BytesColumn | None) -> Vector | None:
-    return None if column is None else from_serialized(type_, column.offsets, column.data, column.valid)
-
-
-def _presence(columns: ManifestColumns, field_id: int, *, floating: bool) -> Presence:
-    nulls, null_known = _counts(columns.null_value_counts.get(field_id), columns.count)
-    nans, nan_known = _counts(columns.nan_value_counts.get(field_id), columns.count)
-    totals, total_known = _counts(columns.value_counts.get(field_id), columns.count)
-    records = columns.record_count.values
-    totals = np.where(total_known, totals, records)
-    total_known = total_known | (records >= 0)  # some v1 writers stored -1 for "not counted"
-    only_nulls = null_known & total_known & (nulls >= totals)
-    only_empty = null_known & total_known & (nulls + nans >= totals) & (nan_known if floating else True)
-    return Presence(
-        null=~(null_known & (nulls == 0)),
-        nan=~(nan_known & (nans == 0)) & ~only_nulls,
-        value=~(only_nulls | only_empty),
-    )
-
-
-def _counts(column: FixedColumn | None, count: int) -> tuple[Int64Array, BoolArray]:
-    """Counts and whether they are known; a negative count is not."""
-    if column is None:
-        return np.zeros(count, np.int64), np.zeros(count, np.bool_)
-    known = column.values >= 0
-    known = known if column.valid is None else known & column.valid
-    return np.where(known, column.values, 0), known
+        return None if type_ is None else metric_bounds(self._columns, field_id, self._schema)
