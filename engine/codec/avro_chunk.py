@@ -79,11 +79,13 @@ class _Room:
         self.elements = _FIRST_ROOM
         self.scratch = scratch
         self.strings = strings
+        self.bound_bytes = _BOUND_BYTES
 
     def grow(self, code: int, rows: int, block_rows: int) -> None:
         """More of what was lacking; there are so many objects in all and at most in a block."""
         if code == kernels.NO_STRINGS:
             self.strings *= _MORE_ROOM
+            self.bound_bytes *= _MORE_ROOM
             return
         if code == NO_ROOM or (self.rows, self.block_rows) == (rows, block_rows):
             self.elements *= _MORE_ROOM
@@ -126,7 +128,7 @@ class _Attempt:
     def _strings_room(self, column: int, room: _Room) -> int:
         """Bounds of metrics are short, and there may be many of them."""
         is_bound = column >= len(self._layout.program.columns)
-        return min(room.strings, _BOUND_BYTES * room.elements * room.rows + _SLACK) if is_bound else room.strings
+        return min(room.strings, room.bound_bytes * room.elements * room.rows + _SLACK) if is_bound else room.strings
 
     def decode(self, source: ByteArray, blocks: NDArray[np.int64], inflater: tuple[int, int]) -> int:
         """Runs the kernels; 0 or an error code."""
