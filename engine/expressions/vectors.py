@@ -150,26 +150,39 @@ def _is_above(vector: Vector, other: Vector, known: Mask) -> Mask:
     assert isinstance(vector, BytesVector)
     assert isinstance(other, BytesVector)
     found = np.zeros(len(vector), dtype=np.bool_)
-    lengths, other_lengths = np.diff(vector.offsets), np.diff(other.offsets)
+    sides = (_Words(vector), _Words(other))
     rows, at = np.flatnonzero(known), 0
     while len(rows):
-        own, others = _words(vector, rows, at), _words(other, rows, at)
-        is_longer = lengths[rows] > other_lengths[rows]
+        own, others = (side.at(rows, at) for side in sides)
         at += _WORD
-        goes_on = np.maximum(lengths[rows], other_lengths[rows]) > at
-        found[rows] = (own > others) | ((own == others) & is_longer & ~goes_on)
-        rows = rows[(own == others) & goes_on]
+        differs = own != others
+        found[rows] = own > others
+        rows = rows[~differs]
+        lengths, other_lengths = (side.lengths[rows] for side in sides)
+        ended = np.maximum(lengths, other_lengths) <= at
+        found[rows[ended]] = (lengths > other_lengths)[ended]
+        rows = rows[~ended]
     return found
 
 
-def _words(vector: BytesVector, rows: NDArray[np.int64], at: int) -> NDArray[np.uint64]:
-    """Eight bytes of each of these strings from `at` on as numbers that compare as the bytes do, ended by zeros."""
-    padded = np.concatenate([vector.data, np.zeros(_WORD, np.uint8)])
-    every = np.ndarray((len(vector.data) + 1,), ">u8", padded.data, strides=(1,))
-    lengths = np.clip(vector.offsets[rows + 1] - vector.offsets[rows] - at, 0, _WORD)
-    words = every[np.minimum(vector.offsets[rows] + at, len(vector.data))].astype(np.uint64)
-    dropped = np.uint64(8) * (_WORD - lengths).astype(np.uint64)
-    return np.where(lengths == 0, 0, words >> np.minimum(dropped, 63) << np.minimum(dropped, 63)).astype(np.uint64)
+class _Words:
+    """Byte strings as numbers of eight bytes, which compare as the bytes do; where a string ends, zeros follow."""
+
+    def __init__(self, vector: BytesVector) -> None:
+        padded = np.concatenate([vector.data, np.zeros(_WORD, np.uint8)])
+        self._words = np.ndarray((len(padded) - _WORD + 1,), np.uint64, padded.data, strides=(1,))
+        self._starts = vector.offsets[:-1]
+        self.lengths = np.diff(vector.offsets)
+
+    def at(self, rows: NDArray[np.int64], place: int) -> NDArray[np.uint64]:
+        """The words of these rows that begin at this place of each string."""
+        lengths, starts = self.lengths[rows] - place, self._starts[rows] + place
+        if lengths.min() >= _WORD:
+            return self._words[starts].byteswap()
+        lengths = np.clip(lengths, 0, _WORD)
+        words = self._words[np.minimum(starts, len(self._words) - 1)].byteswap()
+        missing = (np.uint64(8) * (_WORD - lengths).astype(np.uint64)).clip(max=63)
+        return np.where(lengths == 0, np.uint64(0), words >> missing << missing)
 
 
 def mask_of(valid: Mask | None) -> Mask:

@@ -37,6 +37,9 @@ ORC (doris 65253); zeros for what Paimon did not know (paimon 8732).
 
 from __future__ import annotations
 
+from threading import Lock
+from weakref import WeakKeyDictionary
+
 import numpy as np
 
 from engine.codec.columns import BoolArray, BytesColumn, FixedColumn, Int64Array, ManifestColumns
@@ -56,13 +59,30 @@ _DASH = ord("-")
 _PARQUET = np.frombuffer(b"parquet", np.uint8)
 _TO_LOWER = np.uint8(0x20)
 
+_LOCK = Lock()
+_KEPT: WeakKeyDictionary[ManifestColumns, dict[tuple[int, PrimitiveType, bool], ColumnBounds]] = WeakKeyDictionary()
+
 
 def metric_bounds(columns: ManifestColumns, field_id: int, schema: Schema) -> ColumnBounds:
     """What is believed of a column of a primitive type, with one value a row, in each entry's file.
 
+    It is kept as long as the decoded columns are, which is from one plan to the next where there is a cache.
+
     Raises:
         Invalid: The schema has no such column.
     """
+    key = (field_id, schema.primitive(field_id), field_id in schema.parent_of)
+    with _LOCK:
+        kept = _KEPT.setdefault(columns, {})
+        found = kept.get(key)
+    if found is None:
+        found = _metric_bounds(columns, field_id, schema)
+        with _LOCK:
+            kept[key] = found
+    return found
+
+
+def _metric_bounds(columns: ManifestColumns, field_id: int, schema: Schema) -> ColumnBounds:
     type_ = schema.primitive(field_id)
     floating = type_.name in ("float", "double")
     lower, upper, unreadable = _bounds(columns, field_id, type_)
