@@ -51,6 +51,7 @@ from engine.spec.types import DecimalType, PrimitiveType
 
 _MICROS = frozenset({"timestamp", "timestamptz"})
 _MILLISECOND = 1_000
+_LAST = np.iinfo(np.int64).max
 _FARTHEST_MILLISECONDS = 10_000_000_000_000
 """Year 2286 in milliseconds, which as microseconds is day 116."""
 _NAME_END = len("-01234567-89ab-cdef-0123-456789abcdef.parquet")
@@ -127,8 +128,8 @@ def _microseconds(lower: Vector | None, upper: Vector | None) -> tuple[Vector | 
         values = upper.values
         known = ~((values > 0) & (values < _FARTHEST_MILLISECONDS))
         known = known if upper.valid is None else known & upper.valid
-        whole = (values % _MILLISECOND == 0) & (values < np.iinfo(np.int64).max - _MILLISECOND)
-        upper = NumberVector(values + whole * (_MILLISECOND - 1), known)
+        rest = np.where(values % _MILLISECOND == 0, _MILLISECOND - 1, 0)
+        upper = NumberVector(np.where(values > _LAST - rest, _LAST, values + rest), known)
     return lower, upper
 
 
