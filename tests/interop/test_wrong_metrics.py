@@ -73,7 +73,7 @@ def matching(table: engine.Table, field: str, test: str) -> list[int]:
 def test_fields_of_null_structs_by_iceberg_java(place: Place, file_format: str) -> None:
     table = structs_of_java(place, file_format)
     names = {table.metadata.schema.name_of[i]: n for i, n in only_file(table).null_value_counts.items()}
-    # One row is null because its struct is. Java 1.12 counts it in Parquet; when it does in ORC, nothing is left to show.
+    # One row is null because its struct is. Java 1.12 counts it in Parquet, and not in ORC.
     assert names["s.f"] == (0 if file_format == "orc" else 1)
     for field, test in product(FIELDS, TESTS):
         filter, expected = test.format(f"s.{field}"), matching(table, field, test)
