@@ -9,7 +9,7 @@ from engine.commit.conflicts import Validation, snapshots_since
 from engine.commit.file_refs import FileRef
 from engine.commit.manifests import AddedFiles, AddedManifests, WrittenManifest, load_manifests
 from engine.commit.removal import Removal
-from engine.commit.snapshots import Staged, branch_head, stage_snapshot, unused_snapshot_id
+from engine.commit.snapshots import AddsSnapshot, Staged, branch_head, stage_snapshot
 from engine.commit.staging import Staging
 from engine.commit.summary import FileCounts, summarize
 from engine.errors import ValidationFailed
@@ -21,7 +21,7 @@ from engine.spec.snapshots import MAIN, Operation, Snapshot
 
 
 @dataclass(kw_only=True)
-class FileChanges:
+class FileChanges(AddsSnapshot):
     """A snapshot to be, staged once for every attempt. What was written for one attempt serves the next.
 
     Args:
@@ -62,7 +62,6 @@ class FileChanges:
     planned_version: int | None = None
     written_for: TableMetadata | None = None
     check_duplicates: bool = False
-    _snapshot_id: int | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         number = self.data_sequence_number
@@ -74,12 +73,6 @@ class FileChanges:
         self._added_deletes = AddedManifests(self.delete_files, ManifestContent.DELETES, check_duplicates=once)
         self._removed_data = Removal(self.removed_data, ManifestContent.DATA)
         self._removed_deletes = Removal(self.removed_deletes, ManifestContent.DELETES, self.merged_deletes)
-
-    @property
-    def added_snapshot_id(self) -> int:
-        """The id of the snapshot that the change adds; known once it was staged."""
-        assert self._snapshot_id is not None
-        return self._snapshot_id
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
         """See `engine.commit.changes.change.Change`."""
@@ -95,9 +88,7 @@ class FileChanges:
             self.validation.check(base, parent, staging)
             if self.planned_version is not None and self.data_files:
                 _check_row_ids(base, parent, self.validation)
-        if self._snapshot_id is None:
-            self._snapshot_id = unused_snapshot_id(base, staging)
-        snapshot_id = self._snapshot_id
+        snapshot_id = self._chosen_id(base, staging)
         manifests = load_manifests(parent, staging.store)
         data = self._removed_data.applied(manifests, base, snapshot_id, staging)
         deletes = self._removed_deletes.applied(manifests, base, snapshot_id, staging)
@@ -113,27 +104,29 @@ class FileChanges:
             base,
             staging,
         )
-        return stage_snapshot(
-            base,
-            staging,
-            branch=self.branch,
-            snapshot_id=snapshot_id,
-            operation=self.operation or self._operation(),
-            written=written,
-            kept=kept,
-            summary=summarize(
-                added=[self._added_data.counts, self._added_deletes.counts],
-                removed=[
-                    FileCounts(
-                        [*data.removed, *deletes.removed],
-                        partition_limit=PARTITION_SUMMARY_LIMIT.of(base.properties),
-                    )
-                ],
-                parent=parent,
-                properties=self.properties,
-                base=base,
-            ),
-            is_visible=self.is_visible,
+        summary = summarize(
+            added=[self._added_data.counts, self._added_deletes.counts],
+            removed=[
+                FileCounts(
+                    [*data.removed, *deletes.removed], partition_limit=PARTITION_SUMMARY_LIMIT.of(base.properties)
+                )
+            ],
+            parent=parent,
+            properties=self.properties,
+            base=base,
+        )
+        return self._noted(
+            stage_snapshot(
+                base,
+                staging,
+                branch=self.branch,
+                snapshot_id=snapshot_id,
+                operation=self.operation or self._operation(),
+                written=written,
+                kept=kept,
+                summary=summary,
+                is_visible=self.is_visible,
+            )
         )
 
     def _arranged(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from engine.codec.manifest_list import encode_manifest_list
 from engine.commit.manifests import WrittenManifest
@@ -31,9 +31,42 @@ class Staged:
     files: frozenset[str] = frozenset()
 
     @property
+    def snapshots(self) -> tuple[Snapshot, ...]:
+        """The snapshots that the change adds."""
+        return tuple(update.snapshot for update in self.updates if isinstance(update, AddSnapshot))
+
+    @property
     def snapshot_ids(self) -> frozenset[int]:
-        """The snapshots that the change adds; one of them in the table's history proves the commit."""
-        return frozenset(u.snapshot.snapshot_id for u in self.updates if isinstance(u, AddSnapshot))
+        """Their ids; one of them in the table's history proves the commit."""
+        return frozenset(snapshot.snapshot_id for snapshot in self.snapshots)
+
+
+@dataclass(kw_only=True)
+class AddsSnapshot:
+    """A change that adds one snapshot, with one id over all attempts."""
+
+    _snapshot_id: int | None = field(default=None, init=False)
+    _staged: Snapshot | None = field(default=None, init=False)
+
+    @property
+    def added_snapshot_id(self) -> int:
+        """The id of the snapshot; known once the change was staged."""
+        assert self._snapshot_id is not None
+        return self._snapshot_id
+
+    def snapshot_in(self, metadata: TableMetadata) -> Snapshot:
+        """The snapshot in the committed table; as it was staged last, where it has expired since."""
+        assert self._staged is not None
+        return metadata.snapshot_by_id.get(self.added_snapshot_id, self._staged)
+
+    def _chosen_id(self, base: TableMetadata, staging: Staging) -> int:
+        if self._snapshot_id is None:
+            self._snapshot_id = unused_snapshot_id(base, staging)
+        return self._snapshot_id
+
+    def _noted(self, staged: Staged) -> Staged:
+        (self._staged,) = staged.snapshots
+        return staged
 
 
 def branch_head(base: TableMetadata, branch: str) -> Snapshot | None:

@@ -4,10 +4,10 @@ Nothing is visible before the catalog's one atomic step, and everything after it
 
 * Committed: done.
 * Conflicted: the changes are staged again on the table as it is now, and validated against what came in between.
-* Unknown: the answer was lost. The table is loaded again. The change happened if its snapshot is anywhere in the
-  history (another commit may have come after it), or its metadata file is the current one or in the metadata log. If
-  it did not happen, it is tried again *with the same snapshot id*: should the lost attempt arrive late after all, only
-  one of the two can win the compare-and-swap, and the other finds the snapshot there. No file is deleted meanwhile.
+* Unknown: the answer was lost. The table is loaded again, and `engine.commit.lost_answers` says what it proves. If the
+  change did not happen, it is tried again *with the same snapshot id*: should the lost attempt arrive late after all,
+  only one of the two can win the compare-and-swap, and the other finds the snapshot there. If nobody can tell, it is
+  not tried again. No file is deleted meanwhile.
 
 A conflict that is not certain is looked into in the same way: a transport that sends a request twice may bring back, as
 the answer to the second, a conflict that the first, successful one caused.
@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 
 from engine.commit.changes.change import Change
 from engine.commit.committer import Committed, Committer, Conflicted, Identifier, Outcome, TableState, Unknown
+from engine.commit.lost_answers import LostAttempt
 from engine.commit.retry import Backoff, Waiting
 from engine.commit.snapshots import Staged
 from engine.commit.staging import Staging
@@ -48,7 +49,7 @@ class Transaction:
     staging: Staging
     waiting: Waiting = field(default_factory=Waiting)
     _attempts: list[Staged] = field(default_factory=list, init=False)
-    _lost: list[Unknown] = field(default_factory=list, init=False)
+    _lost: list[LostAttempt] = field(default_factory=list, init=False)
 
     def commit(self, changes: Sequence[Change]) -> TableState:
         """Commit the changes, in one step; each is staged on the result of those before it.
@@ -76,16 +77,12 @@ class Transaction:
                 if isinstance(outcome, Committed):
                     return self._done(outcome.state)
                 if isinstance(outcome, Unknown):
-                    self._lost.append(outcome)
                     reason = f"the catalog's answer was lost: {outcome.cause}"
                 else:
                     reason = outcome.reason
                     if outcome.is_certain:
                         continue
-                    if not self._attempts[-1].snapshot_ids:
-                        # No snapshot shows whether an earlier copy of the request did it.
-                        self._lost.append(Unknown(cause=CommitConflict(reason)))
-                found = self._settle(state, reason)
+                found = self._settle(state, outcome, reason)
                 if found is not None:
                     return self._done(found)
         except CommitStateUnknown:
@@ -120,24 +117,34 @@ class Transaction:
         except CommitConflict as conflict:
             return Conflicted(str(conflict))
 
-    def _settle(self, before: TableState, reason: str) -> TableState | None:
+    def _settle(self, before: TableState, outcome: Unknown | Conflicted, reason: str) -> TableState | None:
         """The table, if the change is in it; None if it is not. Raises CommitStateUnknown if nobody can say."""
+        answer = outcome if isinstance(outcome, Unknown) else Unknown(cause=CommitConflict(reason))
+        lost = LostAttempt(self._attempts[-1], answer)
+        self._lost.append(lost)
         last: EngineError | None = None
         for _ in self.waiting.for_status_checks(before.metadata.properties).attempts():
             try:
                 state = self.committer.load_state(self.identifier)
+                if self._happened(state):
+                    return state
+                if isinstance(outcome, Conflicted) and lost.staged.snapshots:
+                    # The answer was to the second copy of the request, and the first came before it.
+                    self._lost.remove(lost)
+                return None
+            except CommitStateUnknown:
+                raise
             except EngineError as error:
                 last = error
-                continue
-            return state if self._happened(state) else None
         raise self._unknown(reason, last) from last
 
     def _happened(self, state: TableState) -> bool:
-        added = frozenset[int]().union(*(staged.snapshot_ids for staged in self._attempts))
-        if added & state.metadata.snapshot_by_id.keys():
-            return True
-        history = {state.metadata_location, *(entry.metadata_file for entry in state.metadata.metadata_log)}
-        return any(lost.metadata_location in history for lost in self._lost)
+        """Whether the change is in the table; raises CommitStateUnknown if nobody can say."""
+        found = [lost.happened(state, self.staging.store) for lost in self._lost]
+        if None in found and True not in found:
+            cause = self._lost[found.index(None)].answer.cause
+            raise self._unknown(f"{cause}; since then the history was cut in which it would be seen", None)
+        return True in found
 
     def _done(self, state: TableState) -> TableState:
         """Delete what only failed attempts need; the attempt that won is known by its manifest list."""
@@ -150,9 +157,8 @@ class Transaction:
     def _given_up(self, error: EngineError, state: TableState) -> EngineError:
         """The error to raise; files are deleted where the change certainly is not and will not be visible."""
         for lost in self._lost:
-            # A compare-and-swap that compares with a former state can never succeed any more.
-            if lost.base_location is None or lost.base_location == state.metadata_location:
-                return self._unknown(f"the catalog's answer was lost: {lost.cause}", error)
+            if not lost.is_dead(state):
+                return self._unknown(f"the catalog's answer was lost: {lost.answer.cause}", error)
         self.staging.discard()
         return error
 

@@ -68,4 +68,4 @@ def remove_dangling_deletes(
         properties=properties,
     )
     state = table.commit(table.staging(), [change])
-    return state, state.metadata.snapshot(change.added_snapshot_id), len(gone)
+    return state, change.snapshot_in(state.metadata), len(gone)

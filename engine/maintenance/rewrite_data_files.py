@@ -275,7 +275,7 @@ class _Run:
             added_data_files=told.added_data_files + len(new),
             added_bytes=told.added_bytes + sum(file.file_size_in_bytes for file in new),
             removed_delete_files=told.removed_delete_files + len(deletes),
-            snapshots=(*told.snapshots, self.state.metadata.snapshot(change.added_snapshot_id)),
+            snapshots=(*told.snapshots, change.snapshot_in(self.state.metadata)),
         )
 
     def remove_dangling_deletes(self) -> None:

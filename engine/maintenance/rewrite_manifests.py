@@ -40,8 +40,7 @@ def rewrite_manifests(
         cluster_by=_partition if by_partition else None, branch=branch, properties=dict(properties or {})
     )
     state = table.commit(table.staging(), [change])
-    snapshot = state.metadata.snapshot(change.added_snapshot_id)
-    assert snapshot is not None
+    snapshot = change.snapshot_in(state.metadata)
     return state, snapshot
 
 

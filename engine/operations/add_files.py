@@ -60,7 +60,7 @@ def add_files(
             check_duplicates=check_duplicate_files,
         )  # fmt: skip
     committed = target.commit([change])
-    return committed, committed.metadata.snapshot(change.added_snapshot_id)
+    return committed, change.snapshot_in(committed.metadata)
 
 
 def _change(

@@ -52,7 +52,7 @@ def append(
     files = prepare(state.metadata)
     change = MergeAppend(data_files=files, branch=branch, properties=properties or {}, is_visible=is_visible)
     committed = target.commit([change], files)
-    return committed, committed.metadata.snapshot(change.added_snapshot_id)
+    return committed, change.snapshot_in(committed.metadata)
 
 
 def append_batch(
@@ -97,7 +97,7 @@ def append_batch(
         committed = target.commit([change], files)
     except AlreadyExists:
         return target.load(), None
-    return committed, committed.metadata.snapshot(change.added_snapshot_id)
+    return committed, change.snapshot_in(committed.metadata)
 
 
 def append_merging(
@@ -135,4 +135,4 @@ def append_merging(
     if staged is target:
         return state, snapshot
     committed = staged.finish()
-    return committed, committed.metadata.snapshot(snapshot.snapshot_id)
+    return committed, committed.metadata.snapshot_by_id.get(snapshot.snapshot_id, snapshot)

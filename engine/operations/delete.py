@@ -64,4 +64,4 @@ def delete(
         return state, None
     prepared = change.prepare(matches)
     committed = target.commit([prepared], [*prepared.data_files, *prepared.delete_files])
-    return committed, committed.metadata.snapshot(prepared.added_snapshot_id)
+    return committed, prepared.snapshot_in(committed.metadata)

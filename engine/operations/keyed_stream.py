@@ -130,7 +130,7 @@ class KeyedStream:
                 continue
             self._changes.clear()
             self.committed(done)
-            return done.metadata.snapshot(change.added_snapshot_id)
+            return change.snapshot_in(done.metadata)
 
     def _take(self, kind: int, rows: pa.Table | pa.RecordBatchReader, schema: Schema) -> None:
         made = pa.Table.from_batches(table_rows(rows, schema), schema=to_arrow_schema(schema))

@@ -64,7 +64,7 @@ def overwrite(
         return state, None
     prepared = change.prepare(matches, added=files)
     committed = target.commit([prepared], [*prepared.data_files, *prepared.delete_files])
-    return committed, committed.metadata.snapshot(prepared.added_snapshot_id)
+    return committed, prepared.snapshot_in(committed.metadata)
 
 
 def overwrite_partitions(
@@ -97,4 +97,4 @@ def overwrite_partitions(
         properties=dict(properties or {}),
     )
     committed = target.commit([change], files)
-    return committed, committed.metadata.snapshot(change.added_snapshot_id)
+    return committed, change.snapshot_in(committed.metadata)

@@ -83,7 +83,7 @@ def update(
         return state, None
     changed = change.prepare(matches, coming=_updated(matches, plan, target, assign))
     committed = target.commit([changed], [*changed.data_files, *changed.delete_files])
-    return committed, committed.metadata.snapshot(changed.added_snapshot_id)
+    return committed, changed.snapshot_in(committed.metadata)
 
 
 def _updated(

@@ -90,7 +90,7 @@ def upsert(
     )
     changed = change.prepare(matches, coming=_with_lineage(source.rows, row_ids, metadata))
     committed = target.commit([changed], [*changed.data_files, *changed.delete_files])
-    return committed, committed.metadata.snapshot(changed.added_snapshot_id)
+    return committed, changed.snapshot_in(committed.metadata)
 
 
 @dataclass(frozen=True, slots=True)

@@ -265,7 +265,7 @@ class TableMachine(RuleBasedStateMachine):
         change = RewriteManifests(cluster_by=lambda file: (file.spec_id, str(file.partition)))
         self.table._target(None).commit([change])
         self.table.refresh()
-        self.made("main", self.table.metadata.snapshot(change.added_snapshot_id), self.rows("main"))
+        self.made("main", change.snapshot_in(self.table.metadata), self.rows("main"))
 
     @precondition(lambda self: "main" in self.heads)
     @rule(

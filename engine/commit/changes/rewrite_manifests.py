@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from engine.codec.manifest import decode_entries
 from engine.commit.manifests import AttemptCache, WrittenManifest, load_manifests, write_manifests
-from engine.commit.snapshots import Staged, branch_head, stage_snapshot, unused_snapshot_id
+from engine.commit.snapshots import AddsSnapshot, Staged, branch_head, stage_snapshot
 from engine.commit.staging import Staging
 from engine.commit.summary import summarize
 from engine.errors import Invalid
@@ -19,7 +19,7 @@ from engine.spec.snapshots import MAIN
 
 
 @dataclass(kw_only=True)
-class RewriteManifests:
+class RewriteManifests(AddsSnapshot):
     """Writes the entries of manifests into new manifests. Files keep their sequence numbers, snapshot ids and row ids.
 
     It is staged anew on every base, so it can neither lose what others add meanwhile nor bring back what they remove.
@@ -36,22 +36,14 @@ class RewriteManifests:
     selects: Callable[[ManifestFile], bool] | None = None
     branch: str = MAIN
     properties: Mapping[str, str] = field(default_factory=dict)
-    _snapshot_id: int | None = field(default=None, init=False)
     _rewritten: AttemptCache[list[WrittenManifest]] = field(default_factory=AttemptCache, init=False)
-
-    @property
-    def added_snapshot_id(self) -> int:
-        """The id of the snapshot that the change adds; known once it was staged."""
-        assert self._snapshot_id is not None
-        return self._snapshot_id
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
         """See `engine.commit.changes.change.Change`; Invalid for a branch without a snapshot."""
         parent = branch_head(base, self.branch)
         if parent is None:
             raise Invalid(f"branch {self.branch!r} has no manifests to rewrite")
-        if self._snapshot_id is None:
-            self._snapshot_id = unused_snapshot_id(base, staging)
+        snapshot_id = self._chosen_id(base, staging)
         manifests = load_manifests(parent, staging.store)
         chosen = [m for m in manifests if self.selects is None or self.selects(m)]
         paths = {m.manifest_path for m in chosen}
@@ -67,15 +59,17 @@ class RewriteManifests:
             "manifests-replaced": str(len(chosen)),
             "entries-processed": str(sum(each.encoded.existing_files_count for each in written)),
         }
-        return stage_snapshot(
-            base,
-            staging,
-            branch=self.branch,
-            snapshot_id=self._snapshot_id,
-            operation="replace",
-            written=written,
-            kept=kept,
-            summary=summarize(parent=parent, properties={**self.properties, **counts}),
+        return self._noted(
+            stage_snapshot(
+                base,
+                staging,
+                branch=self.branch,
+                snapshot_id=snapshot_id,
+                operation="replace",
+                written=written,
+                kept=kept,
+                summary=summarize(parent=parent, properties={**self.properties, **counts}),
+            )
         )
 
     def _regrouped(

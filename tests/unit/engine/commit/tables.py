@@ -114,7 +114,10 @@ class MemoryCommitter:
         outcome = (self.handle or self.apply)(requirements, updates)
         return self.answers.pop(0)(outcome) if self.answers else outcome
 
-    def apply(self, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]) -> Outcome:
+    def apply(
+        self, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate], name: str | None = None
+    ) -> Outcome:
+        """Make the change; `name` is that of the metadata file."""
         try:
             check_requirements(self.state.metadata, requirements)
             changed = apply_updates(
@@ -123,7 +126,7 @@ class MemoryCommitter:
         except CommitConflict as conflict:
             return Conflicted(str(conflict))
         self.versions += 1
-        self.state = TableState(metadata=changed, metadata_location=f"v{self.versions}")
+        self.state = TableState(metadata=changed, metadata_location=name or f"v{self.versions}")
         return Committed(self.state)
 
 

@@ -6,8 +6,13 @@ from dataclasses import replace
 import pytest
 
 from engine.commit.changes.append import Append
+from engine.commit.changes.change import Change
 from engine.commit.changes.references import CreateRef
+from engine.commit.changes.rewrite_files import RewriteFiles
+from engine.commit.changes.rewrite_manifests import RewriteManifests
 from engine.commit.committer import Conflicted, Outcome, TableState, Unknown
+from engine.commit.conflicts import Validation
+from engine.commit.file_refs import ref_to
 from engine.commit.snapshots import Staged
 from engine.commit.staging import Staging
 from engine.commit.transaction import stage_all
@@ -15,7 +20,8 @@ from engine.errors import CommitConflict, CommitStateUnknown, Invalid, NotFound,
 from engine.runtime.counters import COMMIT_ATTEMPTS
 from engine.spec.metadata import TableMetadata
 from engine.spec.requirements import AssertTableUuid, TableRequirement
-from engine.spec.updates import SetProperties, TableUpdate, UpgradeFormatVersion
+from engine.spec.snapshots import SnapshotRef
+from engine.spec.updates import RemoveSnapshots, SetProperties, SetSnapshotRef, TableUpdate, UpgradeFormatVersion
 from tests.unit.engine.commit.tables import World, data_file, lost, metadata, world
 
 Requirements = Sequence[TableRequirement]
@@ -221,6 +227,15 @@ class TestLostAnswers:
             append(w, "ours")
         assert len(w.stored()) == 3
 
+    def test_an_attempt_whose_base_is_current_may_arrive_yet(self) -> None:
+        w = world(metadata(properties={"commit.retry.num-retries": "1"}))
+        append(w, "former")
+        answer = Unknown(cause=StorageFailed("timeout"), metadata_location="lost", base_location="v1")
+        w.committer.handle = lambda *_: answer
+        with pytest.raises(CommitStateUnknown):
+            append(w, "ours")
+        assert len(w.stored()) == 5
+
     def test_a_dead_attempt_is_no_open_question(self) -> None:
         # The compare-and-swap of the lost attempt compares with v0, where the table never comes back to.
         w = world(metadata(properties={"commit.retry.num-retries": "1"}))
@@ -252,6 +267,147 @@ class TestLostAnswers:
         w.transaction().commit([Properties({"owner": "ann"})])
         assert len(calls) == 1
         assert w.metadata.properties == {"owner": "ann", "n": "1"}
+
+
+class TestLostAnswersAndExpiry:
+    """The answer is lost, and the snapshot expires before the table is looked at."""
+
+    def theirs(self, w: World, *changes: Change) -> None:
+        """Somebody else commits these, and then expires all but the newest snapshot."""
+        for change in changes:
+            w.transaction().commit([change])
+        gone = frozenset(s.snapshot_id for s in w.metadata.snapshots[:-1])
+        w.committer.apply([], [RemoveSnapshots(gone)])
+
+    def lose(self, w: World, *changes: Change, arrives: bool = True, named: bool = False) -> None:
+        base = w.committer.state.metadata_location
+
+        def answer(requirements: Requirements, updates: Updates) -> Outcome:
+            w.committer.handle = None
+            if arrives:
+                w.committer.apply(requirements, updates)
+            self.theirs(w, *changes)
+            names = {"metadata_location": "lost", "base_location": base} if named else {}
+            return Unknown(cause=StorageFailed("connection reset"), **names)
+
+        w.committer.handle = answer
+
+    @pytest.mark.parametrize("version", [1, 2, 3])
+    @pytest.mark.parametrize("rewritten", [False, True])
+    def test_what_the_change_added_shows_that_it_happened(self, version: int, *, rewritten: bool) -> None:
+        w = world(metadata(version))
+        append(w, "former")
+        self.lose(w, Append(data_files=[data_file("theirs")]), *([RewriteManifests()] if rewritten else []))
+        change = Append(data_files=[data_file("ours")])
+        state = w.transaction().commit([change])
+        assert w.files().keys() == {"former", "ours", "theirs"}  # asserts that no file is there twice
+        assert state == w.committer.state
+        assert change.added_snapshot_id not in state.metadata.snapshot_by_id
+        assert change.snapshot_in(state.metadata).summary["added-data-files"] == "1"
+
+    def test_without_a_trace_nobody_can_tell(self) -> None:
+        w = world()
+        append(w, "former")
+        ours = data_file("ours")
+        compaction = RewriteFiles(
+            data_files=[data_file("compacted")],
+            removed_data=[ref_to(ours)],
+            validation=Validation(starting_snapshot_id=102, referenced=[ref_to(ours)], refuse_deletes="all"),
+        )
+        self.lose(w, compaction, Append(data_files=[data_file("more")]))
+        with pytest.raises(CommitStateUnknown, match="connection reset; since then the history was cut"):
+            w.transaction().commit([Append(data_files=[ours])])
+        assert w.files().keys() == {"former", "compacted", "more"}
+
+    def test_nor_where_others_may_have_come_in_its_place(self) -> None:
+        w = world()
+        append(w, "former")
+        theirs = [Append(data_files=[data_file(name)]) for name in ("theirs", "more")]
+        self.lose(w, *theirs, arrives=False)
+        with pytest.raises(CommitStateUnknown):
+            append(w, "ours")
+        assert w.files().keys() == {"former", "theirs", "more"}
+
+    @pytest.mark.parametrize("version", [1, 2])
+    @pytest.mark.parametrize("theirs", [[], ["theirs"]])
+    def test_a_line_without_a_gap_shows_that_it_did_not(self, version: int, theirs: list[str]) -> None:
+        w = world(metadata(version))
+        append(w, "former")
+        append(w, "head")
+        self.lose(w, *(Append(data_files=[data_file(name)]) for name in theirs), arrives=False)
+        append(w, "ours")
+        assert w.files().keys() == {"former", "head", "ours", *theirs}
+
+    def test_what_followed_the_base_shows_it_too(self) -> None:
+        w = world()
+        append(w, "former")
+        theirs = [Append(data_files=[data_file(name)]) for name in ("theirs", "more")]
+        self.lose(w, *theirs, arrives=False, named=True)
+        append(w, "ours")
+        assert w.files().keys() == {"former", "theirs", "more", "ours"}
+
+    def test_a_line_to_the_tables_first_snapshot_has_no_gap(self) -> None:
+        w = world(metadata(1))
+        append(w, "first")
+        append(w, "second")
+
+        def roll_back(requirements: Requirements, updates: Updates) -> Outcome:
+            w.committer.handle = None
+            w.committer.apply([], [SetSnapshotRef("main", SnapshotRef(snapshot_id=101, type="branch"))])
+            w.committer.apply([], [RemoveSnapshots(frozenset({102}))])
+            return Unknown(cause=StorageFailed("never arrived"))
+
+        w.committer.handle = roll_back
+        append(w, "ours")
+        assert w.files().keys() == {"first", "ours"}
+
+    def test_what_waits_to_be_published_may_be_made_again(self) -> None:
+        w = world()
+        append(w, "former")
+        theirs = [Append(data_files=[data_file(name)]) for name in ("theirs", "more")]
+        self.lose(w, *theirs, arrives=False)
+        w.transaction().commit([Append(data_files=[data_file("ours")], is_visible=False)])
+        assert len(w.metadata.snapshots) == 2
+
+    def test_older_snapshots_have_only_older_ones_before_them(self) -> None:
+        w = world()
+        for name in ("a", "b", "c"):
+            append(w, name)
+
+        def roll_back(requirements: Requirements, updates: Updates) -> Outcome:
+            w.committer.handle = None
+            w.committer.apply([], [SetSnapshotRef("main", SnapshotRef(snapshot_id=102, type="branch"))])
+            w.committer.apply([], [RemoveSnapshots(frozenset({101, 103}))])
+            return Unknown(cause=StorageFailed("never arrived"))
+
+        w.committer.handle = roll_back
+        append(w, "ours")
+        assert w.files().keys() == {"a", "b", "ours"}
+
+    def test_a_conflict_that_may_be_our_own_is_looked_into_alike(self) -> None:
+        w = world()
+        append(w, "former")
+
+        def copied(outcome: Outcome) -> Outcome:
+            self.theirs(w, Append(data_files=[data_file("theirs")]))
+            return Conflicted("409", is_certain=False)
+
+        w.committer.answers = [copied]
+        append(w, "ours")
+        assert w.files().keys() == {"former", "ours", "theirs"}
+
+    def test_a_metadata_log_that_was_cut_proves_nothing(self) -> None:
+        w = world(metadata(properties={"write.metadata.previous-versions-max": "1", "commit.retry.num-retries": "0"}))
+
+        def lose(requirements: Requirements, updates: Updates) -> Outcome:
+            w.committer.apply(requirements, updates)
+            for n in range(3):
+                w.committer.apply([], [SetProperties({"n": str(n)})])
+            return Unknown(cause=StorageFailed("timeout"), metadata_location="v1", base_location="v0")
+
+        w.committer.handle = lose
+        with pytest.raises(CommitStateUnknown, match="timeout; since then the history was cut"):
+            w.transaction().commit([Properties({"owner": "ann"})])
 
 
 class Properties:

@@ -1,0 +1,99 @@
+"""What came of an attempt to commit whose answer was lost: told from the table, never guessed.
+
+The snapshot's id in the table proves the commit. That it is not there proves nothing: the snapshot may have expired
+since, and what it added is in the snapshots after it, under other manifests perhaps. So one of these has to be seen:
+
+* where the catalog names metadata files: the file of the attempt, or what else followed its base;
+* the history of the branch, back to where the attempt began, without a gap in which an expired snapshot was;
+* an entry of the snapshot in a branch or tag: entries keep their snapshot's id when manifests are written again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.codec.manifest import decode_entries
+from engine.commit.committer import TableState, Unknown
+from engine.commit.manifests import load_manifests
+from engine.commit.snapshots import Staged
+from engine.spec.inheritance import inherited
+from engine.spec.metadata import TableMetadata
+from engine.spec.requirements import AssertRefSnapshotId
+from engine.spec.updates import SetSnapshotRef
+from engine.storage.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class LostAttempt:
+    """An attempt and what is known of its answer."""
+
+    staged: Staged
+    answer: Unknown
+
+    def happened(self, state: TableState, store: Store) -> bool | None:
+        """Whether it was carried out before the table was loaded; None where nobody can tell.
+
+        Args:
+            state: The table, loaded after the attempt.
+            store: Its storage; raises StorageFailed and FileNotFound where it has to be asked and does not answer.
+        """
+        metadata, added = state.metadata, self.staged.snapshot_ids
+        if added & metadata.snapshot_by_id.keys():
+            return True
+        if self.answer.metadata_location is not None:
+            history = _history(state)
+            if self.answer.metadata_location in history:
+                return True
+            if self.answer.base_location in history:
+                return False
+        if not added:
+            # Nothing tells a change without a snapshot. Where the catalog names no file it is made again, and whatever
+            # fails then leaves it unknown.
+            return False if self.answer.metadata_location is None else None
+        if _is_absent(self.staged, metadata):
+            return False
+        return True if _has_entries(added, metadata, store) else None
+
+    def is_dead(self, state: TableState) -> bool:
+        """Whether an attempt that has not happened never will: another file followed the one it compares with."""
+        log = {entry.metadata_file for entry in state.metadata.metadata_log}
+        return self.answer.metadata_location is not None and self.answer.base_location in log
+
+
+def _history(state: TableState) -> frozenset[str]:
+    return frozenset([state.metadata_location, *(entry.metadata_file for entry in state.metadata.metadata_log)])
+
+
+def _is_absent(staged: Staged, metadata: TableMetadata) -> bool:
+    """Whether the attempt is certainly not in one of the branches that it would have moved."""
+    first = min(snapshot.sequence_number for snapshot in staged.snapshots)
+    moved = {update.name for update in staged.updates if isinstance(update, SetSnapshotRef)}
+    # A snapshot that waits to be published is in no branch, so that it may be made again.
+    return not moved or any(
+        _line_lacks(metadata, required.ref, required.snapshot_id, first)
+        for required in staged.requirements
+        if isinstance(required, AssertRefSnapshotId) and required.ref in moved
+    )
+
+
+def _line_lacks(metadata: TableMetadata, branch: str, former: int | None, sequence_number: int) -> bool:
+    """Whether a branch has no snapshot of an attempt that began at `former` with this sequence number."""
+    ref = metadata.refs.get(branch)
+    parent: int | None = None if ref is None else ref.snapshot_id
+    for snapshot_id in metadata.ancestors(parent):
+        snapshot = metadata.snapshot_by_id[snapshot_id]
+        # What is older than the attempt has only older ancestors.
+        if snapshot_id == former or snapshot.sequence_number < sequence_number:
+            return True
+        parent = snapshot.parent_snapshot_id
+    return parent is None or parent == former
+
+
+def _has_entries(snapshot_ids: frozenset[int], metadata: TableMetadata, store: Store) -> bool:
+    heads = {ref.snapshot_id for ref in metadata.refs.values()}
+    for manifest in {m for head in heads for m in load_manifests(metadata.snapshot(head), store)}:
+        data = store.read(manifest.manifest_path)
+        entries = inherited(decode_entries(data, location=manifest.manifest_path, listed=manifest), manifest)
+        if any(entry.snapshot_id in snapshot_ids for entry in entries):
+            return True
+    return False
