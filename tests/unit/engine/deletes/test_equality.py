@@ -4,7 +4,8 @@ import pyarrow as pa
 import pytest
 
 from engine.columnar.schemas import to_arrow_schema
-from engine.deletes.equality import GLOBAL, compared, key_schema, load_equality, scopes
+from engine.deletes.cache import DeleteCache
+from engine.deletes.equality import GLOBAL, EqualityGroup, compared, key_schema, load_equality, scopes
 from engine.deletes.files import DeleteFile
 from engine.errors import CorruptTable, FileNotFound
 from engine.runtime.counters import DELETE_FILES_LOADED, DELETE_KEYS_APPLIED, Counters
@@ -117,3 +118,20 @@ def test_what_is_wrong_is_named() -> None:
     with pytest.raises(CorruptTable, match="stored as string and can not be read as int64") as raised:
         load(of_another_type)
     assert raised.value.location == of_another_type.file_path
+
+
+def test_a_group_is_kept_for_the_types_of_its_columns() -> None:
+    store, cache = MemoryStore(), DeleteCache()
+    file = written(store, OLD, {"id": [7]}, 3)
+
+    def group(schema: Schema) -> EqualityGroup:
+        loaded = load_equality(
+            {file: GLOBAL}, [schema], store=store, runner=LocalRunner(1), counters=Counters(), cache=cache
+        )
+        (found,) = loaded.of([file])
+        return found
+
+    assert group(OLD) is group(OLD)
+    promoted = group(NEW)
+    assert promoted.keys[0].type == pa.int64()
+    assert promoted.deleted(pa.table({"id": [7, 8]}, to_arrow_schema(NEW.select([1]))), 1).tolist() == [True, False]

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.columnar.reserved import DELETE_FILE_PATH_ID, DELETE_POS_ID
+from engine.deletes.cache import DeleteCache
 from engine.deletes.files import DeleteFile
 from engine.deletes.positions import DataFilePlaces, load_positions
 from engine.errors import CorruptTable, FileNotFound
@@ -138,3 +139,17 @@ def test_what_is_wrong_is_named() -> None:
     store.write("memory://b/narrow", sink.getvalue())
     with pytest.raises(CorruptTable, match="file_path and pos"):
         load(delete_file("memory://b/narrow", size_bytes=len(sink.getvalue())))
+
+
+def test_what_is_kept_of_a_file_serves_other_data_files_in_their_own_spelling() -> None:
+    store, cache = MemoryStore(), DeleteCache()
+    file = stored(store, "p.parquet", [("s3a://b/x", 1), ("s3://b/x", 4), ("/y", 2)])
+
+    def positions(data_file: str) -> list[int] | None:
+        loaded = load_positions([file], [data_file], store=store, runner=RUN, counters=Counters(), cache=cache)
+        found = loaded.of(data_file, [file])
+        return None if found is None else found.tolist()
+
+    assert positions("file:/y") == [2]
+    assert positions("s3://b/x") == [1, 4]
+    assert positions("/z") is None

@@ -15,6 +15,7 @@ from engine.spec.partitioning import UNPARTITIONED, partition_spec
 from engine.spec.schema import Schema
 from engine.spec.transforms import Identity
 from engine.spec.types import DOUBLE, INT, NestedField
+from engine.spec.values import encode_value
 from tests.property.table_builder import TableBuilder, added, data_file
 
 SCHEMA = Schema((NestedField(field_id=1, name="a", type=INT), NestedField(field_id=2, name="d", type=DOUBLE)))
@@ -121,3 +122,44 @@ def test_deletes_of_a_partition_and_of_one_file_add_up() -> None:
     data = [data_file(f"/t/{i}") for i in range(20)]
     deletes = [positions(None), positions("/t/3"), positions(None)]
     assert planned(data, deletes) == [2, 2, 2, 3] + [2] * 16
+
+
+def equality(*ids: int, **more: Any) -> DataFile:
+    return data_file("memory://t/x", content=FileContent.EQUALITY_DELETES, equality_ids=ids or (1,), **more)
+
+
+@pytest.mark.parametrize(
+    ("delete", "least"),
+    [
+        (equality(), 1),  # equality deletes, global or not, are for rows that are older
+        (equality(spec_id=1, partition=(7,)), 1),
+        (positions(None, spec_id=1, partition=(7,)), 0),  # position deletes for those of the same commit, too
+        (positions("memory://t/a", spec_id=1, partition=(7,)), 0),
+    ],
+)
+@pytest.mark.parametrize("later", [-1, 0, 1])
+def test_deletes_apply_by_sequence_number(delete: DataFile, least: int, later: int) -> None:
+    data = data_file("memory://t/a", spec_id=1, partition=(7,))
+    assert planned([data], [delete], data_number=5, number=5 + later) == [int(later >= least)]
+
+
+def test_another_spelling_is_of_the_file_that_it_spells() -> None:
+    data = [data_file("memory://t/first"), data_file("s3a://b/t/a"), data_file("memory://t/last")]
+    assert planned(data, [positions("s3://b/t/a")]) == [0, 1, 0]
+
+
+@pytest.mark.parametrize("kind", ["null_value_counts", "nan_value_counts"])
+@pytest.mark.parametrize("both", [True, False])
+def test_keys_meet_in_null_and_in_nan(kind: str, *, both: bool) -> None:
+    """Where the values of a key column cannot be equal, its nulls can, and its NaNs."""
+
+    def side(low: float, *, with_some: bool) -> dict[str, Any]:
+        counts = {name: {2: 0} for name in ("null_value_counts", "nan_value_counts")}
+        counts[kind] = {2: int(with_some)}
+        bound = {2: encode_value(DOUBLE, low)}
+        return {"value_counts": {2: 10}, "lower_bounds": bound, "upper_bounds": bound, **counts}
+
+    data = data_file("memory://t/a", **side(1.0, with_some=True))
+    delete = equality(2, **side(9.0, with_some=both))
+    assert planned([data], [delete]) == [int(both)]
+    assert planned([data], [equality(2, **side(1.0, with_some=False))]) == [1]

@@ -274,9 +274,10 @@ def test_a_full_disk_is_reported_and_leaves_nothing(nth: int, when: str) -> None
     assert list(store.list(LOCATION)) == []
 
 
-def test_other_formats_are_refused_by_name() -> None:
-    metadata = metadata_of(numbers(0).schema, properties={"write.format.default": "avro"})
-    with pytest.raises(Unsupported, match="avro"):
+@pytest.mark.parametrize("name", ["avro", "orc"])
+def test_other_formats_are_refused_by_name(name: str) -> None:
+    metadata = metadata_of(numbers(0).schema, properties={"write.format.default": name})
+    with pytest.raises(Unsupported, match=name):
         write_data_files(numbers(1), metadata=metadata, store=MemoryStore())
 
 
@@ -299,7 +300,8 @@ def test_a_wrong_property_is_named(name: str, text: str) -> None:
 
 
 def test_a_write_may_override_properties_and_spec() -> None:
-    metadata = metadata_of(numbers(0).schema, [("p", Identity())])
+    own = {"write.parquet.compression-codec": "gzip"}
+    metadata = metadata_of(numbers(0).schema, [("p", Identity())], properties=own)
     store = MemoryStore()
     overrides = {"write.parquet.compression-codec": "snappy"}
     (file,) = write_data_files(

@@ -66,6 +66,24 @@ def test_one_file_for_each_partition_is_sorted_by_path_and_position() -> None:
     assert [f.referenced_data_file for f in files] == ["f0", None, "f9"]
 
 
+def test_partitions_of_two_specs_are_two_even_with_equal_values() -> None:
+    store = MemoryStore()
+    specs = (*METADATA.partition_specs, replace(METADATA.spec_by_id[1], spec_id=2))
+    metadata = replace(METADATA, partition_specs=specs, properties={"write.delete.granularity": "partition"})
+    rows = [deleted("f1", 7), deleted("f2", 3, spec_id=2)]
+    files = write_position_deletes(rows, metadata=metadata, store=store)
+    assert [(f.spec_id, rows_of(store, f)) for f in files] == [(1, [("f1", 7)]), (2, [("f2", 3)])]
+
+
+def test_delete_files_are_written_by_their_own_properties_first() -> None:
+    store = MemoryStore()
+    properties = {"write.parquet.compression-codec": "gzip", "write.delete.parquet.compression-codec": "snappy"}
+    for own, codec in ((properties, "SNAPPY"), ({"write.parquet.compression-codec": "gzip"}, "GZIP")):
+        (file,) = write_position_deletes([deleted("f1", 7)], metadata=replace(METADATA, properties=own), store=store)
+        footer = pq.read_metadata(io.BytesIO(store.read(file.file_path)))
+        assert footer.row_group(0).column(0).compression == codec
+
+
 def test_position_deletes_have_the_columns_and_ids_of_the_specification() -> None:
     store = MemoryStore()
     (file,) = write_position_deletes([deleted("f1", 7)], metadata=METADATA, store=store)

@@ -1,9 +1,12 @@
 import re
 import uuid
+from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 from engine.write.locations import DataLocations, FileNames
+from tests.unit.engine.write.metadata_for_writes import metadata_of
 
 
 def test_names_tell_writer_and_count() -> None:
@@ -50,3 +53,9 @@ def test_an_unpartitioned_file_lies_at_the_root() -> None:
 def test_hashes_are_those_of_other_writers(name: str, directories: str) -> None:
     # As PyIceberg's tests of its object-store location provider have them.
     assert DataLocations(root="/r", hashed=True).location("", name) == f"/r/{directories}/{name}"
+
+
+def test_a_table_may_say_where_its_files_go() -> None:
+    metadata = metadata_of(pa.schema([("id", pa.int64())]))
+    assert DataLocations.of(metadata).root == f"{metadata.location}/data"
+    assert DataLocations.of(replace(metadata, properties={"write.data.path": "s3://b/else/"})).root == "s3://b/else"
