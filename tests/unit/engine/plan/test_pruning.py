@@ -114,9 +114,10 @@ UNBOUNDED = PartitionFieldSummary(contains_null=False)
     [
         ("d = 3", None, True),
         ("d = 3", BOUNDED, False),
-        ("d > 3", BOUNDED, False),
+        ("d < 1", BOUNDED, False),
         ("d > 3", replace(BOUNDED, contains_nan=True), True),
-        ("d > 3", replace(BOUNDED, contains_nan=None), True),  # nothing is said of NaN
+        ("d > 3", replace(BOUNDED, contains_nan=None), True),
+        ("d > 3", BOUNDED, True),  # that there is no NaN is not believed
         ("d is null", BOUNDED, False),
         ("d is null", replace(BOUNDED, contains_null=True), True),
         ("d = 3", UNBOUNDED, True),  # neither bounds nor nulls: nothing is known
