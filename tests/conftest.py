@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from engine.columnar import parquet
-from engine.storage import turns
 from tests.services.postgres import find_initdb, postgres
 
 if TYPE_CHECKING:
@@ -51,12 +50,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def own_decoder_for_few_rows() -> None:
     """Row groups of tests are small, and decoded by the kernels all the same."""
     setattr(parquet, "_LEAST_ROWS", 0)  # noqa: B010 - for this process only
-
-
-@pytest.fixture(autouse=True)
-def without_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Writers of a test attempt side by side, as those of several machines do: conflicts are what is to be tested."""
-    monkeypatch.setattr(turns, "directory", lambda: None)
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from engine.spec import properties
 
 _SHORT_WAITS = 8
 _ATTEMPTS_LONG = 16
-_TURN_WAITS = 100
+_LOCK_WAITS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,9 +83,9 @@ class Backoff:
             yield retry + 2
 
     @property
-    def longest_turn_seconds(self) -> float:
-        """How long to wait for a turn (see `engine.storage.turns`) before attempting without."""
-        return min(self.min_wait_ms * _TURN_WAITS, self.max_wait_ms, self.total_timeout_ms) / 1000
+    def longest_lock_wait_seconds(self) -> float:
+        """How long to wait for the host's commit lock before attempting without it."""
+        return min(self.min_wait_ms * _LOCK_WAITS, self.max_wait_ms, self.total_timeout_ms) / 1000
 
     def _ceiling_ms(self, attempt_ms: float) -> float:
         if self.attempts_long is None:

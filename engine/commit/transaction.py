@@ -16,7 +16,7 @@ the answer to the second, a conflict that the first, successful one caused.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 from engine.commit.changes.change import Change
@@ -28,9 +28,10 @@ from engine.commit.staging import Staging
 from engine.errors import CommitConflict, CommitStateUnknown, EngineError
 from engine.runtime.counters import COMMIT_ATTEMPTS
 from engine.spec.metadata import TableMetadata
+from engine.spec.properties import HOST_COMMIT_LOCK
 from engine.spec.requirements import TableRequirement
 from engine.spec.updates import TableUpdate, apply_updates
-from engine.storage.turns import turn_of
+from engine.storage.host_commit_lock import host_commit_lock
 
 
 @dataclass
@@ -68,7 +69,7 @@ class Transaction:
         backoff = self.waiting.for_commits(state.metadata.properties)
         try:
             for attempt in backoff.attempts():
-                with self._turn(state, backoff) as waited:
+                with self._host_lock(state, backoff) as waited:
                     if attempt > 1 or waited:
                         state = self.committer.load_state(self.identifier)
                         if self._happened(state):
@@ -92,9 +93,11 @@ class Transaction:
         conflict = CommitConflict(f"{self._name}: gave up after {attempt} attempts: {reason}")
         raise self._given_up(conflict, state)
 
-    def _turn(self, state: TableState, backoff: Backoff) -> AbstractContextManager[bool]:
+    def _host_lock(self, state: TableState, backoff: Backoff) -> AbstractContextManager[bool]:
+        if not HOST_COMMIT_LOCK.of(state.metadata.properties):
+            return nullcontext(False)
         table = state.metadata.table_uuid or state.metadata.location
-        return turn_of(table, limit_seconds=backoff.longest_turn_seconds, sleep=self.waiting.sleep)
+        return host_commit_lock(table, limit_seconds=backoff.longest_lock_wait_seconds, sleep=self.waiting.sleep)
 
     def _base(self) -> TableState:
         try:

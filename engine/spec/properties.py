@@ -87,6 +87,8 @@ STATUS_CHECK_NUM_RETRIES = Property("commit.status-check.num-retries", 3, _not_n
 STATUS_CHECK_MIN_WAIT_MS = Property("commit.status-check.min-wait-ms", _SECOND, _not_negative)
 STATUS_CHECK_MAX_WAIT_MS = Property("commit.status-check.max-wait-ms", _MINUTE, _not_negative)
 STATUS_CHECK_TOTAL_TIMEOUT_MS = Property("commit.status-check.total-timeout-ms", 30 * _MINUTE, _not_negative)
+HOST_COMMIT_LOCK = Property("icebench.commit.host-lock.enabled", False, _boolean)
+"""Whether writers of one host commit one at a time; see `engine.storage.host_commit_lock`."""
 MANIFEST_TARGET_SIZE_BYTES = Property("commit.manifest.target-size-bytes", 8 * _MB, _positive)
 MANIFEST_MIN_COUNT_TO_MERGE = Property("commit.manifest.min-count-to-merge", 100, _positive)
 MANIFEST_MERGE_ENABLED = Property("commit.manifest-merge.enabled", True, _boolean)

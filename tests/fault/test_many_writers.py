@@ -21,9 +21,10 @@ Said = list[list[str]]
 FULL = (16, 50)
 PROPERTIES = {"commit.retry.num-retries": "1000"}
 """More than any writer should need; the waits are the defaults."""
+LOCKED = {"icebench.commit.host-lock.enabled": "true"}
 
 
-@pytest.mark.parametrize("machines", [1, 2])
+@pytest.mark.parametrize("locking_hosts", [0, 1, 2])
 @pytest.mark.parametrize("kind", KINDS)
 @sizes((4, 5), FULL)
 def test_every_acknowledged_row_is_there_once(
@@ -33,15 +34,17 @@ def test_every_acknowledged_row_is_there_once(
     writers: ForkServer,
     figures: Figures,
     kind: Kind,
-    machines: int,
+    locking_hosts: int,
     size: tuple[int, int],
 ) -> None:
     count, appends = size[0], size[1] if size[1] < 10 else scaled(size[1])
     place = kind(tmp_path, request)
     catalog = place.open()
-    catalog.create_table("db.t", ROWS, partition_spec=SPEC, properties=PROPERTIES)
+    catalog.create_table(
+        "db.t", ROWS, partition_spec=SPEC, properties={**PROPERTIES, **(LOCKED if locking_hosts else {})}
+    )
     started = time.monotonic()
-    said = run_writers(writers, place, tmp_path, count=count, appends=appends, machines=machines)
+    said = run_writers(writers, place, tmp_path, count=count, appends=appends, hosts=max(locking_hosts, 1))
     seconds = time.monotonic() - started
     done = [words for words in said if words[0] == "done"]
     table = catalog.load_table("db.t")
@@ -71,20 +74,20 @@ def id_of(number: int) -> int:
     return marker(number).first
 
 
-def run_writers(writers: ForkServer, place: Place, home: Path, *, count: int, appends: int, machines: int) -> Said:
+def run_writers(writers: ForkServer, place: Place, home: Path, *, count: int, appends: int, hosts: int) -> Said:
     """Run `count` writers at the same time, and what they said, line by line, as words.
 
-    Those of one machine take turns.
+    Those of one host have a directory for temporary files in common, where its commit lock is.
     """
     jobs: dict[int, int] = {}
-    places = [home / f"machine-{number}" for number in range(machines)]
+    places = [home / f"host-{number}" for number in range(hosts)]
     for each in places:
         each.mkdir()
     for number in range(count):
         name = home / f"pipe-{number}"
         os.mkfifo(name)
         pipe = os.open(name, os.O_RDWR | os.O_NONBLOCK)
-        temporary = str(places[number % machines])
+        temporary = str(places[number % hosts])
         job = {"kind": "appends", "catalog": place.arguments, "pipe": str(name), "temporary": temporary}
         jobs[writers.start({**job, "first": number * appends, "end": (number + 1) * appends})] = pipe
     said: dict[int, bytes] = dict.fromkeys(jobs.values(), b"")

@@ -1,12 +1,12 @@
-"""Turns: the writers of one machine commit to a table one after the other, as far as that can be had.
+"""A lock that serialises the commits of one host to a table, best effort.
 
-Of attempts that overlap only one succeeds, and the others have worked for nothing, on the processors that the first one
-needed. Whoever has the turn of a table attempts, the others wait for it. Nothing depends on it: that two changes do not
-both succeed is for the catalog alone to see to, and a writer goes ahead without the turn where it had to wait too long,
-where turns cannot be had, and beside writers elsewhere, who know nothing of it.
+Of attempts that overlap only one succeeds; the others use the processors that it needs for nothing. A writer that holds
+the lock attempts its commit while the others wait. Correctness does not depend on it: the catalog's compare-and-swap
+decides, and a writer goes ahead without the lock after waiting too long, where locks are not available, and beside
+writers on other hosts.
 
-A turn is the lock of an empty file in a directory of the user's own, which the system lets go of when its holder ends,
-however that may be.
+The lock is ``flock`` on an empty file in a directory of the user's own, which the system releases when the holder ends.
+A table asks for it by the property ``icebench.commit.host-lock.enabled``.
 """
 
 from __future__ import annotations
@@ -32,13 +32,11 @@ _HELD = threading.local()
 
 
 @contextmanager
-def turn_of(table: str, *, limit_seconds: float, sleep: Callable[[float], None]) -> Iterator[bool]:
-    """A block in which this writer has a table's turn, or has waited for it long enough.
+def host_commit_lock(table: str, *, limit_seconds: float, sleep: Callable[[float], None]) -> Iterator[bool]:
+    """A block in which this writer holds a table's lock, or has waited long enough for it.
 
-    Writers look again and again, the more often the longer they have waited, so that those that came first are the
-    likelier to be next.
-
-    A thread that has the turn does not wait for itself.
+    Waiting writers try again at intervals that shrink with the time they have waited, so that those that came first are
+    likelier to be next. A thread that holds the lock does not wait for itself.
 
     Args:
         table: What tells tables apart.
@@ -67,11 +65,11 @@ def turn_of(table: str, *, limit_seconds: float, sleep: Callable[[float], None])
 
 
 def directory() -> Path | None:
-    """Where the files are; None where turns cannot be had."""
+    """Where the files are; None where locks are not available."""
     if sys.platform == "win32":
         return None
     try:
-        place = Path(tempfile.gettempdir()) / f"icebench-turns-{os.geteuid()}"
+        place = Path(tempfile.gettempdir()) / f"icebench-commit-locks-{os.geteuid()}"
         place.mkdir(mode=0o700, exist_ok=True)
         status = place.lstat()
     except OSError:
@@ -100,7 +98,7 @@ def _lock(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        return True  # a file system without locks: no turns
+        return True  # a file system without locks
     return True
 
 

@@ -1,4 +1,4 @@
-"""Turns: who waits for whom, and that nobody waits for long, or for the dead."""
+"""The host's commit lock: who waits for whom, and that nobody waits for long, or for a dead holder."""
 
 from __future__ import annotations
 
@@ -15,30 +15,28 @@ import pytest
 
 import engine
 from engine.runtime.counters import COMMIT_ATTEMPTS, Counters
-from engine.storage import turns
-from engine.storage.turns import turn_of
+from engine.storage import host_commit_lock as locks
+from engine.storage.host_commit_lock import host_commit_lock
 
 TABLE = "9e8b7f4c"
-DIRECTORY = turns.directory
-"""Before the fixture of all tests has taken it away."""
+LOCKED = {"icebench.commit.host-lock.enabled": "true"}
 
 
 @pytest.fixture(autouse=True)
 def own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(turns, "directory", DIRECTORY)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    return tmp_path / f"icebench-turns-{os.geteuid()}"
+    return tmp_path / f"icebench-commit-locks-{os.geteuid()}"
 
 
 class Elsewhere:
-    """Another writer, in a thread of its own, that has the turn until it is told to let go."""
+    """Another writer, in a thread of its own, that holds the lock until it is told to let go."""
 
     def __init__(self) -> None:
         self._end = threading.Event()
         has = threading.Event()
 
         def hold() -> None:
-            with turn_of(TABLE, limit_seconds=9, sleep=time.sleep):
+            with host_commit_lock(TABLE, limit_seconds=9, sleep=time.sleep):
                 has.set()
                 self._end.wait(60)
 
@@ -60,7 +58,7 @@ class Elsewhere:
 def test_nobody_waits_where_nobody_is() -> None:
     slept: list[float] = []
     for _ in range(2):
-        with turn_of(TABLE, limit_seconds=9, sleep=slept.append) as waited:
+        with host_commit_lock(TABLE, limit_seconds=9, sleep=slept.append) as waited:
             assert not waited
     assert slept == []
 
@@ -74,7 +72,7 @@ def test_the_second_waits_until_the_first_lets_go() -> None:
         if len(slept) == 5:
             first.let_go()
 
-    with turn_of(TABLE, limit_seconds=9, sleep=sleep) as waited:
+    with host_commit_lock(TABLE, limit_seconds=9, sleep=sleep) as waited:
         assert waited
     assert len(slept) == 5
     assert slept == sorted(slept, reverse=True)
@@ -83,47 +81,47 @@ def test_the_second_waits_until_the_first_lets_go() -> None:
 def test_who_has_waited_long_enough_goes_ahead() -> None:
     slept: list[float] = []
     with Elsewhere():
-        with turn_of(TABLE, limit_seconds=0.5, sleep=slept.append) as waited:
+        with host_commit_lock(TABLE, limit_seconds=0.5, sleep=slept.append) as waited:
             assert waited
-        # The one that went ahead has not let go of the other's turn.
-        with turn_of(TABLE, limit_seconds=0.01, sleep=slept.append) as waited:
+        # The one that went ahead has not released the other's lock.
+        with host_commit_lock(TABLE, limit_seconds=0.01, sleep=slept.append) as waited:
             assert waited
     assert 0.5 <= sum(slept) < 0.6
 
 
 def test_tables_do_not_wait_for_each_other() -> None:
     with (
-        turn_of(TABLE, limit_seconds=9, sleep=time.sleep),
-        turn_of("another", limit_seconds=9, sleep=time.sleep) as waited,
+        host_commit_lock(TABLE, limit_seconds=9, sleep=time.sleep),
+        host_commit_lock("another", limit_seconds=9, sleep=time.sleep) as waited,
     ):
         assert not waited
 
 
-def test_a_turn_ends_with_its_holder() -> None:
+def test_a_lock_ends_with_its_holder() -> None:
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        with turn_of(TABLE, limit_seconds=9, sleep=time.sleep):
+        with host_commit_lock(TABLE, limit_seconds=9, sleep=time.sleep):
             os.write(writing, b"x")
             time.sleep(60)
         os._exit(0)
     os.read(reading, 1)
-    with turn_of(TABLE, limit_seconds=0.01, sleep=time.sleep) as waited:
+    with host_commit_lock(TABLE, limit_seconds=0.01, sleep=time.sleep) as waited:
         assert waited
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    with turn_of(TABLE, limit_seconds=0.01, sleep=time.sleep) as waited:
+    with host_commit_lock(TABLE, limit_seconds=0.01, sleep=time.sleep) as waited:
         assert not waited
 
 
-def test_a_child_does_not_keep_the_turn_of_its_parent() -> None:
+def test_a_child_does_not_keep_the_lock_of_its_parent() -> None:
     reading, writing = os.pipe()
-    with turn_of(TABLE, limit_seconds=9, sleep=time.sleep):
+    with host_commit_lock(TABLE, limit_seconds=9, sleep=time.sleep):
         child = os.fork()
         if child == 0:
             os.read(reading, 1)
             os._exit(0)
-    with turn_of(TABLE, limit_seconds=0.01, sleep=time.sleep) as waited:
+    with host_commit_lock(TABLE, limit_seconds=0.01, sleep=time.sleep) as waited:
         assert not waited
     os.write(writing, b"x")
     os.waitpid(child, 0)
@@ -138,23 +136,23 @@ def test_a_directory_that_others_may_write_is_not_used(own_directory: Path, spoi
     else:
         own_directory.mkdir()
         own_directory.chmod(0o777)
-    assert turns.directory() is None
-    with Elsewhere(), turn_of(TABLE, limit_seconds=9, sleep=time.sleep) as waited:
+    assert locks.directory() is None
+    with Elsewhere(), host_commit_lock(TABLE, limit_seconds=9, sleep=time.sleep) as waited:
         assert not waited
 
 
-def test_without_a_place_for_temporary_files_there_are_no_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_place_for_temporary_files_there_are_no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> str:
         raise FileNotFoundError("no usable temporary directory")
 
     monkeypatch.setattr("tempfile.gettempdir", refuse)
-    with turn_of(TABLE, limit_seconds=9, sleep=time.sleep) as waited:
+    with host_commit_lock(TABLE, limit_seconds=9, sleep=time.sleep) as waited:
         assert not waited
 
 
 def test_a_thread_does_not_wait_for_itself() -> None:
-    with turn_of(TABLE, limit_seconds=9, sleep=time.sleep):
-        with turn_of(TABLE, limit_seconds=9, sleep=time.sleep) as waited:
+    with host_commit_lock(TABLE, limit_seconds=9, sleep=time.sleep):
+        with host_commit_lock(TABLE, limit_seconds=9, sleep=time.sleep) as waited:
             assert not waited
         with ThreadPoolExecutor(1) as pool:
             assert pool.submit(waits).result()
@@ -162,16 +160,18 @@ def test_a_thread_does_not_wait_for_itself() -> None:
 
 
 def waits() -> bool:
-    with turn_of(TABLE, limit_seconds=0.01, sleep=time.sleep) as waited:
+    with host_commit_lock(TABLE, limit_seconds=0.01, sleep=time.sleep) as waited:
         return waited
 
 
 def test_a_commit_that_waited_starts_from_the_table_as_it_is_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = engine.load_catalog(str(tmp_path / "wh")).create_table("db.t", pa.schema([("a", pa.int64())]))
+    table = engine.load_catalog(str(tmp_path / "wh")).create_table(
+        "db.t", pa.schema([("a", pa.int64())]), properties=LOCKED
+    )
     other = engine.load_catalog(str(tmp_path / "wh")).load_table("db.t")
-    waits, lock = threading.Event(), turns._lock
+    waits, lock = threading.Event(), locks._lock
 
     def note(descriptor: int) -> bool:
         found = lock(descriptor)
@@ -179,9 +179,9 @@ def test_a_commit_that_waited_starts_from_the_table_as_it_is_then(
             waits.set()
         return found
 
-    monkeypatch.setattr(turns, "_lock", note)
+    monkeypatch.setattr(locks, "_lock", note)
     counters = Counters()
-    with turn_of(table.metadata.table_uuid, limit_seconds=9, sleep=time.sleep):
+    with host_commit_lock(table.metadata.table_uuid, limit_seconds=9, sleep=time.sleep):
         waiting = threading.Thread(target=lambda: other.append(pa.table({"a": [1]}), counters=counters))
         waiting.start()
         assert waits.wait(60)
@@ -197,8 +197,8 @@ def test_writers_of_one_machine_do_not_collide(tmp_path: Path) -> None:
         return engine.load_catalog(str(tmp_path / "wh")).load_table("db.t")
 
     schema = pa.schema([("a", pa.int64())])
-    # The wait for a turn goes with it: a minute, on however busy a machine.
-    properties = {"commit.retry.min-wait-ms": "1000"}
+    # The longest wait for the lock grows with it: a minute, on however busy a machine.
+    properties = {**LOCKED, "commit.retry.min-wait-ms": "1000"}
     table = engine.load_catalog(str(tmp_path / "wh")).create_table("db.t", schema, properties=properties)
 
     def write(writer: int) -> int:
@@ -210,7 +210,16 @@ def test_writers_of_one_machine_do_not_collide(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         attempts = list(pool.map(write, range(8)))
-    # Without turns a writer that lost five times would have given up.
+    # Without the lock a writer that lost five times would have given up.
     assert attempts == [3] * 8
     found = table.refresh().scan().to_arrow()["a"].to_pylist()
     assert sorted(found) == [10 * writer + number for writer in range(8) for number in range(3)]
+
+
+def test_only_tables_that_ask_for_the_lock_take_it(tmp_path: Path, own_directory: Path) -> None:
+    catalog = engine.load_catalog(str(tmp_path / "wh"))
+    rows = pa.table({"a": [1]})
+    catalog.create_table("db.plain", rows.schema).append(rows)
+    assert not own_directory.exists()
+    catalog.create_table("db.locked", rows.schema, properties=LOCKED).append(rows)
+    assert len(list(own_directory.iterdir())) == 1
