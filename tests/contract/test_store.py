@@ -15,10 +15,10 @@ from engine.errors import AlreadyExists, EngineError, FileNotFound
 from engine.runtime.counters import Counters
 from engine.storage.arrow import ArrowStore
 from engine.storage.counting import CountingStore
-from engine.storage.faulty import FaultyStore
 from engine.storage.local import LocalStore
 from engine.storage.memory import MemoryStore
 from engine.storage.store import Store
+from tests.services.faulty_store import FaultyStore
 
 Place = tuple[Store, str]
 """A store, and the prefix of its locations for one test."""

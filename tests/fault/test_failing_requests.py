@@ -29,11 +29,11 @@ from engine.codec.metadata_json import decode_metadata
 from engine.commit.manifests import load_manifests
 from engine.errors import CommitStateUnknown, EngineError
 from engine.spec.types import LONG
-from engine.storage.faulty import Fault, FaultyStore, Moment
 from engine.storage.local import LocalStore
 from engine.storage.memory import MemoryStore
 from engine.storage.store import Store
 from tests.fault.campaign import Figures, sizes
+from tests.services.faulty_store import Fault, FaultyStore, Moment
 
 NAME = ("db", "t")
 ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("day", pa.int32()), pa.field("n", pa.int64())])

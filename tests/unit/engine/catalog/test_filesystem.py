@@ -18,8 +18,8 @@ from engine.spec.schema import Schema
 from engine.spec.types import LONG, NestedField
 from engine.spec.updates import SetLocation, SetProperties
 from engine.storage.arrow import ArrowStore
-from engine.storage.faulty import Fault, FaultyStore
 from engine.storage.memory import MemoryStore
+from tests.services.faulty_store import Fault, FaultyStore
 
 NAME = ("db", "t")
 PLACE = "memory://wh/db/t/metadata"

@@ -28,9 +28,9 @@ from engine.spec.partitioning import UNPARTITIONED
 from engine.spec.schema import Schema
 from engine.spec.types import INT, STRING, NestedField
 from engine.storage.counting import CountingStore
-from engine.storage.faulty import Fault, FaultyStore
 from tests.property.remote_planning import OtherProcesses, assert_same
 from tests.property.table_builder import SNAPSHOT_ID, TableBuilder, added, data_file
+from tests.services.faulty_store import Fault, FaultyStore
 
 Draw = Any
 SCHEMA = Schema((NestedField(field_id=1, name="a", type=INT), NestedField(field_id=2, name="b", type=STRING)))

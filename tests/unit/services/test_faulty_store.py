@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from engine.errors import StorageFailed
-from engine.storage.faulty import Fault, FaultyStore
 from engine.storage.memory import MemoryStore
+from tests.services.faulty_store import Fault, FaultyStore
 
 
 def test_one_request_fails_before_it_is_carried_out() -> None:
