@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from threading import Lock
 from typing import TypeVar
 
@@ -20,11 +21,12 @@ from engine.catalog.identifiers import dotted
 from engine.catalog.rest_errors import NoSuchFile, NoSuchNamespace, error_of, server_error
 from engine.catalog.rest_http import AnswerLost
 from engine.catalog.rest_session import Endpoint, Request, Session
-from engine.catalog.rest_stores import TableStores
+from engine.catalog.rest_stores import TableStores, Vended
 from engine.codec.json_object import JsonObject
 from engine.codec.rest_json import (
     commit_to_json,
     create_table_to_json,
+    credentials_from_json,
     identifiers_from_json,
     namespace_to_json,
     namespaces_from_json,
@@ -60,6 +62,7 @@ LOAD_TABLE = Endpoint("GET", _TABLE)
 HAS_TABLE = Endpoint("HEAD", _TABLE)
 COMMIT_TABLE = Endpoint("POST", _TABLE)
 DROP_TABLE = Endpoint("DELETE", _TABLE)
+LOAD_CREDENTIALS = Endpoint("GET", f"{_TABLE}/credentials")
 RENAME_TABLE = Endpoint("POST", "/v1/{prefix}/tables/rename")
 
 _DELEGATION = {"X-Iceberg-Access-Delegation": "vended-credentials"}
@@ -78,7 +81,7 @@ class RestCatalog:
     def __init__(self, session: Session, *, name: str = "default") -> None:
         self._session = session
         self._name = name
-        self._stores = TableStores(session.properties)
+        self._stores = TableStores(session.properties, session.now_ms)
         self._lock = Lock()
         self._loaded: OrderedDict[Identifier, tuple[str, TableState]] = OrderedDict()
 
@@ -101,14 +104,16 @@ class RestCatalog:
     def load_state(self, identifier: Identifier) -> TableState:
         with self._lock:
             etag, known = self._loaded.get(identifier, ("", None))
-        headers = {**_DELEGATION, **({"If-None-Match": etag} if known is not None else {})}
-        request = self._request(LOAD_TABLE, identifier, headers=headers)
+        if known is not None and not self._stores.is_fresh(known.metadata.location):
+            # An answer of 304 brings no new credentials.
+            known = None
+        request = self._load_request(identifier, {} if known is None else {"If-None-Match": etag})
         answer = self._session.call(request)
         if answer.status == 304 and known is not None:
             return known
         if not answer.is_success:
             raise error_of(answer, self._session.http.secrets, subject=request.subject)
-        state = self._state(answer.json(), request.subject)
+        state = self._state(answer.json(), request, identifier)
         with self._lock:
             self._loaded.pop(identifier, None)
             tag = answer.header("etag")
@@ -130,20 +135,23 @@ class RestCatalog:
         `Catalog.create_table`.
         """
         request = self._request(
-            CREATE_TABLE, identifier, body=create_table_to_json(identifier[-1], metadata), headers=_DELEGATION
+            CREATE_TABLE, identifier, body=create_table_to_json(identifier[-1], metadata), default_headers=_DELEGATION
         )
         answer = self._in_namespace(identifier[:-1], lambda: self._session.ask(request))
-        return self._state(answer.json(), request.subject)
+        return self._state(answer.json(), request, identifier)
 
     def register_table(self, identifier: Identifier, metadata_location: str) -> TableState:
         request = self._request(
-            REGISTER_TABLE, identifier, body=register_to_json(identifier[-1], metadata_location), headers=_DELEGATION
+            REGISTER_TABLE,
+            identifier,
+            body=register_to_json(identifier[-1], metadata_location),
+            default_headers=_DELEGATION,
         )
         try:
             answer = self._in_namespace(identifier[:-1], lambda: self._session.ask(request))
         except NoSuchFile as error:
             raise FileNotFound(metadata_location, request.subject) from error
-        return self._state(answer.json(), request.subject)
+        return self._state(answer.json(), request, identifier)
 
     def commit(
         self,
@@ -237,6 +245,7 @@ class RestCatalog:
         body: Mapping[str, object] | None = None,
         query: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
+        default_headers: Mapping[str, str] | None = None,
     ) -> Request:
         return Request(
             endpoint=endpoint,
@@ -246,16 +255,30 @@ class RestCatalog:
             query=query or {},
             body=body,
             headers=headers or {},
+            default_headers=default_headers or {},
         )
+
+    def _load_request(self, identifier: Identifier, headers: Mapping[str, str] | None = None) -> Request:
+        return self._request(LOAD_TABLE, identifier, headers=headers, default_headers=_DELEGATION)
 
     def _namespace_request(
         self, endpoint: Endpoint, namespace: Namespace, body: Mapping[str, object] | None = None
     ) -> Request:
         return Request(endpoint=endpoint, subject=f"namespace {dotted(namespace)}", namespace=namespace, body=body)
 
-    def _state(self, node: JsonObject, subject: str) -> TableState:
+    def _vended(self, identifier: Identifier, config: Mapping[str, str]) -> Vended:
+        """New credentials for a table's files; `config` is what it was loaded with."""
+        if self._session.offers(LOAD_CREDENTIALS):
+            answer = self._session.ask(self._request(LOAD_CREDENTIALS, identifier))
+            credentials = credentials_from_json(answer.json())
+            if credentials:
+                return Vended(config, credentials)
+        return Vended.of(table_from_json(self._session.ask(self._load_request(identifier)).json()))
+
+    def _state(self, node: JsonObject, request: Request, identifier: Identifier) -> TableState:
         loaded = table_from_json(node)
-        self._stores.learn(loaded, subject=subject)
+        renew = partial(self._vended, identifier, loaded.config)
+        self._stores.learn(loaded, subject=request.subject, renew=renew)
         return TableState(metadata=loaded.metadata, metadata_location=loaded.metadata_location)
 
     def _exists(self, request: Request) -> bool:

@@ -49,6 +49,7 @@ _VIEW_ENDPOINTS = frozenset(
         "POST /v1/{prefix}/views/rename",
     }
 )
+_USUAL_HEADERS = {"Accept": "application/json", "Accept-Encoding": "gzip"}
 _REAUTHENTICATE = (401, 419)
 _MOST_DIGITS = 15
 
@@ -75,7 +76,8 @@ class Request:
         name: Fills ``{table}`` or ``{view}``.
         query: Parameters, already percent-encoded.
         body: Sent as JSON.
-        headers: Beside those of every request.
+        headers: What this request must say; no property changes it.
+        default_headers: What it says unless a property ``header.<name>`` says something else, or, empty, nothing.
     """
 
     endpoint: Endpoint
@@ -85,6 +87,7 @@ class Request:
     query: Mapping[str, str] = field(default_factory=dict)
     body: Mapping[str, Any] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    default_headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class Session:
@@ -95,7 +98,7 @@ class Session:
         authentication: Who asks.
         config: The server's answer about itself; until it is known, an empty one.
         properties: The client's properties, between the server's defaults and overrides.
-        now_ms: The clock of idempotency keys.
+        now_ms: The clock of idempotency keys, and of what the server gives for a time.
         random_bits: Their chance; takes a number of bits.
     """
 
@@ -112,7 +115,7 @@ class Session:
         self.http = http
         self.properties = {**config.defaults, **properties, **config.overrides}
         self._authentication = authentication
-        self._now_ms = now_ms
+        self.now_ms = now_ms
         self._random_bits = random_bits
         self._takes_keys = config.idempotency_key_lifetime is not None
         self._separator = self.properties.get("namespace-separator", "%1F")
@@ -136,14 +139,15 @@ class Session:
         parameters = "&".join(f"{key}={value}" for key, value in request.query.items())
         path = self._path(endpoint.template, request.namespace, request.name)
         url = f"{self.http.base}{path}{'?' if parameters else ''}{parameters}"
-        headers = {"Accept": "application/json", "Accept-Encoding": "gzip", **self._headers, **request.headers}
+        own = dict(request.headers)
         body = None
         if request.body is not None:
-            headers["Content-Type"] = "application/json"
+            own["Content-Type"] = "application/json"
             body = write_json(request.body)
         keyed = self._takes_keys and endpoint.method not in ("GET", "HEAD")
         if keyed:
-            headers["Idempotency-Key"] = str(_uuid7(self._now_ms(), self._random_bits(74)))
+            own["Idempotency-Key"] = str(_uuid7(self.now_ms(), self._random_bits(74)))
+        headers = _merged(_USUAL_HEADERS, request.default_headers, self._headers, own)
         return self._send(endpoint.method, url, headers, body, repeatable=keyed)
 
     def ask(self, request: Request) -> Answer:
@@ -247,11 +251,14 @@ def open_session(
     except BaseException:
         http.close()
         raise
+    merged = {**config.defaults, **own, **config.overrides}
     moved = config.overrides.get("uri")
-    if moved is not None and moved.rstrip("/") != http.base:
+    is_moved = moved is not None and moved.rstrip("/") != http.base
+    if moved is not None and is_moved:
         http.close()
         http = HttpClient(moved, timeouts=timeouts, secrets=hidden, waiting=waiting)
-        authentication = _authentication(http, token, credential, {**config.defaults, **own, **config.overrides})
+    if is_moved or any(merged.get(name) != own.get(name) for name in _OAUTH_PROPERTIES):
+        authentication = _authentication(http, token, credential, merged)
     given = config.overrides.get("token") or (config.defaults.get("token") if token is None else None)
     if given is not None and credential is None:
         hidden.add(given)
@@ -260,6 +267,7 @@ def open_session(
 
 
 _CONFIG = Endpoint("GET", "/v1/config")
+_OAUTH_PROPERTIES = ("oauth2-server-uri", "scope", "audience", "resource")
 
 
 def _authentication(
@@ -286,7 +294,13 @@ def _without_secrets(config: RestConfig) -> RestConfig:
 
 
 def _with(headers: Mapping[str, str], authorization: str | None) -> dict[str, str]:
-    return dict(headers) if authorization is None else {**headers, "Authorization": authorization}
+    return _merged(headers, {} if authorization is None else {"Authorization": authorization})
+
+
+def _merged(*headers: Mapping[str, str]) -> dict[str, str]:
+    """Headers of which the last of a name counts, in whatever case it is written; one without a value is not sent."""
+    found = {name.lower(): (name, value) for each in headers for name, value in each.items()}
+    return {name: value for name, value in found.values() if value}
 
 
 def _seconds(properties: Mapping[str, str], name: str, default: float) -> float:

@@ -1,63 +1,278 @@
-"""Storage options that a REST catalog gives with a table, and the stores made of them."""
+"""Storage options and credentials that a REST catalog gives with a table, and the stores made of them.
+
+Credentials end. A table's store takes them anew before that, for as long as anyone holds the store: `VendedStore` asks
+the catalog, whoever loads the table brings newer ones too, and every handle of the table has the same store.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from threading import Lock
 
-from engine.codec.rest_json import LoadedTable
-from engine.errors import Unsupported
+from engine.codec.rest_json import LoadedTable, StorageCredential
+from engine.errors import EngineError, Unsupported
+from engine.storage.arrow import ArrowOutputFile, ArrowStore
 from engine.storage.resolve import Stores
-from engine.storage.store import Store
+from engine.storage.store import FileInfo, InputFile, OutputFile, Store
 
 _REMOTE_SIGNING = "s3.remote-signing-enabled"
 _PLANNING_MODE = "scan-planning-mode"
+_ENDS_AT = ("s3.session-token-expires-at-ms", "gcs.oauth2.token-expires-at", "adls.sas-token-expires-at-ms.")
+_LENT = ("s3.session-token", "gcs.oauth2.token", "adls.sas-token.")
+"""Options, or beginnings of their names, that say when credentials end, and those that are lent for a time."""
+_EARLY_MS = 300_000
+_AGAIN_MS = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class Vended:
+    """What a catalog gave for the files of one table."""
+
+    config: Mapping[str, str] = field(repr=False)
+    credentials: tuple[StorageCredential, ...] = ()
+
+    @classmethod
+    def of(cls, loaded: LoadedTable) -> Vended:
+        """What came with the table."""
+        return cls(loaded.config, loaded.credentials)
+
+    def options(self, location: str) -> dict[str, str]:
+        """The options of a location: the longest prefix wins, and a credential stands above the configuration."""
+        fitting = [credential for credential in self.credentials if location.startswith(credential.prefix)]
+        best = max(fitting, key=lambda credential: len(credential.prefix), default=None)
+        return {**self.config, **(best.config if best is not None else {})}
+
+    @property
+    def ends_at_ms(self) -> int | None:
+        """When the first of the credentials ends; None where nothing is said of it."""
+        named = [item for each in self._each() for item in each.items() if _is_any(item[0], _ENDS_AT)]
+        told = [int(value) for _, value in named if value.isdecimal()]
+        return min(told, default=None)
+
+    @property
+    def lends(self) -> bool:
+        """Whether there are credentials that will end, whether or not it is said when."""
+        return any(_is_any(name, _LENT) for each in self._each() for name in each)
+
+    def _each(self) -> list[Mapping[str, str]]:
+        return [{**self.config, **credential.config} for credential in self.credentials] or [self.config]
+
+
+def _is_any(name: str, known: tuple[str, ...]) -> bool:
+    return any(name == each or (each.endswith(".") and name.startswith(each)) for each in known)
+
+
+class VendedStore:
+    """The files of one table, each with the credentials that fit its location and have not ended.
+
+    They are renewed five minutes before they end, or after half of a shorter life. Files that are open go on with new
+    ones. A copy in another process keeps the credentials that it was sent with.
+
+    Args:
+        root: The table's location.
+        properties: The catalog's own options, below those that it gives with the table.
+        vended: What it gave first.
+        renew: Asks for more; raises EngineError. None in another process.
+        now_ms: The clock.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        properties: Mapping[str, str],
+        vended: Vended,
+        renew: Callable[[], Vended] | None,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._root = root
+        self._properties = dict(properties)
+        self._renew = renew
+        self._now_ms = now_ms
+        self._lock = Lock()
+        self._take(vended)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        self.at(self._root)
+        return VendedStore, (self._root, self._properties, self._vended, None, _never)
+
+    def learn(self, vended: Vended, renew: Callable[[], Vended]) -> None:
+        """Take on what the catalog gave now, and how to ask for more; clients of the same options are kept."""
+        with self._lock:
+            self._renew = renew
+            self._take(vended)
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether what the catalog gave can be used for some time; not so where it does not say for how long."""
+        with self._lock:
+            return not self._vended.lends if self._renew_at_ms is None else self._now_ms() < self._renew_at_ms
+
+    @property
+    def creates_atomically(self) -> bool:
+        return self.at(self._root).creates_atomically
+
+    def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
+        return self.at(location).read(location, offset, length)
+
+    def size(self, location: str) -> int:
+        return self.at(location).size(location)
+
+    def exists(self, location: str) -> bool:
+        return self.at(location).exists(location)
+
+    def write(self, location: str, data: bytes, *, overwrite: bool = False) -> None:
+        self.at(location).write(location, data, overwrite=overwrite)
+
+    def delete(self, location: str) -> None:
+        self.at(location).delete(location)
+
+    def list(self, prefix: str) -> Iterator[FileInfo]:
+        return self.at(prefix).list(prefix)
+
+    def open_input(self, location: str) -> InputFile:
+        return self.at(location).open_input(location) if self._renew_at_ms is None else _Input(self, location)
+
+    def open_output(self, location: str, *, overwrite: bool = False) -> OutputFile:
+        output = self.at(location).open_output(location, overwrite=overwrite)
+        if isinstance(output, ArrowOutputFile):
+            output.upload_by = lambda: self._arrow(location)
+        return output
+
+    def physical(self, location: str) -> str:
+        return self.at(location).physical(location)
+
+    def at(self, location: str) -> Store:
+        """The store of a location by credentials that have not ended; another one after they were renewed."""
+        # Under the lock: many threads at the end of the credentials ask for new ones once.
+        with self._lock:
+            if self._renew is not None and self._renew_at_ms is not None and self._now_ms() >= self._renew_at_ms:
+                self._take(self._renewed(self._renew))
+            options = self._vended.options(location)
+            key = frozenset(options.items())
+            if key not in self._stores:
+                self._stores[key] = Stores({**self._properties, **options})
+            stores = self._stores[key]
+        return stores(location)
+
+    def _arrow(self, location: str) -> ArrowStore:
+        store = self.at(location)
+        assert isinstance(store, ArrowStore)
+        return store
+
+    def _renewed(self, renew: Callable[[], Vended]) -> Vended:
+        try:
+            return renew()
+        except EngineError:
+            if self._ends_at_ms is None or self._now_ms() >= self._ends_at_ms:
+                raise
+            # What there is still holds, and the catalog may answer again before it ends.
+            return self._vended
+
+    def _take(self, vended: Vended) -> None:
+        now, ends = self._now_ms(), vended.ends_at_ms
+        if getattr(self, "_vended", None) != vended:
+            self._stores: dict[frozenset[tuple[str, str]], Stores] = {}
+        self._vended, self._ends_at_ms = vended, ends
+        # Credentials that seem to have ended already are used all the same: clocks differ.
+        early = None if ends is None else min(_EARLY_MS, (ends - now) // 2)
+        self._renew_at_ms = None if ends is None or early is None else max(ends - early, now + _AGAIN_MS)
+
+
+class _Input(InputFile):
+    """A file that is opened again where it was when its credentials were renewed."""
+
+    def __init__(self, vended: VendedStore, location: str) -> None:
+        self._vended = vended
+        self._location = location
+        self._store = vended.at(location)
+        self._file = self._store.open_input(location)
+
+    @property
+    def closed(self) -> bool:
+        return self._file.closed
+
+    def read(self, nbytes: int = -1, /) -> bytes:
+        return self._current().read(nbytes)
+
+    def seek(self, position: int, whence: int = 0, /) -> int:
+        return self._file.seek(position, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def size(self) -> int:
+        return self._file.size()
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _current(self) -> InputFile:
+        store = self._vended.at(self._location)
+        if store is not self._store and not self._file.closed:
+            file = store.open_input(self._location)
+            file.seek(self._file.tell())
+            self._file.close()
+            self._store, self._file = store, file
+        return self._file
+
+
+def _never() -> int:
+    return 0
 
 
 class TableStores:
     """The store of a location, with the options of the table that lies there.
 
-    The server may give credentials for a short time; they are taken again whenever the table is loaded. A store that
-    was handed out keeps those it was made with.
-
     Args:
         properties: The catalog's own options.
+        now_ms: The clock by which credentials end.
     """
 
-    def __init__(self, properties: Mapping[str, str]) -> None:
+    def __init__(self, properties: Mapping[str, str], now_ms: Callable[[], int]) -> None:
         self._properties = dict(properties)
+        self._now_ms = now_ms
         self._default = Stores(properties)
         self._lock = Lock()
-        self._by_table: dict[str, tuple[dict[str, str], Stores]] = {}
+        self._by_table: dict[str, VendedStore] = {}
 
     def __call__(self, location: str) -> Store:
         """The store; errors as `engine.storage.resolve.store_for`."""
         with self._lock:
             below = [root for root in self._by_table if location == root or location.startswith(f"{root}/")]
-            stores = self._by_table[max(below, key=len)][1] if below else self._default
-        return stores(location)
+            vended = self._by_table[max(below, key=len)] if below else None
+        return self._default(location) if vended is None else vended
 
-    def learn(self, loaded: LoadedTable, *, subject: str) -> None:
-        """Take on what the server said of a table's storage.
+    def is_fresh(self, root: str) -> bool:
+        """Whether nothing that the catalog gave for the table at `root` has to be asked for again."""
+        with self._lock:
+            vended = self._by_table.get(root)
+        return vended is None or vended.is_fresh
+
+    def learn(self, loaded: LoadedTable, *, subject: str, renew: Callable[[], Vended]) -> None:
+        """Take on what the server said of a table's storage; `renew` asks it for more.
 
         Raises:
             Unsupported: The table can only be read with requests that the server signs, or that it plans itself.
         """
-        root = loaded.metadata.location
-        options = _options(loaded, root)
+        root, vended = loaded.metadata.location, Vended.of(loaded)
+        options = vended.options(root)
         if options.get(_REMOTE_SIGNING, "false").lower() == "true" and "s3.access-key-id" not in options:
             raise Unsupported(f"{subject}: the REST catalog gives no credentials but signs each request")
         if options.get(_PLANNING_MODE, "client").lower() == "server":
             raise Unsupported(f"{subject}: the REST catalog demands to plan scans itself")
         with self._lock:
-            if not options:
-                self._by_table.pop(root, None)
-            elif root not in self._by_table or self._by_table[root][0] != options:
-                self._by_table[root] = (options, Stores({**self._properties, **options}))
-
-
-def _options(loaded: LoadedTable, root: str) -> dict[str, str]:
-    fitting = [credential for credential in loaded.credentials if root.startswith(credential.prefix)]
-    # The specification: the longest prefix wins, and a credential stands above the configuration.
-    best = max(fitting, key=lambda credential: len(credential.prefix), default=None)
-    return {**loaded.config, **(best.config if best is not None else {})}
+            known = self._by_table.get(root)
+            if known is None and (vended.config or vended.credentials):
+                self._by_table[root] = VendedStore(root, self._properties, vended, renew, self._now_ms)
+        if known is not None:
+            known.learn(vended, renew)

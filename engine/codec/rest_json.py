@@ -134,13 +134,18 @@ def table_from_json(node: JsonObject) -> LoadedTable:
         Unsupported: The table's format version or a type of it.
     """
     location = node.text_or_none("metadata-location")
-    credentials = node.children_or_empty("storage-credentials")
     return LoadedTable(
         metadata=metadata_from_json(node.value("metadata"), location=location or node.location),
         metadata_location=location or "",
         config=node.text_map("config"),
-        credentials=tuple(StorageCredential(c.text("prefix"), c.text_map("config")) for c in credentials),
+        credentials=credentials_from_json(node),
     )
+
+
+def credentials_from_json(node: JsonObject) -> tuple[StorageCredential, ...]:
+    """The ``storage-credentials`` of a ``LoadCredentialsResponse`` or ``LoadTableResult``; raises CorruptTable."""
+    rows = node.children_or_empty("storage-credentials")
+    return tuple(StorageCredential(row.text("prefix"), row.text_map("config")) for row in rows)
 
 
 def view_result_from_json(node: JsonObject) -> LoadedView:

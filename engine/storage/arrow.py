@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from shutil import copyfileobj
 from tempfile import SpooledTemporaryFile
@@ -32,6 +32,11 @@ class ArrowStore:
     def __init__(self, filesystem: fs.FileSystem, prefixes: Sequence[str]) -> None:
         self._fs = filesystem
         self._prefixes = tuple(prefixes)
+
+    @property
+    def filesystem(self) -> fs.FileSystem:
+        """The file system."""
+        return self._fs
 
     @property
     def creates_atomically(self) -> bool:
@@ -81,7 +86,7 @@ class ArrowStore:
         path = self._path(location)
         if not overwrite and self.exists(location):
             raise AlreadyExists(f"{location} exists already")
-        return ArrowOutputFile(location, path, self._fs)
+        return ArrowOutputFile(location, path, self)
 
     def physical(self, location: str) -> str:
         return location
@@ -104,12 +109,13 @@ class ArrowOutputFile(OutputFile):
     """Bytes kept aside (in memory, beyond 64 MB in a temporary file) and uploaded at `close`.
 
     pyarrow cannot abandon an upload: its streams complete it when they go, so none is begun before all bytes are there.
+    `upload_by` gives the store to do it with, which may have newer credentials than the one that the file is of.
     """
 
-    def __init__(self, location: str, path: str, filesystem: fs.FileSystem) -> None:
+    def __init__(self, location: str, path: str, store: ArrowStore) -> None:
         self._location = location
         self._path = path
-        self._fs = filesystem
+        self.upload_by: Callable[[], ArrowStore] = lambda: store
         self._size = 0
         self._spool = SpooledTemporaryFile(max_size=_SPOOL_BYTES)  # noqa: SIM115 - closed by close() or abort()
 
@@ -131,15 +137,16 @@ class ArrowOutputFile(OutputFile):
             return
         with translated("write", self._location), self._spool as spool:
             spool.seek(0)
-            if not isinstance(self._fs, _WITHOUT_DIRECTORIES):
-                self._fs.create_dir(self._path.rpartition("/")[0], recursive=True)
+            filesystem = self.upload_by().filesystem
+            if not isinstance(filesystem, _WITHOUT_DIRECTORIES):
+                filesystem.create_dir(self._path.rpartition("/")[0], recursive=True)
             try:
-                with self._fs.open_output_stream(self._path) as stream:
+                with filesystem.open_output_stream(self._path) as stream:
                     copyfileobj(spool, stream, _COPY_BYTES)
             except OSError:
                 # What a broken upload left, if anything, is not the file that was asked for.
                 with suppress(OSError):
-                    self._fs.delete_file(self._path)
+                    filesystem.delete_file(self._path)
                 raise
 
     def abort(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 from urllib.parse import urlsplit
@@ -26,11 +27,13 @@ _S3_OPTIONS = {
     "s3.access-key-id": "access_key",
     "s3.secret-access-key": "secret_key",
     "s3.session-token": "session_token",
-    "s3.region": "region",
     "client.region": "region",
+    "s3.region": "region",
 }
 _S3_SCHEMES = ("s3", "s3a", "s3n")
 _GCS_SCHEMES = ("gs", "gcs")
+_NEVER_MS = "7258118400000"
+"""The year 2200; later ones do not fit where Arrow keeps it."""
 _ARROW_SCHEMES = frozenset({*_S3_SCHEMES, *_GCS_SCHEMES, "hdfs", "viewfs"})
 STORAGE_SCHEMES = frozenset({"", "file", "memory", *_ARROW_SCHEMES})
 """Schemes of locations; empty for plain paths."""
@@ -99,10 +102,24 @@ def _arrow_store(scheme: str, location: str, properties: Mapping[str, str]) -> A
             return ArrowStore(fs.S3FileSystem(**options), [f"{s}://" for s in _S3_SCHEMES])
     if scheme in _GCS_SCHEMES:
         with translated("open", location):
-            return ArrowStore(fs.GcsFileSystem(), [f"{s}://" for s in _GCS_SCHEMES])
+            return ArrowStore(fs.GcsFileSystem(**_gcs_options(properties)), [f"{s}://" for s in _GCS_SCHEMES])
     root = f"{scheme}://{_authority(location)}"
     with translated("open", location):
         return ArrowStore(fs.FileSystem.from_uri(root + "/")[0], [root])
+
+
+def _gcs_options(properties: Mapping[str, str]) -> dict[str, object]:
+    """Where a token is given it is used, and else what Google's own libraries find."""
+    token, ends_at_ms = properties.get("gcs.oauth2.token"), properties.get("gcs.oauth2.token-expires-at", "")
+    options: dict[str, object] = {}
+    if "gcs.project-id" in properties:
+        options["project_id"] = properties["gcs.project-id"]
+    if token:
+        # A time must be given; where it is not known, one that does not come.
+        ends_at_ms = ends_at_ms if ends_at_ms.isdecimal() else _NEVER_MS
+        options["access_token"] = token
+        options["credential_token_expiration"] = datetime.fromtimestamp(int(ends_at_ms) // 1000, UTC)
+    return options
 
 
 def _authority(location: str) -> str:

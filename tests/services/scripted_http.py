@@ -97,7 +97,7 @@ def scripted_server(answer: Callable[[Seen], Reply]) -> Iterator[ScriptedServer]
             if reply.cut_at is not None:
                 self.close_connection = True
 
-        do_GET = do_HEAD = do_POST = do_DELETE = _handle  # noqa: N815 the names that http.server calls
+        do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = _handle  # noqa: N815 the names that http.server calls
 
         def log_message(self, format: str, *args: object) -> None:
             """Nothing: a test reads `seen`."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from engine.catalog.rest_session import Session, open_session
+from engine.codec.metadata_json import encode_metadata
 from engine.commit.retry import Waiting
+from engine.spec.metadata import TableMetadata
 from tests.services.scripted_http import Reply, ScriptedServer, Seen, scripted_server
 
 CONFIG: dict[str, object] = {"defaults": {}, "overrides": {}}
@@ -56,11 +60,12 @@ def opened(
     token: str | None = None,
     credential: str | None = None,
     properties: Mapping[str, str] | None = None,
+    answer: Callable[[Seen], Reply] | None = None,
 ) -> Iterator[Opened]:
-    """A session with a server that answers so."""
+    """A session with a server that answers so, by `replies` or by a function."""
     slept: list[float] = []
     waiting = Waiting(sleep=slept.append, monotonic=lambda: 0.0, random=lambda: 0.0)
-    with scripted_server(Script(replies, config)) as server:
+    with scripted_server(answer or Script(replies, config)) as server:
         session = open_session(
             server.address,
             warehouse=warehouse,
@@ -71,3 +76,12 @@ def opened(
         )
         yield Opened(session, server, slept)
         session.close()
+
+
+def document(table: TableMetadata) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(encode_metadata(table))
+    return found
+
+
+def loaded(table: TableMetadata, **more: object) -> dict[str, Any]:
+    return {"metadata-location": f"{table.location}/metadata/v1.json", "metadata": document(table), **more}

@@ -157,6 +157,16 @@ def test_the_server_may_name_another_token_endpoint_or_give_a_token() -> None:
         assert "token" not in o.session.properties
 
 
+def test_the_server_has_the_last_word_on_tokens() -> None:
+    config = {"defaults": {"audience": "lake"}, "overrides": {"scope": "theirs"}}
+    replies = {f"POST {TOKENS}": [token("t1"), token("t2")], NAMESPACES: [EMPTY]}
+    with opened(replies, config=config, credential="a:b", properties={"scope": "mine"}) as o:
+        RestCatalog(o.session).list_namespaces()
+        first, second = [parse_qs(seen.body.decode()) for seen in o.server.seen if seen.path == TOKENS]
+    assert first["scope"] == ["mine"]
+    assert (second["scope"], second["audience"]) == (["theirs"], ["lake"])
+
+
 def test_nothing_is_shown_and_nothing_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     replies = {f"POST {TOKENS}": [token("t0k3n")], NAMESPACES: [EMPTY]}

@@ -11,7 +11,8 @@ from engine.catalog.rest_session import open_session
 from engine.catalog.rest_views import LIST_VIEWS, RestViewCatalog
 from engine.errors import CorruptTable, Invalid, NotFound, StorageFailed, Unsupported
 from tests.services.scripted_http import Reply, scripted_server
-from tests.unit.engine.catalog.rest_answers import CONFIG, Script, error, opened
+from tests.unit.engine.catalog.rest_answers import CONFIG, Script, error, loaded, opened
+from tests.unit.engine.commit.tables import metadata
 
 NAMESPACES = "GET /v1/namespaces"
 EMPTY = Reply(body={"namespaces": []})
@@ -46,6 +47,52 @@ def test_headers_of_the_properties_are_sent() -> None:
     with opened({NAMESPACES: [EMPTY]}, properties={"header.X-Team": "lake"}) as o:
         RestCatalog(o.session).list_namespaces()
         assert all(seen.headers["x-team"] == "lake" for seen in o.server.seen)
+
+
+DELEGATION = "x-iceberg-access-delegation"
+
+
+@pytest.mark.parametrize(
+    ("properties", "sent"),
+    [
+        ({}, "vended-credentials"),
+        ({"header.X-Iceberg-Access-Delegation": "remote-signing"}, "remote-signing"),
+        ({"header.x-iceberg-access-delegation": "remote-signing"}, "remote-signing"),
+        ({"header.X-Iceberg-Access-Delegation": ""}, None),
+    ],
+)
+def test_how_access_is_delegated_is_the_users_to_say(properties: dict[str, str], sent: str | None) -> None:
+    replies = {
+        "GET /v1/namespaces/db/tables/t": [Reply(body=loaded(metadata()))],
+        "POST /v1/namespaces/db/tables": [Reply(body=loaded(metadata()))],
+        "POST /v1/namespaces/db/register": [Reply(body=loaded(metadata()))],
+    }
+    with opened(replies, properties=properties) as o:
+        catalog = RestCatalog(o.session)
+        catalog.load_state(("db", "t"))
+        catalog.create_table(("db", "t"), metadata())
+        catalog.register_table(("db", "t"), "s3://lake/v1.json")
+        assert [seen.headers.get(DELEGATION) for seen in o.server.seen[1:]] == [sent] * 3
+
+
+def test_properties_change_what_is_usual_and_not_what_a_request_needs() -> None:
+    names = ("Accept", "ACCEPT-encoding", "content-type", "if-none-match", "authorization", "X-Empty")
+    properties = {f"header.{name}": "mine" for name in names[:-1]} | {"header.X-Empty": ""}
+    replies = {
+        "GET /v1/namespaces/db/tables/t": [Reply(body=loaded(metadata()), headers={"ETag": '"1"'}), Reply(status=304)],
+        "POST /v1/namespaces": [Reply(body={"namespace": ["x"]})],
+    }
+    with opened(replies, properties=properties, token="own") as o:
+        catalog = RestCatalog(o.session)
+        catalog.load_state(("db", "t"))
+        catalog.load_state(("db", "t"))
+        catalog.create_namespace(("x",))
+        *_, again, made = o.server.seen
+    assert again.headers["if-none-match"] == '"1"'
+    assert made.headers["content-type"] == "application/json"
+    assert made.headers["authorization"] == "Bearer own"
+    assert made.headers["accept"] == made.headers["accept-encoding"] == "mine"
+    assert "x-empty" not in made.headers
 
 
 def test_what_a_server_does_not_offer_is_not_asked() -> None:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from pyarrow import fs
 
 from engine.errors import Invalid, StorageFailed, Unsupported
 from engine.storage.arrow import ArrowStore
@@ -34,6 +36,20 @@ def test_stores_by_scheme() -> None:
     properties = {"s3.endpoint": "http://127.0.0.1:1", "s3.region": "us-east-1"}
     for scheme in ("s3", "s3a"):
         assert isinstance(store_for(f"{scheme}://bucket/key", properties), ArrowStore)
+
+
+def test_options_reach_the_file_system() -> None:
+    region = {"client.region": "eu-west-1", "s3.region": "us-east-1"}
+    stored = store_for("s3://bucket", region)
+    assert isinstance(stored, ArrowStore)
+    # As in PyIceberg, what is said of S3 stands above what is said of every service.
+    assert stored.filesystem.equals(fs.S3FileSystem(region="us-east-1"))
+    token = {"gcs.oauth2.token": "t", "gcs.oauth2.token-expires-at": "1900000000000", "gcs.project-id": "p"}
+    for options, ends in ((token, 1_900_000_000), (token | {"gcs.oauth2.token-expires-at": "?"}, 7_258_118_400)):
+        stored = store_for("gs://bucket", options)
+        assert isinstance(stored, ArrowStore)
+        expected = {"credential_token_expiration": datetime.fromtimestamp(ends, UTC), "project_id": "p"}
+        assert stored.filesystem.equals(fs.GcsFileSystem(access_token="t", **expected))
 
 
 def test_memory_is_shared() -> None:
