@@ -12,6 +12,7 @@ import pyarrow as pa
 from engine.catalog.identifiers import dotted
 from engine.columnar.reserved import METADATA_COLUMNS, PARTITION_NAME, partition_column
 from engine.commit.committer import Committer, Identifier, TableState
+from engine.commit.one_table import OneTable
 from engine.errors import Invalid, Unsupported
 from engine.expressions.predicate import Predicate
 from engine.late import LateModule
@@ -491,7 +492,7 @@ class Table(Evolving, Changing):
         if self._committer is None:
             raise Unsupported(f"{self.name} was opened by its metadata file and is read-only; load it from a catalog")
         return target.Target(
-            committer=self._committer,
+            committer=OneTable(self._committer),
             identifier=self._identifier,
             store=self._store if counters is None else CountingStore(self._store, counters),
             counters=Counters() if counters is None else counters,
