@@ -39,6 +39,22 @@ def test_a_directory(tmp_path: Path, prefix: str) -> None:
     assert catalog.list_namespaces() == ["db"]
 
 
+@pytest.mark.parametrize(("spelled", "recorded"), [("../wh", "{}/wh"), ("file://{}//wh/", "file://{}/wh")])
+def test_new_tables_and_views_record_normalised_locations(
+    tmp_path: Path, spelled: str, recorded: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    place, root = spelled.format(tmp_path), recorded.format(tmp_path)
+    assert engine.load_catalog(place).create_table("db.t", ROWS).location == f"{root}/db/t"
+    catalog = engine.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=place)
+    assert catalog.create_table("db.u", ROWS).location == f"{root}/db/u"
+    assert catalog.create_table("db.v", ROWS, location=f"{place}/./v").location == f"{root}/v"
+    view = catalog.create_view("db.w", {"spark": "select 1"}, ROWS, location=f"{place}/x/../w")
+    assert view.location == f"{root}/w"
+    catalog.close()
+
+
 def test_tables_in_memory() -> None:
     catalog = engine.load_catalog("memory://opening")
     catalog.create_table("db.t", ROWS).append(DATA)

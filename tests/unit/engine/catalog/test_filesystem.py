@@ -165,6 +165,19 @@ class TestStalledWriters:
         assert self.versions(store) == ["v1"]
         assert catalog.load_state(NAME).metadata == anew
 
+    def test_a_version_of_a_table_that_was_made_anew_is_not_withdrawn(self) -> None:
+        store = MemoryStore()
+        catalog = created(store)
+
+        def others() -> None:
+            catalog.drop_table(NAME)
+            catalog.create_table(NAME, replace(metadata(), table_uuid=str(uuid.UUID(int=2))))
+            self.go_on(catalog, 1)
+
+        assert isinstance(self.stalled(store, others, "after"), Conflicted)
+        assert self.versions(store) == ["v1", "v2"]
+        assert catalog.load_state(NAME).metadata.properties == {"theirs": "0"}
+
     @pytest.mark.parametrize("when", ["before", "after"])
     def test_a_table_that_was_dropped(self, when: str) -> None:
         store = MemoryStore()
@@ -322,7 +335,8 @@ def test_an_interrupted_drop_leaves_the_whole_table_or_none() -> None:
     for at in range(100):
         store = MemoryStore()
         catalog = created(store)
-        state = catalog.commit(NAME, catalog.load_state(NAME), [], [SetProperties({"a": "1"})])
+        for n in range(10):
+            state = catalog.commit(NAME, catalog.load_state(NAME), [], [SetProperties({"a": str(n)})])
         store.write("memory://wh/db/t/data/f.parquet", b"x")
         faulty = FaultyStore(store, Fault(at, forever=True))
         with contextlib.suppress(StorageFailed):

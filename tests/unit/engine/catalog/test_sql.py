@@ -297,6 +297,15 @@ class TestLocations:
             catalog.create_table(NAME, metadata())
         assert self.made(catalog, NAME).location.startswith("memory://wh/db/t-")
 
+    def test_a_table_around_another_of_another_directory(self, catalog: SqlCatalog) -> None:
+        self.made(catalog, (*NAME, "x"))
+        assert catalog.default_location(NAME).startswith("memory://wh/db/t-")
+
+    def test_a_directory_that_is_spelled_with_a_dot_at_its_end(self, catalog: SqlCatalog) -> None:
+        catalog.create_table(NAME, replace(metadata(), location="memory://wh/db/t/."))
+        with pytest.raises(Invalid, match=r"is inside that of db\.t"):
+            self.made(catalog, (*NAME, "x"))
+
     def test_neighbours_are_none_of_this(self, catalog: SqlCatalog) -> None:
         catalog.create_table(("db", "top"), replace(metadata(), location="memory://other"))
         for name in (NAME, ("db", "t2"), ("d", "b", "t"), ("other",)):
