@@ -12,7 +12,7 @@ from engine.errors import Invalid
 from engine.spec.manifest import ManifestContent, ManifestFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.requirements import AssertRefSnapshotId, AssertTableUuid, TableRequirement
-from engine.spec.snapshots import Operation, Snapshot, SnapshotRef
+from engine.spec.snapshots import MAIN, Operation, Snapshot, SnapshotRef
 from engine.spec.updates import AddSnapshot, SetSnapshotRef, TableUpdate
 
 
@@ -147,19 +147,25 @@ def stage_snapshot(
         first_row_id=first_row_id,
         added_rows=added_rows,
     )
-    files = frozenset([location, *(m.location for m in written)])
-    if not is_visible:
-        return Staged(requirements=(AssertTableUuid(base.table_uuid),), updates=(AddSnapshot(snapshot),), files=files)
     old = base.refs.get(branch)
     moved = replace(old, snapshot_id=snapshot_id) if old else SnapshotRef(snapshot_id=snapshot_id, type="branch")
     return Staged(
+        # Files of the parent are listed, so that it must not expire meanwhile, nor what it may be in: a new branch is
+        # made of main.
         requirements=(
             AssertTableUuid(base.table_uuid),
-            AssertRefSnapshotId(branch, None if old is None else old.snapshot_id),
+            requires_ref(base, branch),
+            *([] if old or branch == MAIN else [requires_ref(base, MAIN)]),
         ),
-        updates=(AddSnapshot(snapshot), SetSnapshotRef(branch, moved)),
-        files=files,
+        updates=(AddSnapshot(snapshot), *([SetSnapshotRef(branch, moved)] if is_visible else [])),
+        files=frozenset([location, *(m.location for m in written)]),
     )
+
+
+def requires_ref(base: TableMetadata, name: str) -> AssertRefSnapshotId:
+    """That a branch or tag is where the base has it, or is not there either."""
+    ref = base.refs.get(name)
+    return AssertRefSnapshotId(name, None if ref is None else ref.snapshot_id)
 
 
 def _has_live_files(manifest: ManifestFile) -> bool:

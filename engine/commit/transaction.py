@@ -175,25 +175,16 @@ class Transaction:
 
 def stage_all(changes: Sequence[Change], base: TableMetadata, staging: Staging) -> Staged:
     """The changes as one: each staged on the result of those before it."""
-    requirements: dict[TableRequirement, None] = {}
+    requirements: dict[tuple[object, ...], TableRequirement] = {}
     updates: list[TableUpdate] = []
     files: set[str] = set()
     draft = base
     for change in changes:
         staged = change.stage(draft, staging)
         for requirement in staged.requirements:
-            # What does not hold for the base was made so by an earlier change, whose requirements speak for both.
-            if _holds(requirement, base):
-                requirements[requirement] = None
+            # The first is about the base, later ones about what earlier changes made of it.
+            requirements.setdefault(requirement.subject, requirement)
         updates += staged.updates
         files |= staged.files
         draft = apply_updates(draft, staged.updates, now_ms=staging.now_ms())
-    return Staged(requirements=tuple(requirements), updates=tuple(updates), files=frozenset(files))
-
-
-def _holds(requirement: TableRequirement, metadata: TableMetadata) -> bool:
-    try:
-        requirement.check(metadata)
-    except CommitConflict:
-        return False
-    return True
+    return Staged(requirements=tuple(requirements.values()), updates=tuple(updates), files=frozenset(files))

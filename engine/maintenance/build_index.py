@@ -164,7 +164,10 @@ def _committed(
     encoded = write_puffin([*others, blob], properties={"created-by": "icebench"})
     location = metadata_file_location(metadata, f"{snapshot.snapshot_id}-{staging.commit_id}.stats")
     table.store.write(location, encoded.data)
-    change = UpdateStatistics(table=[_statistics_file(snapshot, location, encoded)])
+    change = UpdateStatistics(
+        table=[_statistics_file(snapshot, location, encoded)],
+        made_from={snapshot.snapshot_id: None if old is None else old.statistics_path},
+    )
     return table.commit(staging, [change], [location]), location
 
 

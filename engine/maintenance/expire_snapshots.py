@@ -7,16 +7,19 @@ between leaves behind belongs to no snapshot and harms nobody; `remove_orphan_fi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from engine.codec.metadata_json import decode_metadata
 from engine.commit.changes.expire_snapshots import ExpireSnapshots
 from engine.commit.committer import TableState
-from engine.errors import EngineError, FileNotFound
+from engine.errors import EngineError, FileNotFound, ValidationFailed
 from engine.maintenance.maintained_table import MaintainedTable
 from engine.maintenance.reachable_files import Reach, SnapshotFiles, statistics_paths
 from engine.runtime.runner import Runner
 from engine.spec.data_file import FileContent
+from engine.spec.metadata import TableMetadata
+from engine.spec.snapshots import Snapshot
 from engine.spec.updates import apply_updates
 from engine.storage.places import Places
 from engine.storage.store import Store
@@ -38,7 +41,8 @@ class ExpiredSnapshots:
         outside: Locations of files that were left because they are outside the table's own locations
             (`TableMetadata.own_locations`), such as files that `add_files` took on.
         not_deleted: Locations of files that storage would not delete; they are orphans now.
-        error: Why no file was deleted: the remaining snapshots could not be read whole.
+        error: Why no file was deleted: the remaining snapshots could not be read whole, or a branch or tag was made
+            while snapshots expired, in a catalog that could not refuse the one or the other.
     """
 
     snapshot_ids: tuple[int, ...] = ()
@@ -96,6 +100,7 @@ def delete_expired(
         return told
     places = Places(now.location)
     try:
+        _check_references(table, change, now, gone)
         files = Reach(store=table.store, runner=table.runner, places=places).only_of(gone, now.snapshots)
     except EngineError as error:
         return replace(told, error=error)
@@ -105,6 +110,34 @@ def delete_expired(
     outside = [each for group in groups for each in group.values() if not places.is_inside(each, now.own_locations)]
     told = replace(told, outside=tuple(sorted(outside)))
     return _deleted(table, files, statistics, told)
+
+
+def _check_references(
+    table: MaintainedTable, change: ExpireSnapshots, now: TableMetadata, gone: Sequence[Snapshot]
+) -> None:
+    """Raise where a branch or tag, of which the expiry did not know, may have had one of the snapshots.
+
+    A REST catalog makes the change on whatever metadata is current; no requirement rules a new reference out, which the
+    catalog then drops together with its snapshot. The metadata that the change was made on is the newest former one
+    with the snapshots.
+
+    Raises:
+        ValidationFailed: There was such a reference, or the metadata file is not in the log.
+        FileNotFound, CorruptTable, StorageFailed: That metadata cannot be read.
+    """
+    ids = {snapshot.snapshot_id for snapshot in gone}
+    for entry in reversed(now.metadata_log):
+        location = entry.metadata_file
+        made_on = decode_metadata(table.store.read(location), location=location)
+        if ids <= made_on.snapshot_by_id.keys():
+            unknown = sorted(name for name, ref in made_on.refs.items() if change.base.refs.get(name) != ref)
+            if not unknown:
+                return
+            raise ValidationFailed(
+                f"{', '.join(unknown)} changed while snapshots expired, and the catalog may have dropped it with its "
+                f"snapshot: no file was deleted, and {location} is the table as it was before"
+            )
+    raise ValidationFailed("no former metadata file tells which branches and tags the expired snapshots had")
 
 
 def _deleted(

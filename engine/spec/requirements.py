@@ -17,6 +17,11 @@ from engine.spec.snapshots import MAIN
 class TableRequirement:
     """Base of all requirements."""
 
+    @property
+    def subject(self) -> tuple[object, ...]:
+        """What it is about; of requirements about one subject only equal ones hold together."""
+        return (type(self),)
+
     def check(self, metadata: TableMetadata | None) -> None:
         """Raise CommitConflict where the requirement does not hold; None means that the table does not exist."""
         raise NotImplementedError
@@ -47,6 +52,10 @@ class AssertRefSnapshotId(TableRequirement):
 
     ref: str
     snapshot_id: int | None
+
+    @property
+    def subject(self) -> tuple[object, ...]:
+        return type(self), self.ref
 
     def check(self, metadata: TableMetadata | None) -> None:
         found = _existing(metadata).refs.get(self.ref)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -10,6 +12,7 @@ from pyiceberg.catalog import load_catalog as load_pyiceberg
 
 import engine
 from engine.catalog.sql_views import SqlViewCatalog
+from engine.commit.committer import Outcome
 from engine.errors import Invalid, Unsupported
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string())])
@@ -43,6 +46,29 @@ def test_what_another_client_commits_is_seen(rest_address: str) -> None:
     assert len(catalog.load_table("db.events").snapshots) == 2
     assert ours.metadata.current_snapshot is not None
     assert ours.metadata.current_snapshot.summary["total-records"] == "6"
+
+
+def test_a_snapshot_is_published_where_it_is_still_there(rest_address: str) -> None:
+    catalog = engine.load_catalog(rest_address)
+    ours = catalog.create_table("db.events", SCHEMA)
+    theirs = engine.load_catalog(rest_address).load_table("db.events")
+    ours.append(ROWS)
+    for name in ("first", "second"):
+        ours.append(ROWS, wap_id=name)
+    ours.append(ROWS)
+    ours.cherry_pick(wap_id="first")
+    assert set(ours.refs) == {"main"}
+    assert ours.scan().count() == 9
+    committer = ours._committer
+    assert committer is not None
+
+    def after_an_expiry(*request: Any) -> Outcome:
+        theirs.refresh().maintenance.expire_snapshots(older_than="2999-01-01T00:00:00Z")
+        return type(committer).commit(committer, *request)
+
+    with patch.object(committer, "commit", after_an_expiry), pytest.raises(Invalid, match="unknown snapshot"):
+        ours.cherry_pick(wap_id="second")
+    assert ours.refresh().scan().count() == 9
 
 
 def test_a_purged_table_leaves_no_file(rest_address: str) -> None:

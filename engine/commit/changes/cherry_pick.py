@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from engine.commit.changes.append import Append
 from engine.commit.conflicts import changed_files
-from engine.commit.snapshots import Staged, branch_head
+from engine.commit.snapshots import Staged, branch_head, requires_ref
 from engine.commit.staging import Staging
 from engine.errors import Invalid, NotFound, Unsupported
 from engine.spec.manifest import EntryStatus, ManifestContent
 from engine.spec.metadata import TableMetadata
-from engine.spec.requirements import AssertRefSnapshotId, AssertTableUuid
+from engine.spec.requirements import AssertTableUuid
 from engine.spec.snapshots import MAIN, Snapshot, SnapshotRef
-from engine.spec.updates import SetSnapshotRef
+from engine.spec.updates import RemoveSnapshotRef, SetSnapshotRef
 
 WAP_ID = "wap.id"
 """Summary entry of a snapshot that waits to be published."""
@@ -55,13 +55,9 @@ class CherryPick:
         head = branch_head(base, MAIN)
         _check_new(base, head, picked)
         if (None if head is None else head.snapshot_id) == picked.parent_snapshot_id:
-            ref = base.refs.get(MAIN)
             moved = SnapshotRef(snapshot_id=picked.snapshot_id, type="branch")
             return Staged(
-                requirements=(
-                    AssertTableUuid(base.table_uuid),
-                    AssertRefSnapshotId(MAIN, None if ref is None else ref.snapshot_id),
-                ),
+                requirements=(AssertTableUuid(base.table_uuid), requires_ref(base, MAIN)),
                 updates=(SetSnapshotRef(MAIN, moved),),
             )
         if picked.operation != "append":
@@ -76,7 +72,12 @@ class CherryPick:
             if WAP_ID in picked.summary:
                 properties[PUBLISHED_WAP_ID] = picked.summary[WAP_ID]
             self._appends[picked.snapshot_id] = Append(data_files=files, properties=properties)
-        return self._appends[picked.snapshot_id].stage(base, staging)
+        staged = self._appends[picked.snapshot_id].stage(base, staging)
+        # No requirement says that the picked snapshot is still there, and its files with it; that a tag can be put on
+        # it does.
+        pin = f"cherry-pick-{picked.snapshot_id}-{self._appends[picked.snapshot_id].added_snapshot_id}"
+        tag = SetSnapshotRef(pin, SnapshotRef(snapshot_id=picked.snapshot_id, type="tag"))
+        return replace(staged, updates=(tag, *staged.updates, RemoveSnapshotRef(pin)))
 
     def _picked(self, base: TableMetadata) -> Snapshot:
         if self.snapshot_id is not None:

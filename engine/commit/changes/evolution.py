@@ -65,6 +65,7 @@ class UpdateSchema:
                 AssertLastAssignedFieldId(base.last_column_id),
                 AssertCurrentSchemaId(base.current_schema_id),
                 AssertDefaultSpecId(base.default_spec_id),
+                AssertLastAssignedPartitionId(base.last_partition_id),
                 AssertDefaultSortOrderId(base.default_sort_order_id),
             ),
             updates=(AddSchema(schema, last_column_id), SetCurrentSchema(), *_mapping_update(base, schema)),

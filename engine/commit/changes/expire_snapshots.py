@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from engine.commit.snapshots import Staged
+from engine.commit.snapshots import Staged, requires_ref
 from engine.commit.staging import Staging
 from engine.errors import Invalid
 from engine.spec.metadata import TableMetadata
 from engine.spec.properties import GC_ENABLED, MAX_REF_AGE_MS, MAX_SNAPSHOT_AGE_MS, MIN_SNAPSHOTS_TO_KEEP
-from engine.spec.requirements import AssertRefSnapshotId, AssertTableUuid
+from engine.spec.requirements import AssertTableUuid
 from engine.spec.snapshots import MAIN, SnapshotRef
 from engine.spec.updates import RemoveSnapshotRef, RemoveSnapshots, TableUpdate
 
@@ -81,8 +81,9 @@ class ExpireSnapshots:
             updates.append(RemoveSnapshots(self._expired))
         if not updates:
             return Staged()
-        # A branch that moves to a snapshot which is to go makes this wrong.
-        heads = (AssertRefSnapshotId(name, ref.snapshot_id) for name, ref in sorted(base.refs.items()))
+        # A branch that moves to a snapshot which is to go makes this wrong. Other new branches and tags cannot be ruled
+        # out by requirements: see `engine.maintenance.expire_snapshots`.
+        heads = (requires_ref(base, name) for name in sorted({MAIN, *base.refs}))
         return Staged(requirements=(AssertTableUuid(base.table_uuid), *heads), updates=tuple(updates))
 
     def _kept_refs(self, base: TableMetadata, now: int) -> dict[str, SnapshotRef]:

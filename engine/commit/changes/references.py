@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from engine.commit.snapshots import Staged
+from engine.commit.snapshots import Staged, requires_ref
 from engine.commit.staging import Staging
 from engine.errors import AlreadyExists, Invalid, NotFound
 from engine.spec.metadata import TableMetadata
-from engine.spec.requirements import AssertRefSnapshotId, AssertTableUuid
+from engine.spec.requirements import AssertTableUuid
 from engine.spec.snapshots import MAIN, SnapshotRef
 from engine.spec.updates import RemoveSnapshotRef, SetSnapshotRef
 
@@ -70,9 +70,9 @@ class RemoveRef:
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
         if self.name == MAIN:
             raise Invalid(f"branch {MAIN!r} cannot be removed")
-        old = base.ref(self.name)
+        base.ref(self.name)
         return Staged(
-            requirements=(AssertTableUuid(base.table_uuid), AssertRefSnapshotId(self.name, old.snapshot_id)),
+            requirements=(AssertTableUuid(base.table_uuid), requires_ref(base, self.name)),
             updates=(RemoveSnapshotRef(self.name),),
         )
 
@@ -94,7 +94,8 @@ class FastForward:
             raise Invalid(f"{self.branch!r} is a tag and cannot be fast-forwarded")
         if old is not None and old.snapshot_id not in base.ancestors(target):
             raise Invalid(f"cannot fast-forward {self.branch!r} to {self.to!r}: it is not an ancestor of it")
-        return _moved(base, self.branch, _pointing(old, target))
+        staged = _moved(base, self.branch, _pointing(old, target))
+        return replace(staged, requirements=(*staged.requirements, requires_ref(base, self.to)))
 
 
 @dataclass(frozen=True)
@@ -144,11 +145,7 @@ def _pointing(old: SnapshotRef | None, snapshot_id: int) -> SnapshotRef:
 
 
 def _moved(base: TableMetadata, name: str, ref: SnapshotRef) -> Staged:
-    old = base.refs.get(name)
     return Staged(
-        requirements=(
-            AssertTableUuid(base.table_uuid),
-            AssertRefSnapshotId(name, None if old is None else old.snapshot_id),
-        ),
+        requirements=(AssertTableUuid(base.table_uuid), requires_ref(base, name)),
         updates=(SetSnapshotRef(name, ref),),
     )

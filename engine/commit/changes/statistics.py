@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from engine.commit.snapshots import Staged
 from engine.commit.staging import Staging
+from engine.errors import ValidationFailed
 from engine.spec.metadata import TableMetadata
 from engine.spec.requirements import AssertTableUuid
 from engine.spec.statistics import PartitionStatisticsFile, StatisticsFile
@@ -28,15 +29,28 @@ class UpdateStatistics:
         partition: Partition statistics files to set, each for its snapshot.
         removed_table: Snapshot ids whose Puffin file is to be forgotten.
         removed_partition: Snapshot ids whose partition statistics are to be forgotten.
+        made_from: The Puffin file, or None, that a snapshot had when one of `table` was made with the blobs of it.
     """
 
     table: Sequence[StatisticsFile] = ()
     partition: Sequence[PartitionStatisticsFile] = ()
     removed_table: Sequence[int] = ()
     removed_partition: Sequence[int] = ()
+    made_from: Mapping[int, str | None] = field(default_factory=dict)
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
-        """See `engine.commit.changes.change.Change`; raises NotFound for statistics of an unknown snapshot."""
+        """See `engine.commit.changes.change.Change`.
+
+        Raises:
+            NotFound: Statistics of an unknown snapshot.
+            ValidationFailed: Another commit changed the file that one was made from; its blobs would be lost.
+        """
+        current = {file.snapshot_id: file.statistics_path for file in base.statistics}
+        for snapshot_id, path in self.made_from.items():
+            if current.get(snapshot_id) != path:
+                raise ValidationFailed(
+                    f"another commit changed the statistics of snapshot {snapshot_id}; run the operation again"
+                )
         for snapshot_id in [f.snapshot_id for f in self.table] + [f.snapshot_id for f in self.partition]:
             base.snapshot(snapshot_id)
         updates: list[TableUpdate] = [SetStatistics(file) for file in self.table]

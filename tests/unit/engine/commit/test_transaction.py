@@ -19,7 +19,7 @@ from engine.commit.transaction import stage_all
 from engine.errors import CommitConflict, CommitStateUnknown, Invalid, NotFound, StorageFailed, ValidationFailed
 from engine.runtime.counters import COMMIT_ATTEMPTS
 from engine.spec.metadata import TableMetadata
-from engine.spec.requirements import AssertTableUuid, TableRequirement
+from engine.spec.requirements import AssertRefSnapshotId, AssertTableUuid, TableRequirement
 from engine.spec.snapshots import SnapshotRef
 from engine.spec.updates import RemoveSnapshots, SetProperties, SetSnapshotRef, TableUpdate, UpgradeFormatVersion
 from tests.unit.engine.commit.tables import World, data_file, lost, metadata, world
@@ -420,6 +420,16 @@ class Properties:
         return Staged(requirements=(AssertTableUuid(base.table_uuid),), updates=(SetProperties(self.updates),))
 
 
+class Requiring:
+    """A change of nothing that assumes something."""
+
+    def __init__(self, requirement: TableRequirement) -> None:
+        self.requirement = requirement
+
+    def stage(self, base: TableMetadata, staging: Staging) -> Staged:
+        return Staged(requirements=(self.requirement,))
+
+
 class Wrong:
     """A change that never fits."""
 
@@ -458,6 +468,14 @@ class TestSeveralChanges:
         assert len(staged.requirements) == 2
         for requirement in staged.requirements:
             requirement.check(w.metadata)
+
+    def test_a_requirement_that_no_earlier_change_speaks_of_stays(self) -> None:
+        w = world(metadata(properties={"commit.retry.num-retries": "1"}))
+        changes: list[Change] = [Append(data_files=[data_file("a")]), Requiring(AssertRefSnapshotId("b", 7))]
+        assert AssertRefSnapshotId("b", 7) in stage_all(changes, w.metadata, w.staging()).requirements
+        with pytest.raises(CommitConflict, match="'b' has changed: expected 7"):
+            w.transaction().commit(changes)
+        assert w.metadata.snapshots == ()
 
     @pytest.mark.parametrize("error", [Invalid("no"), ValidationFailed("no"), StorageFailed("no")])
     def test_one_that_fails_takes_the_others_files_along(self, error: Exception) -> None:

@@ -13,8 +13,8 @@ import engine
 from engine.codec.file_index import FILE_INDEX, build_index, decode_index, encode_index
 from engine.codec.puffin import NewBlob, read_blob, read_footer, write_puffin
 from engine.commit.changes.statistics import UpdateStatistics
-from engine.commit.committer import TableState
-from engine.errors import CorruptTable, Invalid, Unsupported
+from engine.commit.committer import Outcome, TableState
+from engine.errors import CorruptTable, Invalid, Unsupported, ValidationFailed
 from engine.plan.file_indexes import HASHED_AS, INDEXES_UNUSABLE
 from engine.runtime.counters import ENTRIES_SKIPPED_BY_INDEX, FILES_PLANNED, STORAGE_REQUESTS_RANGE_READ
 from engine.spec.statistics import BlobMetadata, StatisticsFile
@@ -218,3 +218,23 @@ def test_a_damaged_blob_is_told() -> None:
             decode_index(data[:place] + bytes([data[place] ^ 8]) + data[place + 1 :])
         with pytest.raises(CorruptTable):
             decode_index(data[:place])
+
+
+def test_an_index_that_another_writer_builds_meanwhile_is_not_lost(
+    table: engine.Table, catalog: engine.Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    committer, theirs = table._committer, catalog.load_table("db.t")
+    assert committer is not None
+    commit = committer.commit
+
+    def after_theirs(*request: Any) -> Outcome:
+        monkeypatch.setattr(committer, "commit", commit)
+        theirs.maintenance.build_index("s.x")
+        return commit(*request)
+
+    monkeypatch.setattr(committer, "commit", after_theirs)
+    with pytest.raises(ValidationFailed, match="changed the statistics"):
+        table.maintenance.build_index("id")
+    assert planned(table.refresh(), "s.x = 'x1'") == (1, 1)
+    table.maintenance.build_index("id")
+    assert (planned(table, "s.x = 'x1'"), planned(table, "id = 11")) == ((1, 1), (1, 3))

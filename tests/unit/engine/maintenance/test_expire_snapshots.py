@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from hypothesis import strategies as st
 
 import engine
 from engine.codec.manifest import decode_entries
-from engine.commit.committer import Outcome, Unknown
+from engine.commit.committer import Unknown
 from engine.commit.manifests import load_manifests
 from engine.errors import CommitStateUnknown, FileNotFound, Invalid, NotFound, StorageFailed
 from engine.maintenance import expire_snapshots as operation
@@ -305,83 +304,6 @@ class TestFailures:
         assert stored(table) >= files_of(table)
         with pytest.raises(FileNotFound):
             table.store.size(first)
-
-
-CATALOGS = {"sql": "sqlite:///{0}/catalog.db", "directory": "{0}/wh"}
-
-
-@pytest.mark.parametrize("kind", CATALOGS)
-class TestCommitsInBetween:
-    """What others commit after a change was staged and before it is committed."""
-
-    @pytest.fixture
-    def tables(self, tmp_path: Path, kind: str) -> Iterator[tuple[engine.Table, engine.Table]]:
-        """Ours and theirs: one table in two catalogs."""
-        address = CATALOGS[kind].format(tmp_path)
-        catalogs = [engine.load_catalog(address, warehouse=f"{tmp_path}/wh" if kind == "sql" else None) for _ in "ab"]
-        yield catalogs[0].create_table("db.t", SCHEMA), catalogs[1].load_table("db.t")
-        for catalog in catalogs:
-            catalog.close()
-
-    def overtaken(self, ours: engine.Table, act: Callable[[], object]) -> Any:
-        """Somebody else acts just before the first commit reaches the catalog."""
-        committer = ours._committer
-        assert committer is not None
-        commit, waiting = committer.commit, [act]
-
-        def first_they_act(*request: Any) -> Outcome:
-            if waiting:
-                waiting.pop()()
-            return commit(*request)
-
-        return patch.object(committer, "commit", first_they_act)
-
-    def test_a_tag_keeps_what_was_to_expire(self, tables: tuple[engine.Table, engine.Table]) -> None:
-        ours, theirs = tables
-        old = ours.append(numbers(0))
-        ours.overwrite(numbers(4))
-        theirs.refresh()
-        with self.overtaken(ours, lambda: theirs.create_tag("kept", snapshot_id=old.snapshot_id)):
-            done = ours.maintenance.expire_snapshots(older_than=NEVER)
-        assert old.snapshot_id not in done.snapshot_ids
-        assert ids(ours.refresh(), ref="kept") == [0, 1, 2, 3]
-        assert ids(ours) == [4, 5, 6, 7]
-
-    def test_a_snapshot_that_expired_is_not_published(self, tables: tuple[engine.Table, engine.Table]) -> None:
-        ours, theirs = tables
-        ours.append(numbers(0))
-        staged = ours.append(numbers(4), wap_id="w")
-        ours.append(numbers(8))
-        theirs.refresh()
-        expire = lambda: theirs.maintenance.expire_snapshots(older_than=NEVER)  # noqa: E731
-        with self.overtaken(ours, expire), pytest.raises(NotFound, match="w"):
-            ours.cherry_pick(wap_id="w")
-        assert staged.snapshot_id not in {each.snapshot_id for each in ours.refresh().snapshots}
-        assert ids(ours) == [0, 1, 2, 3, 8, 9, 10, 11]
-
-    def test_the_first_snapshot_that_is_published_stays(self, tables: tuple[engine.Table, engine.Table]) -> None:
-        ours, theirs = tables
-        ours.append(numbers(0), wap_id="w")
-        theirs.refresh()
-        with self.overtaken(ours, lambda: theirs.cherry_pick(wap_id="w")):
-            ours.maintenance.expire_snapshots(older_than=NEVER)
-        assert ids(ours.refresh()) == [0, 1, 2, 3]
-
-    def test_a_branch_from_a_former_state_is_not_made_of_deleted_files(
-        self, tables: tuple[engine.Table, engine.Table]
-    ) -> None:
-        ours, theirs = tables
-        first = ours.append(numbers(0))
-        ours.append(numbers(4))
-        theirs.refresh()
-
-        def take_back_and_expire() -> None:
-            theirs.rollback(snapshot_id=first.snapshot_id)
-            theirs.maintenance.expire_snapshots(older_than=NEVER)
-
-        with self.overtaken(ours, take_back_and_expire):
-            ours.append(numbers(8), branch="b")
-        assert ids(ours.refresh(), ref="b") == [0, 1, 2, 3, 8, 9, 10, 11]
 
 
 @dataclass
