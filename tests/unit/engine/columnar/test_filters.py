@@ -115,6 +115,43 @@ def test_floats_that_are_special_are_ordered_as_everywhere(bound: BoundPredicate
     assert row_mask(batch, bound, schema).to_pylist() == [outcome is True for outcome in expected]
 
 
+T, F, N = True, False, None
+INTS: tuple[Value | None, ...] = (1, None, 2, 3, None)
+TEXTS: tuple[Value | None, ...] = ("a", None, "ab", "b", None)
+NUMBERS: tuple[Value | None, ...] = (1.0, None, math.nan, 0.0, -0.0)
+
+
+@pytest.mark.parametrize(
+    ("type_", "column", "text", "expected"),
+    [
+        (INT, INTS, "c in (1, 2)", [T, N, T, F, N]),
+        (INT, INTS, "c not in (1, 2)", [F, N, F, T, N]),
+        (INT, INTS, "not (c in (1, 2))", [F, N, F, T, N]),
+        (INT, INTS, "not (c not in (1, 2))", [T, N, T, F, N]),
+        (INT, INTS, "c not in (1)", [F, N, T, T, N]),
+        (INT, INTS, "c != 1", [F, N, T, T, N]),
+        (INT, INTS, "c not between 2 and 3", [T, N, F, F, N]),
+        (INT, INTS, "c not in (1, 2) or c is null", [F, T, F, T, T]),
+        (INT, INTS, "c is not null", [T, F, T, T, F]),
+        (STRING, TEXTS, "c not in ('a', 'b')", [F, N, T, F, N]),
+        (STRING, TEXTS, "c not like 'a%'", [F, N, F, T, N]),
+        (DOUBLE, NUMBERS, "c not in (0.0, 5.0)", [T, N, T, F, F]),
+        (DOUBLE, NUMBERS, "c in (1.0, 0.0)", [T, N, F, T, T]),
+    ],
+)  # fmt: skip
+def test_null_is_neither_in_a_list_nor_outside_it(
+    type_: PrimitiveType, column: tuple[Value | None, ...], text: str, expected: list[bool | None]
+) -> None:
+    schema = Schema((NestedField(field_id=1, name="c", type=type_),))
+    bound = bind(parse(text), schema)
+    batch = pa.RecordBatch.from_arrays([to_arrow_array(type_, column)], schema=to_arrow_schema(schema))
+    assert outcomes(batch, bound, schema).to_pylist() == expected
+    assert row_mask(batch, bound, schema).to_pylist() == [outcome is True for outcome in expected]
+    assert [evaluate(bound, {1: value}) for value in column] == expected
+    # A slice, in which the first value is null.
+    assert outcomes(batch.slice(1), bound, schema).to_pylist() == expected[1:]
+
+
 NESTED = Schema(
     (
         NestedField(

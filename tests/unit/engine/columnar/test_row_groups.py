@@ -16,7 +16,18 @@ from engine.expressions.binding import bind
 from engine.expressions.bound import BoundPredicate
 from engine.expressions.parse import parse
 from engine.spec.schema import Schema
-from engine.spec.types import DOUBLE, FLOAT, INT, LONG, STRING, DecimalType, NestedField, PrimitiveType
+from engine.spec.types import (
+    BINARY,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    STRING,
+    DecimalType,
+    FixedType,
+    NestedField,
+    PrimitiveType,
+)
 from engine.spec.values import Value
 from engine.storage.memory import MemoryStore
 from tests.unit.engine.columnar.test_filters import leaves
@@ -95,8 +106,8 @@ def test_excludes_by_bounds_nulls_and_missing_columns() -> None:
     assert kept("added is null") == (0, 1, 2)
 
 
-def kept_of(file: bytes, text: str) -> tuple[int, ...]:
-    schema = Schema((NestedField(field_id=1, name="k", type=INT),))
+def kept_of(file: bytes, text: str, type_: PrimitiveType = INT) -> tuple[int, ...]:
+    schema = Schema((NestedField(field_id=1, name="k", type=type_),))
     store = MemoryStore()
     with store.open_output(PATH) as out:
         out.write(file)
@@ -113,14 +124,73 @@ def with_footer(file: bytes, before: bytes, after: bytes) -> bytes:
     return file[: -8 - size] + footer + len(footer).to_bytes(4, "little") + file[-4:]
 
 
+COLUMN_ORDERS = b"\x19\x1c\x1c\0\0\0"
+"""The last field of a footer of one column, and the footer's end."""
+
+
+def written(column: pa.Array) -> bytes:
+    """A file of one row group with the column, as field 1."""
+    sink = pa.BufferOutputStream()
+    schema = pa.schema([pa.field("k", column.type).with_metadata({"PARQUET:field_id": "1"})])
+    table = pa.table([column], schema=schema)
+    pq.write_table(table, sink, compression="NONE", use_dictionary=False, store_schema=False)
+    file: bytes = sink.getvalue().to_pybytes()
+    return file
+
+
+def with_old_bounds(file: bytes, new: tuple[bytes, bytes], old: tuple[bytes, bytes]) -> bytes:
+    """The file with bounds of the older kind, as writers left them before columns had orders.
+
+    Args:
+        file: As `written` gives it.
+        new: Its lower and upper bound.
+        old: The `min` and the `max` that it gets.
+    """
+
+    def field(header: int, raw: bytes) -> bytes:
+        return bytes([header, len(raw)]) + raw
+
+    # Thrift: null_count, max_value, min_value, both exact; then max, min, null_count.
+    found = with_footer(
+        file,
+        b"\x36\x00" + field(0x28, new[1]) + field(0x18, new[0]) + b"\x11\x11\x00",
+        field(0x18, old[1]) + field(0x18, old[0]) + b"\x16\x00\x00",
+    )
+    return with_footer(found, COLUMN_ORDERS, b"\0")
+
+
+def test_old_bounds_of_text_were_taken_as_signed_bytes_and_tell_nothing() -> None:
+    """In that order ``é``, whose first byte is 0xC3, is below ``a``: both bounds are on the wrong side."""
+    text = [each.encode() for each in ("a", "b", "é")]
+    file = written(pa.array(["a", "b", "é"]))
+    assert kept_of(file, "k = 'c'", STRING) == (0,)
+    assert kept_of(file, "k = 'z'", STRING) == (0,)
+    assert kept_of(file, "k > 'é'", STRING) == ()
+    old = with_old_bounds(file, (text[0], text[2]), (text[2], text[1]))
+    for value in ("a", "b", "é"):
+        assert kept_of(old, f"k = '{value}'", STRING) == (0,)
+        assert kept_of(old, f"k >= '{value}' and k <= '{value}'", STRING) == (0,)
+    assert kept_of(old, "k is null", STRING) == ()
+
+
+def test_old_bounds_of_binary_and_fixed_tell_nothing() -> None:
+    for type_, arrow in ((BINARY, pa.binary()), (FixedType(2), pa.binary(2))):
+        file = written(pa.array([b"\x01\x01", b"\x80\x01"], arrow))
+        assert kept_of(file, "k = X'9000'", type_) == ()
+        old = with_old_bounds(file, (b"\x01\x01", b"\x80\x01"), (b"\x80\x01", b"\x01\x01"))
+        assert kept_of(old, "k = X'0101'", type_) == kept_of(old, "k = X'8001'", type_) == (0,)
+
+
+def test_old_bounds_of_signed_numbers_are_right() -> None:
+    # pyarrow writes both kinds of bounds for them.
+    old = with_footer(written(pa.array([-3, 9], pa.int32())), COLUMN_ORDERS, b"\0")
+    assert [kept_of(old, f"k = {value}") for value in (-4, -3, 9, 10)] == [(), (0,), (0,), ()]
+
+
 def test_statistics_that_can_not_be_right_tell_nothing() -> None:
     """pyarrow's objects for them would end the process."""
     low, high = (1_000_001).to_bytes(4, "little"), (1_000_009).to_bytes(4, "little")
-    table = pa.table({"k": pa.array([1_000_001, 1_000_009], pa.int32())})
-    sink = pa.BufferOutputStream()
-    field = pa.field("k", pa.int32()).with_metadata({"PARQUET:field_id": "1"})
-    pq.write_table(table.cast(pa.schema([field])), sink, compression="NONE", use_dictionary=False, store_schema=False)
-    file = sink.getvalue().to_pybytes()
+    file = written(pa.array([1_000_001, 1_000_009], pa.int32()))
     assert kept_of(file, "k = 5") == ()
     for bound in (low, high):
         for found in (b"", bound[:3], bound + b"\0"):

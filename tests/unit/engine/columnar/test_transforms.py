@@ -22,8 +22,8 @@ from engine.spec.transforms import (
     Year,
     parse_transform,
 )
-from engine.spec.types import BINARY, INT, LONG, STRING, DecimalType, FixedType, PrimitiveType
-from engine.spec.values import Value
+from engine.spec.types import BINARY, DATE, INT, LONG, STRING, DecimalType, FixedType, PrimitiveType
+from engine.spec.values import Value, decimal_of
 from tests.unit.engine.columnar.value_strategies import PRIMITIVES, same, values
 
 TRANSFORMS: tuple[Transform, ...] = (
@@ -60,6 +60,57 @@ def test_equals_the_scalar_transform_value_by_value(
     found = from_arrow_array(result, made)
     assert len(found) == len(column) - offset
     assert all(same(a, b) for a, b in zip(found, expected[offset:], strict=True))
+
+
+SECONDS = {"timestamp": 10**6, "timestamptz": 10**6, "timestamp_ns": 10**9, "timestamptz_ns": 10**9}
+DAY = 86_400
+
+
+@pytest.mark.parametrize("source", [PrimitiveType(name) for name in SECONDS], ids=str)
+@pytest.mark.parametrize(
+    ("transform", "unit_seconds"),
+    [(Hour(), 3_600), (Day(), DAY), (Month(), 31 * DAY), (Year(), 365 * DAY)],
+    ids=["hour", "day", "month", "year"],
+)
+def test_units_before_1970_are_cut_down_not_towards_zero(
+    source: PrimitiveType, transform: Transform, unit_seconds: int
+) -> None:
+    """1969 was no leap year, and its last month had 31 days: the last units before 1970 are that long."""
+    unit = unit_seconds * SECONDS[source.name]
+    column: list[Value | None] = [-unit - 1, -unit, -unit + 1, -unit // 2, -1, None, 0, 1, unit - 1]
+    expected = [-2, -1, -1, -1, -1, None, 0, 0, 0]
+    assert [transform.apply(source, value) for value in column] == expected
+    result = transform.result_type(source)
+    assert from_arrow_array(result, transform_array(source, transform, to_arrow_array(source, column))) == expected
+
+
+@pytest.mark.parametrize(
+    ("transform", "expected"),
+    [(Day(), [-367, -366, -365, -1, 0, 1]), (Month(), [-13, -13, -12, -1, 0, 0]), (Year(), [-2, -2, -1, -1, 0, 0])],
+    ids=["day", "month", "year"],
+)
+def test_dates_before_1970_are_cut_down_not_towards_zero(transform: Transform, expected: list[int]) -> None:
+    column: list[Value | None] = [-367, -366, -365, -1, 0, 1]
+    assert [transform.apply(DATE, value) for value in column] == expected
+    made = transform_array(DATE, transform, to_arrow_array(DATE, column))
+    assert from_arrow_array(transform.result_type(DATE), made) == expected
+
+
+@pytest.mark.parametrize("source", [INT, LONG, DecimalType(5, 0), DecimalType(18, 2), DecimalType(30, 2)], ids=str)
+@pytest.mark.parametrize("width", [1, 7, 10])
+def test_negative_numbers_are_truncated_down_not_towards_zero(source: PrimitiveType, width: int) -> None:
+    numbers = [-21, -20, -11, -10, -9, -8, -7, -1, 0, 1, 6, 7, 9, 10, 11]
+    down = [number // width * width for number in numbers]
+
+    def of(number: int) -> Value:
+        return decimal_of(number, source.scale) if isinstance(source, DecimalType) else number
+
+    column: list[Value | None] = [*map(of, numbers), None]
+    expected = [*map(of, down), None]
+    assert [Truncate(width).apply(source, value) for value in column] == expected
+    assert (
+        from_arrow_array(source, transform_array(source, Truncate(width), to_arrow_array(source, column))) == expected
+    )
 
 
 @given(st.lists(st.binary(max_size=40) | st.just(b""), max_size=10))

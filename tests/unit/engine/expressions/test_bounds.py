@@ -57,6 +57,14 @@ def outcomes(text: str, **columns: Evidence | Sequence[Evidence]) -> int:
     return int(Evaluator(bind(parse(text), SCHEMA)).outcomes(Known(**columns))[0])
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("i not in (1, 20)", N), ("i in (1, 20)", N), ("i != 1", N), ("not (i in (1, 20))", N), ("i is null", T)],
+)
+def test_nulls_alone_are_neither_in_a_list_nor_outside_it(text: str, expected: int) -> None:
+    assert outcomes(text, i=between(INT, None, None, null=True, value=False)) == expected
+
+
 FIVE_TO_NINE = between(INT, 5, 9)
 
 

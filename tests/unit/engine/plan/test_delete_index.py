@@ -107,6 +107,26 @@ def test_floats_are_partitions_by_their_bits() -> None:
         assert planned(data, [positions(None, spec_id=2, partition=(value,))]) == expected
 
 
+@pytest.mark.parametrize("partition", [(), (5,)], ids=["global", "of a partition"])
+@pytest.mark.parametrize(
+    ("delete", "of_older", "of_same", "of_newer"),
+    [("equality", 1, 0, 0), ("positions of a file", 1, 1, 0), ("positions of a partition", 1, 1, 0)],
+)
+def test_sequence_numbers_say_which_data_files_are_older(
+    delete: str, of_older: int, of_same: int, of_newer: int, partition: tuple[int, ...]
+) -> None:
+    """Rows of an equality delete's own commit came after it: a stream deletes a key and inserts it again."""
+    where: dict[str, Any] = {"spec_id": 1 if partition else 0, "partition": partition}
+    deletes = {
+        "equality": data_file("d", content=FileContent.EQUALITY_DELETES, equality_ids=(1,), **where),
+        "positions of a file": positions("/t/a", **where),
+        "positions of a partition": positions(None, **where),
+    }
+    data = [data_file("/t/a", **where)]
+    found = [planned(data, [deletes[delete]], data_number=own, number=5) for own in (4, 5, 6)]
+    assert found == [[of_older], [of_same], [of_newer]]
+
+
 def test_an_equality_delete_needs_columns() -> None:
     wrong = data_file("/t/x", content=FileContent.EQUALITY_DELETES, equality_ids=())
     with pytest.raises(CorruptTable, match="equality_ids"):
