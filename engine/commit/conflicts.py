@@ -100,12 +100,12 @@ def snapshots_since(metadata: TableMetadata, head: Snapshot | None, start: int |
 
 def check_still_there(newer: Sequence[Snapshot], referenced: Sequence[FileRef], store: Store) -> None:
     """Raise ValidationFailed where one of the data files was removed."""
-    paths = {file.file_path for file in referenced}
-    if not paths:
+    if not referenced:
         return
+    places = _Places(referenced)
     for snapshot in newer:
         for file in changed_files(snapshot, store, ManifestContent.DATA, EntryStatus.DELETED):
-            if file.file_path in paths:
+            if file.file_path in places:
                 raise ValidationFailed(
                     f"data file {file.file_path} was removed by snapshot {snapshot.snapshot_id} ({snapshot.operation}) "
                     "after the change was prepared; run the operation again"
@@ -153,9 +153,7 @@ def check_no_new_deletes(
     """
     if not referenced:
         return
-    places: dict[str, list[str]] = {}
-    for each in referenced:
-        places.setdefault(parts(each.file_path)[2], []).append(each.file_path)
+    places = _Places(referenced)
     scopes = {each.scope for each in referenced}
     # A file whose partition cannot be told may be in any.
     anywhere = None in scopes
@@ -165,7 +163,7 @@ def check_no_new_deletes(
                 continue
             only = _only_data_file(file)
             if only is not None:
-                applies = any(same_place(only, path) for path in places.get(parts(only)[2], ()))
+                applies = only in places
             else:
                 applies = anywhere or _is_global(file, base) or partition_key(file.spec_id, file.partition) in scopes
             if applies:
@@ -173,6 +171,18 @@ def check_no_new_deletes(
                     f"snapshot {snapshot.snapshot_id} added {file.file_path}, which may delete rows that this change "
                     "also changes; run the operation again"
                 )
+
+
+class _Places:
+    """Where files are; whoever names one may spell its location in another way."""
+
+    def __init__(self, files: Sequence[FileRef]) -> None:
+        self._by_path: dict[str, list[str]] = {}
+        for file in files:
+            self._by_path.setdefault(parts(file.file_path)[2], []).append(file.file_path)
+
+    def __contains__(self, location: str) -> bool:
+        return any(same_place(location, own) for own in self._by_path.get(parts(location)[2], ()))
 
 
 def _only_data_file(deletes: DataFile) -> str | None:

@@ -29,7 +29,7 @@ from engine.spec.schema import Schema
 from engine.spec.transforms import Identity
 from engine.spec.types import DOUBLE, LONG, NestedField
 from engine.spec.values import encode_value
-from tests.unit.engine.commit.tables import BY_DAY, World, data_file, metadata, world
+from tests.unit.engine.commit.tables import BY_DAY, World, data_file, deletes_of, metadata, world
 
 OTHER_NAN = struct.unpack("<d", struct.pack("<Q", 0x7FF8_0000_0000_0001))[0]
 
@@ -225,6 +225,17 @@ def test_position_deletes_name_their_data_file_in_any_spelling(spelling: str, *,
         return
     with pytest.raises(ValidationFailed, match="theirs"):
         commit(w, change)
+
+
+@pytest.mark.parametrize("spelling", ["memory://wh/t/data/old.parquet", "/t/data/old.parquet"])
+def test_a_data_file_that_went_is_missed_in_any_spelling(spelling: str) -> None:
+    w = world()
+    commit(w, Append(data_files=[OLD, data_file("other")]))
+    head = Validation(starting_snapshot_id=101, referenced=[FileRef(file_path=spelling)])
+    deletes = replace(deletes_of(OLD), referenced_data_file=spelling)
+    commit(w, rewriting(w, OLD))
+    with pytest.raises(ValidationFailed, match="was removed by snapshot"):
+        commit(w, RowDelta(delete_files=[deletes], validation=head))
 
 
 def forget_counts(w: World) -> None:

@@ -157,6 +157,35 @@ def test_a_branch_that_was_only_read_is_watched(table: engine.Table, catalog: en
         transaction.commit()
 
 
+@pytest.mark.parametrize("isolation", ["serializable", "snapshot"])
+def test_a_branch_that_was_read_and_went_back_matters_to_serializable_changes(
+    table: engine.Table, catalog: engine.Catalog, isolation: str
+) -> None:
+    first = table.metadata.current_snapshot_id
+    table.append(rows(5))
+    table.create_branch("b").set_properties({"write.delete.isolation-level": isolation})
+    transaction = table.transaction()
+    transaction.delete("id = 7", "copy-on-write", branch="b")
+    transaction.append(rows(8))
+    catalog.load_table("db.t").rollback(snapshot_id=first, branch="b")
+    if isolation == "snapshot":
+        transaction.commit()
+        return
+    with pytest.raises(ValidationFailed, match="no longer in the branch"):
+        transaction.commit()
+
+
+def test_a_transaction_that_only_looked_commits_nothing(table: engine.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    transaction = table.transaction()
+    transaction.delete("id = 7", "copy-on-write")
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("there is nothing to commit")
+
+    monkeypatch.setattr(type(transaction._outer.committer), "commit", refuse)
+    transaction.commit()
+
+
 def test_rows_that_come_to_main_come_to_a_branch_that_is_not_there(
     table: engine.Table, catalog: engine.Catalog
 ) -> None:
