@@ -145,7 +145,9 @@ class Catalog:
         return self.load_table(new_name)
 
     def drop_table(self, name: Name, *, purge: bool = False) -> None:
-        """Forget a table; raises NotFound. A SQL catalog leaves its files, a directory catalog deletes them.
+        """Forget a table; raises NotFound. A SQL catalog leaves its files, a directory catalog deletes those in its
+        directory. Files elsewhere are left: those of ``write.data.path``, and those that `add_files` took on. Where
+        another table has files in the directory, nothing is dropped: Invalid.
 
         `purge` asks a REST server to delete its files; other catalogs raise Unsupported.
         """
