@@ -11,7 +11,7 @@ from pyiceberg.catalog.sql import SqlCatalog as PyIcebergCatalog
 from pyiceberg.exceptions import NoSuchTableError
 
 import engine
-from engine.errors import AlreadyExists, NotFound
+from engine.errors import AlreadyExists, Invalid, NotFound
 
 ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("name", pa.string()), pa.field("day", pa.int32())])
 
@@ -129,3 +129,24 @@ def test_a_table_directory_is_read_by_itself(ours: engine.Catalog, theirs: PyIce
     older = engine.load_table(made.metadata.metadata_log[-1].metadata_file)
     assert older.scan().count() == 5
     assert pa.types.is_int64(older.scan().to_arrow().schema.field("id").type)
+
+
+def test_names_that_they_give_again(ours: engine.Catalog, theirs: PyIcebergCatalog) -> None:
+    """They put a table where its name says, whoever is there: ours goes elsewhere, and orphan removal sees theirs."""
+    theirs.create_namespace("db")
+    theirs.create_table("db.t", ROWS).append(rows(0, 5))
+    theirs.rename_table("db.t", "db.old")
+    made = ours.create_table("db.t", ROWS)
+    made.append(rows(5, 9))
+    old = ours.load_table("db.old")
+    assert made.location.startswith(old.location.removeprefix("file://") + "-")
+    for table in (made, old):
+        table.maintenance.remove_orphan_files(older_than="2999-01-01T00:00:00Z", dry_run=False)
+    assert ids(old.refresh().scan().to_arrow()) == [0, 1, 2, 3, 4]
+    assert ids(made.refresh().scan().to_arrow()) == [5, 6, 7, 8]
+    ours.rename_table("db.t", "db.u")
+    theirs.drop_table("db.old")
+    theirs.create_table("db.t", ROWS).append(rows(9, 12))
+    with pytest.raises(Invalid, match="is the metadata of another table"):
+        ours.load_table("db.t").maintenance.remove_orphan_files(older_than="2999-01-01T00:00:00Z", dry_run=False)
+    assert ids(theirs.load_table("db.t").scan().to_arrow()) == [9, 10, 11]
