@@ -9,6 +9,7 @@
     ├── Invalid                     the caller's argument is wrong: a filter, a column, a schema change, a property
     ├── Unsupported                 the format allows it, this engine does not do it; the message names it
     ├── CorruptTable                bytes of the table contradict the specification; `path` is the place inside the file
+    │   └── TooLarge                they would decode to more memory than is allowed, which the user may raise
     ├── StorageFailed               the storage refused: permissions, a full or read-only disk, a broken connection
     └── CommitFailed                the change is not visible
         ├── CommitConflict          another commit came first; the same change may be tried again on the new base
@@ -80,6 +81,10 @@ class CorruptTable(EngineError):
         where = " at ".join(part for part in (location, path) if part)
         told = f"{where}: {self.reason}" if where else self.reason
         super().__init__(told + (f" (needed by {needed_by})" if needed_by else ""))
+
+
+class TooLarge(CorruptTable):
+    """A file of the table would take more memory to decode than `engine.codec.budget` allows."""
 
 
 class StorageFailed(EngineError):

@@ -23,6 +23,8 @@ Bool2: TypeAlias = NDArray[np.bool_]
 
 _FIRST_ROOM = 4
 _MORE_ROOM = 8
+SLOT_BYTES = 16
+TOO_LARGE = "more memory than is left for the file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,13 @@ class Part:
     strings: dict[int, BytesPart]
     lists: dict[int, Int64Array]
 
+    @property
+    def nbytes(self) -> int:
+        """What is kept, in bytes."""
+        strings = sum(part.offsets.nbytes + part.data.nbytes for part in self.strings.values())
+        arrays = [*self.numbers, *self.valid, *self.lists.values()]
+        return strings + sum(array.nbytes for array in arrays)
+
 
 class Layout:
     """Where the columns of a program stand: table by table, in each the numbers first.
@@ -70,6 +79,7 @@ class Layout:
             numbers = [c for c in own if kinds[c] in ("int", "null")]
             self.tables.append(numbers + [c for c in own if kinds[c] not in ("int", "null")])
             self.numbers.append(len(numbers))
+        self.row_bytes = [max(9 * len(own), 1) for own in self.tables]  # a number and a mark for each column
         self.hashed_keys = _hash_table(keys)
         self.place = {c: (t, i) for t, columns in enumerate(self.tables) for i, c in enumerate(columns)}
 
@@ -80,15 +90,18 @@ class Layout:
         return base, starts[-1]
 
 
-def run(layout: Layout, buffer: bytes, ends: list[int], counts: list[int]) -> Part | Failure:
+def run(layout: Layout, buffer: bytes, ends: list[int], counts: list[int], keepable: int) -> Part | Failure:
     """Interprets the kernels over blocks that stand one after the other in `buffer`.
 
     The lists of the objects are made room for by guess, and the run repeated with more room where that was too little.
+    Room for more than `keepable` bytes is not made.
     """
     objects = sum(counts)
     most = [objects, *(len(buffer) // smallest for smallest in layout.program.table_smallest[1:])]
     room = [objects, *(min(bound, _FIRST_ROOM * objects) for bound in most[1:])]
     while True:
+        if SLOT_BYTES * layout.bases(room)[1] > keepable:
+            return Failure(TOO_LARGE, 0, 0)
         attempt = _Attempt(layout, room)
         code = attempt.decode(buffer, ends, counts)
         if code == 0:
@@ -100,7 +113,8 @@ def run(layout: Layout, buffer: bytes, ends: list[int], counts: list[int]) -> Pa
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why and where the bytes are wrong: index of the block in the chunk, and of the entry in the block."""
+    """Why and where the bytes are wrong: index of the block in the chunk, and of the entry in the block. The reason
+    `TOO_LARGE` says nothing of the bytes."""
 
     reason: str
     block: int

@@ -23,6 +23,7 @@ NOT_INFLATED = -9
 TOO_MANY = -10
 NO_ROWS = -11  # no room for rows in `outputs`
 NO_STRINGS = -12
+TOO_LARGE = -13
 
 # What stands in a row of `columns`.
 KIND = 0
@@ -42,6 +43,8 @@ LIST = 2
 # What stands in a row of `tables`.
 DONE = 0
 ROOM = 1
+ROW_BYTES = 2  # what a row takes, but for its byte strings
+TABLE_WIDTH = 3
 
 # What stands in `call`.
 FUNCTION = 0  # 0: the blocks are inflated
@@ -52,7 +55,9 @@ MADE_AT = 4  # address of MADE
 MADE = 5
 STATUS = 6
 SMALLEST = 7
-CALL = 8
+KEEPABLE = 8  # bytes that may still be kept
+INFLATABLE = 9  # bytes that may still be inflated
+CALL = 10
 
 
 def inflate_block(function: int, decompressor: int, source: int, size: int, target: int, room: int, made: int) -> int:
@@ -80,7 +85,7 @@ def decode_chunk(
         if call[FUNCTION] == 0:
             code = decode_inflated(source, start, end, count, call, control, memory, tables)
             if code == 0:
-                code = keep_rows(source, control, memory, columns, tables, numbers, valid, offsets, strings)
+                code = keep_rows(source, call, control, memory, columns, tables, numbers, valid, offsets, strings)
         else:
             call[STATUS] = inflate_block(
                 call[FUNCTION],
@@ -95,7 +100,7 @@ def decode_chunk(
                 return NOT_INFLATED
             code = decode_inflated(scratch, 0, call[MADE], count, call, control, memory, tables)
             if code == 0:
-                code = keep_rows(scratch, control, memory, columns, tables, numbers, valid, offsets, strings)
+                code = keep_rows(scratch, call, control, memory, columns, tables, numbers, valid, offsets, strings)
         if code != 0:
             return code
     return 0
@@ -112,6 +117,9 @@ def decode_inflated(
     tables: Integers,
 ) -> int:
     """Runs the program over the objects of one block; the slots are zero before."""
+    call[INFLATABLE] -= end - position
+    if call[INFLATABLE] < 0:
+        return TOO_LARGE
     if count > (end - position) // call[SMALLEST]:
         return TOO_MANY
     if count > control[control[ROOM_AT]]:
@@ -130,11 +138,15 @@ def decode_inflated(
     for table in range(len(tables)):
         if tables[table, DONE] + control[ROWS_AT + table] > tables[table, ROOM]:
             return NO_ROWS
+        call[KEEPABLE] -= control[ROWS_AT + table] * tables[table, ROW_BYTES]
+    if call[KEEPABLE] < 0:
+        return TOO_LARGE
     return 0
 
 
 def keep_rows(
     buffer: Sequence[int],
+    call: Integers,
     control: Integers,
     memory: Integers,
     columns: Integers,
@@ -170,6 +182,7 @@ def keep_rows(
                 copy_bytes(buffer, begin, strings, first + used, size)
             used += size
             offsets[at + row + 1] = used
+        call[KEEPABLE] -= used - columns[column, USED]
         columns[column, USED] = used
         memory[slots : slots + 2 * rows] = 0
     for table in range(len(tables)):

@@ -6,7 +6,7 @@ inflated bytes. Memory is bounded by a chunk and the result; chunks are independ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
@@ -15,11 +15,12 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.codec.avro_arena import Failure, Layout, Part, run
-from engine.codec.avro_chunk import run_chunk
+from engine.codec.avro_arena import TOO_LARGE, Failure, Layout, Part, run
+from engine.codec.avro_chunk import Limits, run_chunk
 from engine.codec.avro_file import AvroBlock, AvroHeader, read_blocks
 from engine.codec.avro_program import ColumnLayout, Path, Selection, compile_schema
-from engine.codec.block_codecs import BadBlockError, Buffer, Inflater, deflate_limit
+from engine.codec.block_codecs import BadBlockError, Buffer, Inflater
+from engine.codec.budget import Allowance, Budget, budget_of, piece_limit, too_large
 from engine.codec.columns import BoolArray, BytesColumn, FixedColumn, Int64Array, ListColumn
 from engine.codec.kernel_choice import interprets_chunk as interprets
 from engine.codec.libdeflate import is_callable
@@ -32,6 +33,10 @@ _CHUNK_BYTES = 1 << 20
 
 _USUAL_RATIO = 2
 """What manifests inflate to."""
+_MOST_RATIO = 8
+_SMALL_BYTES = 1 << 16
+_MOST_INFLATED = 2
+"""How many budgets a file may inflate to in all: most of a manifest is stepped over."""
 _NO_VALUES: Int64Array = np.zeros(0, np.int64)
 _DTYPES: dict[str, Any] = {"boolean": np.uint8, "float": np.dtype("<f4"), "double": np.dtype("<f8")}
 
@@ -60,6 +65,8 @@ def decode_objects(
     *,
     keys: Sequence[int] = (),
     map_chunks: MapFunction = map,
+    count: int | None = None,
+    fraction: int = 1,
 ) -> DecodedObjects:
     """The selected columns of all objects in the file.
 
@@ -69,8 +76,11 @@ def decode_objects(
         selection: What to decode.
         keys: The wanted keys of the maps in `selection.slots`, distinct and not negative.
         map_chunks: Runs the chunks.
+        count: How many entries the manifest list says.
+        fraction: Into how many parts the file's budget is cut, of which the columns may take one.
 
     Raises:
+        TooLarge: See `engine.codec.budget`.
         CorruptTable: The bytes contradict the Avro specification or the writer schema; `path` says which block and
             entry.
         Unsupported: A codec or a schema that Iceberg does not use.
@@ -78,13 +88,14 @@ def decode_objects(
     try:
         layout = _layout_of(header.schema_json, selection, tuple(keys))
     except CorruptTable as error:
-        raise CorruptTable(error.reason, location=header.location, path=error.path) from error
+        raise type(error)(error.reason, location=header.location, path=error.path) from error
     program = layout.program
     blocks = read_blocks(data, header)
-    task = _ChunkTask(data, header, layout)
+    _check_count(blocks, count, header)
     # Where blocks are inflated one at a time, chunks are for threads alone.
-    chunks = [blocks] if map_chunks is map and task.inflates_in_kernel else _chunks(blocks)
-    joined = _Joined(layout, list(map_chunks(task, chunks)))
+    chunks = [blocks] if map_chunks is map and _inflates_in_kernel(header) else _chunks(blocks)
+    task = _ChunkTask(data, header, layout, Budget(budget_of(len(data)) // fraction, len(chunks)))
+    joined = _Joined(layout, [part for parts in map_chunks(task, chunks) for part in parts])
     columns = {column.path: joined.column(index) for index, column in enumerate(program.columns)}
     slots: dict[Path, dict[int, Column]] = {}
     index = len(columns)
@@ -116,59 +127,91 @@ def _chunks(blocks: Sequence[AvroBlock]) -> list[Sequence[AvroBlock]]:
 
 @dataclass(frozen=True, slots=True)
 class _ChunkTask:
-    """Decodes one chunk; safe to run on several threads."""
+    """Decodes one chunk; safe to run on several threads. What it keeps comes out of the budget."""
 
     data: bytes
     header: AvroHeader
     layout: Layout
+    budget: Budget
 
-    def __call__(self, blocks: Sequence[AvroBlock]) -> Part:
+    def __call__(self, blocks: Sequence[AvroBlock]) -> list[Part]:
+        with self.budget.allowance() as own:
+            parts: list[Part] = []
+            for made, first in self._decoded(blocks, own):
+                if isinstance(made, Failure):
+                    raise self._error(made, first + made.block)
+                own.used_bytes += made.nbytes
+                parts.append(made)
+            return parts
+
+    def _decoded(self, blocks: Sequence[AvroBlock], own: Allowance) -> Iterator[tuple[Part | Failure, int]]:
+        """What comes of the blocks, in one piece or several, each with the index of its first block in the file."""
         size = sum(block.end - block.start for block in blocks)
-        made = self._interpreted(blocks) if interprets(_USUAL_RATIO * size) else self._compiled(blocks)
-        if isinstance(made, Failure):
-            block = blocks[made.block]
-            if not made.reason:
-                raise self._corrupt("not valid deflate", block)
-            place = f"block {block.index}, entry {made.entry}"
-            raise CorruptTable(made.reason, location=self.header.location, path=place)
-        return made
+        is_small = interprets(_USUAL_RATIO * size)
+        if not is_small and _inflates_in_kernel(self.header):
+            made = run_chunk(self.layout, self.data, blocks, is_deflated=True, limits=self._limits(own))
+            yield made, blocks[0].index if blocks else 0
+            return
+        for some, bodies in self._inflated(blocks, own):
+            buffer = b"".join(bodies)
+            first = some[0].index if some else 0
+            ends = list(accumulate(map(len, bodies), initial=0))
+            if is_small and (len(buffer) <= _MOST_RATIO * size + _SMALL_BYTES or interprets(len(buffer))):
+                counts = [block.count for block in some]
+                yield run(self.layout, buffer, ends[1:], counts, own.left_bytes), first
+            else:
+                inflated = [replace(b, start=ends[i], end=ends[i + 1]) for i, b in enumerate(some)]
+                yield run_chunk(self.layout, buffer, inflated, is_deflated=False, limits=self._limits(own)), first
 
-    def _interpreted(self, blocks: Sequence[AvroBlock]) -> Part | Failure:
-        bodies = self._inflate(blocks)
-        counts = [block.count for block in blocks]
-        return run(self.layout, b"".join(bodies), list(accumulate(map(len, bodies))), counts)
+    def _limits(self, own: Allowance) -> Limits:
+        inflated = _MOST_INFLATED * own.size_bytes
+        return Limits(block=piece_limit(len(self.data)), inflated=inflated, kept=own.left_bytes)
 
-    @property
-    def inflates_in_kernel(self) -> bool:
-        """Whether compiled kernels inflate the blocks themselves."""
-        return self.header.codec == "deflate" and is_callable()
-
-    def _compiled(self, blocks: Sequence[AvroBlock]) -> Part | Failure:
-        if self.inflates_in_kernel:
-            most = deflate_limit(max((block.end - block.start for block in blocks), default=0))
-            return run_chunk(self.layout, self.data, blocks, is_deflated=True, most_inflated=most)
-        bodies = self._inflate(blocks)
-        ends = list(accumulate(map(len, bodies), initial=0))
-        inflated = [replace(b, start=ends[i], end=ends[i + 1]) for i, b in enumerate(blocks)]
-        return run_chunk(self.layout, b"".join(bodies), inflated, is_deflated=False, most_inflated=0)
-
-    def _inflate(self, blocks: Sequence[AvroBlock]) -> list[Buffer]:
-        inflate = Inflater(self.header.codec)
+    def _inflated(self, blocks: Sequence[AvroBlock], own: Allowance) -> Iterator[tuple[list[AvroBlock], list[Buffer]]]:
+        """The blocks, as many at once as may be inflated at once."""
+        limit = piece_limit(len(self.data))
+        inflate = Inflater(self.header.codec, limit)
         smallest = max(self.layout.program.smallest, 1)
         view = memoryview(self.data)
+        some: list[AvroBlock] = []
         bodies: list[Buffer] = []
+        size, left = 0, _MOST_INFLATED * own.size_bytes
         for block in blocks:
             try:
                 body = inflate(view[block.start : block.end])
             except BadBlockError as error:
-                raise self._corrupt(str(error), block) from error
+                raise error.at(self.header.location, f"block {block.index}") from error
             if block.count * smallest > len(body):
-                raise self._corrupt(f"claims {block.count} objects in {len(body)} bytes", block)
+                reason = f"claims {block.count} objects in {len(body)} bytes"
+                raise CorruptTable(reason, location=self.header.location, path=f"block {block.index}")
+            left -= len(body)
+            if left < 0:
+                raise self._error(Failure(TOO_LARGE, 0, 0), block.index)
+            if some and size + len(body) > limit:
+                yield some, bodies
+                some, bodies, size = [], [], 0
+            some.append(block)
             bodies.append(body)
-        return bodies
+            size += len(body)
+        yield some, bodies
 
-    def _corrupt(self, reason: str, block: AvroBlock) -> CorruptTable:
-        return CorruptTable(reason, location=self.header.location, path=f"block {block.index}")
+    def _error(self, failure: Failure, block: int) -> CorruptTable:
+        place = f"block {block}, entry {failure.entry}"
+        if failure.reason == TOO_LARGE:
+            size = len(self.data)
+            return too_large(f"a file of {size} bytes", budget_of(size), location=self.header.location, path=place)
+        return CorruptTable(failure.reason, location=self.header.location, path=place)
+
+
+def _inflates_in_kernel(header: AvroHeader) -> bool:
+    """Whether compiled kernels inflate the blocks themselves."""
+    return header.codec == "deflate" and is_callable()
+
+
+def _check_count(blocks: Sequence[AvroBlock], count: int | None, header: AvroHeader) -> None:
+    found = sum(block.count for block in blocks)
+    if count is not None and count != found:
+        raise CorruptTable(f"has {found} entries, and its manifest list says {count}", location=header.location)
 
 
 class _Joined:

@@ -136,7 +136,7 @@ def decode_chunk_at(address: int) -> int:
         _integers(at[8], at[9]),
         _integers(at[10], at[11]),
         _rows(at[12], at[13], chunk_kernels.WIDTH),
-        _rows(at[14], at[15], 2),
+        _rows(at[14], at[15], chunk_kernels.TABLE_WIDTH),
         (
             _integers(at[16], at[17]),
             _bytes(at[18], at[19]),

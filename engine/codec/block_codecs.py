@@ -1,7 +1,7 @@
 """Compression of Avro blocks (Avro spec: "Required Codecs", "Optional Codecs") without unbounded memory.
 
 Deflate does not store how much it inflates to, and the other codecs store a number that a broken file may exaggerate:
-nothing here allocates more than `inflated_limit` of the compressed size. All codecs release the GIL.
+nothing here makes more than the limit that it is given, see `engine.codec.budget`. All codecs release the GIL.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from typing import Literal, TypeAlias
 
 import cramjam
 import deflate
+import numpy as np
 import zstandard
 from isal import igzip_lib
 
-from engine.errors import Unsupported
+from engine.codec.budget import too_large
+from engine.errors import CorruptTable, Unsupported
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -33,22 +35,34 @@ _IGZIP_LEVEL = 1
 """A quarter of the time of libdeflate's level 2; manifests are 5 to 13 % larger, and inflate a fifth faster."""
 _ZSTD_LEVEL = 3
 _DEFLATE_MAX_RATIO = 1032
-_LIMIT_FLOOR = 64 * 1024 * 1024
 _FIRST_GUESS_FLOOR = 64 * 1024
+_STEP_BYTES = 1 << 20
+_LZ4_FLAGS, _LZ4_SAYS_SIZE, _LZ4_SIZE_END = 4, 8, 14
+_LZ4_MAX_RATIO = 255
 
 
 class BadBlockError(Exception):
     """The block does not inflate; the caller knows which it is."""
 
+    def at(self, location: str | None, path: str) -> CorruptTable:
+        """The error for the user."""
+        return CorruptTable(str(self), location=location, path=path)
 
-def inflated_limit(compressed_size: int) -> int:
-    """The most bytes that a block of this compressed size may inflate to: what deflate can reach, or 64 MiB if more."""
-    return max(_LIMIT_FLOOR, compressed_size * _DEFLATE_MAX_RATIO)
+
+class OversizedBlockError(BadBlockError):
+    """The block inflates to more than a limit, or says so."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(f"{size} compressed bytes")
+        self._limit = limit
+
+    def at(self, location: str | None, path: str) -> CorruptTable:
+        return too_large(str(self), self._limit, location=location, path=path)
 
 
-def deflate_limit(compressed_size: int) -> int:
-    """The most bytes that a deflated block of this size can inflate to."""
-    return min(inflated_limit(compressed_size), compressed_size * _DEFLATE_MAX_RATIO + 64)
+def deflate_limit(compressed_size: int, limit: int) -> int:
+    """The most bytes that a deflated block of this size can inflate to, or the limit if that is less."""
+    return min(limit, compressed_size * _DEFLATE_MAX_RATIO + 64)
 
 
 class Inflater:
@@ -56,49 +70,66 @@ class Inflater:
 
     Args:
         codec: The Avro name of the codec.
+        limit: The most bytes that a block may inflate to.
 
     Raises:
         Unsupported: A codec that Iceberg does not use.
     """
 
-    def __init__(self, codec: str) -> None:
+    def __init__(self, codec: str, limit: int) -> None:
         inflate = _INFLATE.get(codec)
         if inflate is None:
             raise Unsupported(f"the Avro codec {codec!r}; Iceberg uses {', '.join(sorted(_INFLATE))}")
         self._inflate = inflate
         self._largest = 0
+        self._limit = limit
 
     def __call__(self, block: Buffer) -> Buffer:
         """The inflated block; raises BadBlockError."""
-        made = self._inflate(block, self._largest)
+        made = self._inflate(block, self._largest, self._limit)
         self._largest = max(self._largest, len(made))
         return made
 
 
-def _inflate_null(block: Buffer, _: int) -> Buffer:
+def _inflate_null(block: Buffer, _: int, limit: int) -> Buffer:
+    if len(block) > limit:
+        raise OversizedBlockError(len(block), limit)
     return block
 
 
-def _inflate_deflate(block: Buffer, largest: int) -> Buffer:
-    limit = deflate_limit(len(block))
-    guess = min(max(largest + largest // 8, len(block) * 2, _FIRST_GUESS_FLOOR), limit)
+def _inflate_deflate(block: Buffer, largest: int, limit: int) -> Buffer:
+    most = deflate_limit(len(block), limit)
+    guess = min(max(largest + largest // 8, len(block) * 2, _FIRST_GUESS_FLOOR), most)
     while True:
         try:
             return deflate.deflate_decompress(block, guess)
         except (deflate.DeflateError, ValueError, MemoryError) as error:
             # libdeflate does not tell a small buffer from a broken stream.
-            if guess >= limit:
-                raise BadBlockError("not valid deflate") from error
-        guess = min(guess * 4, limit)
+            if guess >= most:
+                raise _deflate_error(block, limit) from error
+        guess = min(guess * 4, most)
 
 
-def _inflate_snappy(block: Buffer, _: int) -> Buffer:
+def _deflate_error(block: Buffer, limit: int) -> BadBlockError:
+    """What is wrong with a deflated block, which zlib tells."""
+    made, inflate = 0, zlib.decompressobj(-zlib.MAX_WBITS)
+    try:
+        rest: Buffer = block
+        while rest and made <= limit:
+            made += len(inflate.decompress(rest, _STEP_BYTES))
+            rest = inflate.unconsumed_tail
+    except zlib.error as error:
+        return BadBlockError(f"not valid deflate: {error}")
+    return OversizedBlockError(len(block), limit) if made > limit else BadBlockError("not valid deflate: it is cut off")
+
+
+def _inflate_snappy(block: Buffer, _: int, limit: int) -> Buffer:
     if len(block) < 4:
         raise BadBlockError("a snappy block ends with 4 bytes of checksum")
     body = memoryview(block)[:-4]
     try:
-        if cramjam.snappy.decompress_raw_len(body) > inflated_limit(len(body)):
-            raise BadBlockError("the snappy block claims to be too large")
+        if cramjam.snappy.decompress_raw_len(body) > limit:
+            raise OversizedBlockError(len(block), limit)
         made = bytes(cramjam.snappy.decompress_raw(body))
     except cramjam.DecompressionError as error:
         raise BadBlockError(f"not valid snappy: {error}") from error
@@ -107,28 +138,49 @@ def _inflate_snappy(block: Buffer, _: int) -> Buffer:
     return made
 
 
-def _inflate_zstandard(block: Buffer, _: int) -> Buffer:
-    return inflate_zstandard(block)
+def _inflate_zstandard(block: Buffer, _: int, limit: int) -> Buffer:
+    return inflate_zstandard(block, limit)
 
 
-def inflate_zstandard(block: Buffer) -> bytes:
+def inflate_zstandard(block: Buffer, limit: int) -> bytes:
     """One zstandard frame, inflated; raises BadBlockError."""
-    limit = inflated_limit(len(block))
     try:
         size = zstandard.frame_content_size(block)
         if size > limit:
-            raise BadBlockError("the zstandard block claims to be too large")
+            raise OversizedBlockError(len(block), limit)
         # A context per call: contexts are not safe to share, and making one costs a microsecond.
         with zstandard.ZstdDecompressor().stream_reader(block) as reader:
             made: bytes = reader.read(limit + 1 if size < 0 else size + 1)
     except zstandard.ZstdError as error:
         raise BadBlockError(f"not valid zstandard: {error}") from error
-    if len(made) > limit or (size >= 0 and len(made) != size):
+    if len(made) > limit:
+        raise OversizedBlockError(len(block), limit)
+    if size >= 0 and len(made) != size:
         raise BadBlockError("the zstandard block is not as large as it says")
     return made
 
 
-_INFLATE: dict[str, Callable[[Buffer, int], Buffer]] = {
+def inflate_lz4(frame: Buffer, limit: int) -> bytes:
+    """One LZ4 frame, inflated; raises BadBlockError."""
+    data = memoryview(frame)
+    says_size = len(data) >= _LZ4_SIZE_END and data[_LZ4_FLAGS] & _LZ4_SAYS_SIZE
+    size = int.from_bytes(data[_LZ4_SIZE_END - 8 : _LZ4_SIZE_END], "little") if says_size else None
+    room = min(limit, len(data) * _LZ4_MAX_RATIO) if size is None else size
+    if room > limit:
+        raise OversizedBlockError(len(data), limit)
+    out = np.empty(room, np.uint8)
+    try:
+        made = cramjam.lz4.decompress_into(data, out.data)
+    except cramjam.DecompressionError as error:
+        if room == limit and "whole buffer" in str(error):
+            raise OversizedBlockError(len(data), limit) from error
+        raise BadBlockError(f"not valid lz4: {error}") from error
+    if size is not None and made != size:
+        raise BadBlockError(f"the lz4 frame has {made} bytes and says {size}")
+    return out[:made].tobytes()
+
+
+_INFLATE: dict[str, Callable[[Buffer, int, int], Buffer]] = {
     "null": _inflate_null,
     "deflate": _inflate_deflate,
     "snappy": _inflate_snappy,

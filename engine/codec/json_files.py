@@ -6,13 +6,13 @@ import gzip
 import io
 import zlib
 
+from engine.codec.budget import budget_of, too_large
 from engine.codec.json_object import JsonValue, parse_json
 from engine.errors import CorruptTable
 
 _GZIP_MAGIC = b"\x1f\x8b"
-_LIMIT_FLOOR = 64 * 1024 * 1024
-_MAX_RATIO = 100
-"""Metadata of ten thousand snapshots shrinks thirtyfold; gzip can reach 1032, which no memory is made for."""
+_COPIES = 3
+"""What the text of metadata takes at least while it is decoded, see `parse_json`."""
 
 
 def parse_json_file(data: bytes, *, location: str | None = None) -> JsonValue:
@@ -20,21 +20,21 @@ def parse_json_file(data: bytes, *, location: str | None = None) -> JsonValue:
 
     Raises:
         CorruptTable: Broken gzip, not JSON, or nested too deeply.
+        TooLarge: See `engine.codec.budget`.
     """
-    if data.startswith(_GZIP_MAGIC):
-        data = _inflated(data, location)
-    return parse_json(data, location=location)
+    text = _inflated(data, location) if data.startswith(_GZIP_MAGIC) else data
+    return parse_json(text, location=location, file_size=len(data))
 
 
 def _inflated(data: bytes, location: str | None) -> bytes:
-    limit = max(_LIMIT_FLOOR, len(data) * _MAX_RATIO)
+    limit = budget_of(len(data)) // _COPIES
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
             text = file.read(limit + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise CorruptTable(f"not valid gzip: {error}", location=location) from error
     if len(text) > limit:
-        raise CorruptTable(f"gzip of {len(data)} bytes that inflates to more than {limit}", location=location)
+        raise too_large(f"gzip of {len(data)} bytes", limit, location=location)
     return text
 
 

@@ -9,23 +9,38 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
+import numpy as np
+
+from engine.codec.budget import budget_of, too_large
 from engine.errors import CorruptTable
 
 T = TypeVar("T")
 JsonValue: TypeAlias = Any
 """Anything that JSON can hold, as Python's own types."""
 
+_SMALL_BYTES = 16 << 20
+_STEP_BYTES = 1 << 20
+_CONTAINER_BYTES, _VALUE_BYTES = 160, 60
+"""What Python takes for an object or array with one member, and for each more member, by measurement."""
 _INT32 = range(-(1 << 31), 1 << 31)
 _INT64 = range(-(1 << 63), 1 << 63)
 _NAMES = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", int: "an integer", float: "a number"}
 
 
-def parse_json(data: bytes, *, location: str | None = None) -> JsonValue:
+def parse_json(data: bytes, *, location: str | None = None, file_size: int | None = None) -> JsonValue:
     """The value of a UTF-8 JSON text.
+
+    Args:
+        data: The text.
+        location: For messages.
+        file_size: Of the file that it was in, where it was compressed.
 
     Raises:
         CorruptTable: Not JSON, nested too deeply, or with a text that UTF-8 cannot hold.
+        TooLarge: Its values take more memory than a file of that size may.
     """
+    if len(data) > _SMALL_BYTES:
+        _check_memory(data, len(data) if file_size is None else file_size, location)
     try:
         value = json.loads(data.decode("utf-8"), parse_constant=_refuse_constant)
         if b"\\ud" in data or b"\\uD" in data:
@@ -34,6 +49,21 @@ def parse_json(data: bytes, *, location: str | None = None) -> JsonValue:
         return value
     except (ValueError, RecursionError) as error:
         raise CorruptTable(f"not valid JSON: {error}", location=location) from error
+
+
+def _check_memory(data: bytes, file_size: int, location: str | None) -> None:
+    """Raise TooLarge for a text of too many values: an empty object takes thirty times as much as its text."""
+    text = np.frombuffer(data, np.uint8)
+    values = containers = 0
+    for begin in range(0, len(text), _STEP_BYTES):
+        step = text[begin : begin + _STEP_BYTES]
+        values += int(np.count_nonzero(step == ord(",")))
+        containers += int(np.count_nonzero((step == ord("{")) | (step == ord("["))))
+    # Once as bytes, once as text, once as the texts in it; a single character may make four bytes of each.
+    copies = 3 if data.isascii() else 9
+    limit = budget_of(file_size)
+    if copies * len(data) + _CONTAINER_BYTES * containers + _VALUE_BYTES * values > limit:
+        raise too_large(f"JSON of {len(data)} bytes", limit, location=location)
 
 
 def _refuse_constant(text: str) -> NoReturn:

@@ -20,6 +20,12 @@ def check_length(listed: ManifestFile, size_bytes: int) -> None:
         raise CorruptTable(reason, location=listed.manifest_path)
 
 
+def entry_count(listed: ManifestFile) -> int | None:
+    """How many entries the list says that the manifest has; None where it leaves a count out."""
+    counts = listed.added_files_count, listed.existing_files_count, listed.deleted_files_count
+    return None if None in counts else sum(count for count in counts if count is not None)
+
+
 def check_counts(listed: ManifestFile, status: NDArray[np.integer], record_count: NDArray[np.integer]) -> None:
     """Raises CorruptTable unless there are as many files and rows of each status as the list says, where it does.
 

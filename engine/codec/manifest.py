@@ -11,7 +11,7 @@ from collections.abc import Collection
 from engine.codec.avro_columns import MapFunction, decode_objects
 from engine.codec.avro_file import read_header
 from engine.codec.columns import ManifestColumns
-from engine.codec.listed_manifest import check_counts, check_length
+from engine.codec.listed_manifest import check_counts, check_length, entry_count
 from engine.codec.manifest_columns import WITH_PAIRS, WITH_SLOTS, WITHOUT_METRICS, ManifestReader
 from engine.codec.manifest_entries import entries_of
 from engine.codec.manifest_header import ManifestHeader, decode_header, spec_of
@@ -53,7 +53,8 @@ def decode_columns(
     header = read_header(data, location=location)
     keys = None if metrics is None else sorted({key for key in metrics if key >= 0})
     selection = WITH_PAIRS if keys is None else WITH_SLOTS if keys else WITHOUT_METRICS
-    found = decode_objects(data, header, selection, keys=keys or (), map_chunks=map_chunks)
+    count = None if listed is None else entry_count(listed)
+    found = decode_objects(data, header, selection, keys=keys or (), map_chunks=map_chunks, count=count)
     columns = ManifestReader(header, found).manifest_columns(keys)
     if listed is not None:
         check_counts(listed, columns.status.values, columns.record_count.values)
@@ -77,7 +78,8 @@ def decode_entries(
         check_length(listed, len(data))
     header = read_header(data, location=location)
     spec = spec_of(header)
-    reader = ManifestReader(header, decode_objects(data, header, WITH_PAIRS, map_chunks=map_chunks))
+    count = None if listed is None else entry_count(listed)
+    reader = ManifestReader(header, decode_objects(data, header, WITH_PAIRS, map_chunks=map_chunks, count=count))
     if listed is not None:
         check_counts(listed, reader.code("status", EntryStatus).values, reader.number("record_count").values)
     return entries_of(reader, spec)

@@ -17,6 +17,8 @@ from engine.spec.manifest import ManifestContent, ManifestFile, PartitionFieldSu
 from engine.spec.types import NestedField, PrimitiveType
 
 _BLOCK_BYTES = 64 * 1024
+_FRACTION = 8
+"""Of the budget, columns take the rest of what their values take as Python objects."""
 _ELEMENT: Path = (ids.PARTITIONS, "element")
 _REQUIRED = frozenset({"manifest_path", "manifest_length", "partition_spec_id", "added_snapshot_id"})
 _ZERO_IN_V1 = frozenset({"content", "sequence_number", "min_sequence_number"})
@@ -37,10 +39,11 @@ def decode_manifest_list(data: bytes, *, location: str | None = None) -> tuple[M
 
     Raises:
         CorruptTable: The bytes contradict the Avro or the Iceberg specification.
+        TooLarge: See `engine.codec.budget`.
         Unsupported: An Avro codec or schema that Iceberg does not use.
     """
     header = read_header(data, location=location)
-    return _Reader(header, decode_objects(data, header, _SELECTION)).manifests()
+    return _Reader(header, decode_objects(data, header, _SELECTION, fraction=_FRACTION)).manifests()
 
 
 class _Reader:

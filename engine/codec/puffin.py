@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-import cramjam
 import zstandard
 
-from engine.codec.block_codecs import BadBlockError, inflate_zstandard
+from engine.codec.block_codecs import BadBlockError, inflate_lz4, inflate_zstandard
+from engine.codec.budget import piece_limit
 from engine.codec.json_object import JsonObject, parse_json, write_json
 from engine.errors import CorruptTable, Unsupported
 
@@ -114,7 +114,7 @@ def read_footer(data: bytes, *, location: str | None = None, file_size: int | No
     if flags & _COMPRESSED_FOOTER:
         codec = "zstd" if payload.startswith(_ZSTD_MAGIC) else "lz4"
         payload = _inflate(codec, payload, location, "footer")
-    node = JsonObject(parse_json(payload, location=location), path="footer", location=location)
+    node = JsonObject(parse_json(payload, location=location, file_size=size), path="footer", location=location)
     blobs_end = (len(data) if file_size is None else file_size) - size
     blobs = tuple(_blob_from_json(child, blobs_end) for child in node.children("blobs"))
     return PuffinFooter(blobs=blobs, properties=node.text_map("properties"), size_bytes=size)
@@ -160,12 +160,11 @@ def _inflate(codec: str, data: bytes, location: str | None, path: str) -> bytes:
     try:
         match codec:
             case "zstd":
-                return inflate_zstandard(data)
+                return inflate_zstandard(data, piece_limit(len(data)))
             case "lz4":
-                # An LZ4 frame grows 255-fold at most.
-                return bytes(cramjam.lz4.decompress(data))
-    except (BadBlockError, cramjam.DecompressionError) as error:
-        raise CorruptTable(f"not valid {codec}: {error}", location=location, path=path) from error
+                return inflate_lz4(data, piece_limit(len(data)))
+    except BadBlockError as error:
+        raise error.at(location, path) from error
     raise Unsupported(f"the Puffin codec {codec!r} of {location or 'a file'}")
 
 

@@ -23,6 +23,7 @@ from engine.codec.avro_columns import decode_objects
 from engine.codec.avro_file import AvroBlock, AvroHeader, read_blocks, read_header
 from engine.codec.avro_program import Selection
 from engine.codec.block_codecs import BadBlockError, Inflater
+from engine.codec.budget import budget_of, piece_limit, too_large
 from engine.codec.columns import BytesColumn, FixedColumn
 from engine.columnar.avro_types import MALFORMED, arrow_schema, converter, is_plain, plain_schema
 from engine.columnar.file_columns import FileColumns
@@ -38,6 +39,8 @@ _SYNC_SIZE = 16
 _DECIMAL_BYTES = 16
 _MOST_EMPTY_ROWS = 1 << 20
 """A block may have so many rows that take no bytes: of nulls that are no choice."""
+_VALUE_TIMES = 32
+"""What is decoded value by value takes so many times more than columns do: an empty record has hundreds of bytes."""
 _GROUP_BYTES = 8 << 20
 """Compressed bytes that are decoded at once, about."""
 
@@ -77,11 +80,20 @@ class AvroSource:
         self._groups = _groups(read_blocks(self._data, self._header))
         found, first_row = [], 0
         for index, blocks in enumerate(self._groups):
+            self._check_counts(blocks)
             rows = sum(block.count for block in blocks)
             found.append(RowGroup(index, first_row, rows, blocks[-1].end - self._start_of(blocks)))
             first_row += rows
         self.row_groups = tuple(found)
         self.num_rows = first_row
+
+    def _check_counts(self, blocks: Sequence[AvroBlock]) -> None:
+        """Raise CorruptTable for a block with more rows than its bytes can be, before anyone makes room for them."""
+        most = max(piece_limit(len(self._data)), _MOST_EMPTY_ROWS)
+        for block in blocks:
+            if block.count > most:
+                reason = f"claims {block.count} rows"
+                raise CorruptTable(reason, location=self.location, path=f"block {block.index}")
 
     def offset(self, row_group: int) -> int:
         """See `engine.columnar.source.Source.offset`."""
@@ -132,26 +144,37 @@ class AvroSource:
     def _by_value(self, blocks: Sequence[AvroBlock], places: Sequence[int]) -> dict[int, pa.Array]:
         if not places:
             return {}
-        inflate = Inflater(self._header.codec)
         schema = self._value_schema()
-        view = memoryview(self._data)
-        rows: list[dict[str, Any]] = []
+        budget = budget_of(len(self._data))
+        inflate = Inflater(self._header.codec, piece_limit(len(self._data)) // _VALUE_TIMES)
+        made: dict[int, list[pa.Array]] = {place: [pa.array([], self._stored.field(place).type)] for place in places}
+        kept = 0
+        for block in blocks:
+            rows = self._values(block, inflate, schema)
+            for place, parts in made.items():
+                field = self._stored.field(place)
+                convert = converter(field.type)
+                values = [row[field.name] for row in rows]
+                parts.append(pa.array([None if v is None else convert(v) for v in values], field.type))
+                kept += parts[-1].nbytes
+            if kept > budget:
+                path = f"block {block.index}"
+                raise too_large(f"a file of {len(self._data)} bytes", budget, location=self.location, path=path)
+        return {place: pa.concat_arrays(parts) for place, parts in made.items()}
+
+    def _values(self, block: AvroBlock, inflate: Inflater, schema: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - JSON
+        """The rows of a block as Python's own values."""
+        path = f"block {block.index}"
         try:
-            for block in blocks:
-                body = bytes(inflate(view[block.start : block.end]))
-                if block.count > max(len(body), _MOST_EMPTY_ROWS):
-                    raise CorruptTable(f"block {block.index} has fewer bytes than rows", location=self.location)
-                stream = io.BytesIO(body)
-                rows += [fastavro.schemaless_reader(stream, schema, None) for _ in range(block.count)]  # type: ignore[misc]
-        except (BadBlockError, EOFError, ValueError, IndexError) as error:
-            raise CorruptTable(f"block {blocks[0].index} or after: {error!s:.300}", location=self.location) from error
-        made = {}
-        for place in places:
-            field = self._stored.field(place)
-            convert = converter(field.type)
-            values = [row[field.name] for row in rows]
-            made[place] = pa.array([None if v is None else convert(v) for v in values], field.type)
-        return made
+            body = bytes(inflate(memoryview(self._data)[block.start : block.end]))
+            if block.count > max(len(body), _MOST_EMPTY_ROWS):
+                raise CorruptTable("has fewer bytes than rows", location=self.location, path=path)
+            stream = io.BytesIO(body)
+            return [fastavro.schemaless_reader(stream, schema, None) for _ in range(block.count)]  # type: ignore[misc]
+        except BadBlockError as error:
+            raise error.at(self.location, path) from error
+        except (EOFError, ValueError, IndexError, RecursionError) as error:
+            raise CorruptTable(f"{error!s:.300}", location=self.location, path=path) from error
 
     def _value_schema(self) -> Any:  # noqa: ANN401 - JSON
         """The schema as fastavro takes it."""

@@ -89,7 +89,22 @@ class _Types:
         if schema.get("logicalType") == "map":
             key, value = self.fields(schema["items"])
             return pa.map_(key.with_name("key").with_nullable(False), value.with_name("value"))
+        if self._takes_no_bytes(schema["items"]):
+            raise Unsupported(f"{self._location}: an Avro array of items without bytes, of which there is no end")
         return pa.list_(_field("element", self.of(schema["items"]), schema.get("element-id")))
+
+    def _takes_no_bytes(self, schema: AvroSchema) -> bool:
+        """Whether a value of that type has no bytes at all."""
+        if isinstance(schema, str):
+            schema = self._named.get(schema, schema)
+        if not isinstance(schema, dict):
+            return schema == "null"
+        match schema.get("type"):
+            case "record":
+                return all(self._takes_no_bytes(f["type"]) for f in schema["fields"])
+            case "fixed":
+                return bool(schema["size"] == 0)
+        return self._takes_no_bytes(schema["type"]) if schema["type"] not in ("array", "map") else False
 
     def _fixed(self, schema: Mapping[str, Any]) -> pa.DataType:
         if schema.get("logicalType") == "decimal":

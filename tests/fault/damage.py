@@ -110,7 +110,7 @@ def avro_header(random: Random, data: bytes) -> bytes:
 def _with_block(data: bytes, change: Callable[[bytes, int], tuple[bytes, int]]) -> bytes:
     header = read_header(data)
     first, *rest = read_blocks(data, header)
-    body, count = change(bytes(Inflater(header.codec)(data[first.start : first.end])), first.count)
+    body, count = change(bytes(Inflater(header.codec, 1 << 30)(data[first.start : first.end])), first.count)
     packed = bytes(compress_block(header.codec, body))
     end = data[rest[0].start :] if rest else b""
     return data[: header.size] + encode_long(count) + encode_long(len(packed)) + packed + header.sync + end

@@ -11,7 +11,7 @@ import pytest
 
 from engine.codec.json_object import parse_json
 from engine.codec.metadata_json import decode_metadata, encode_metadata
-from engine.errors import CorruptTable, Invalid, Unsupported
+from engine.errors import CorruptTable, Invalid, TooLarge, Unsupported
 from engine.spec.snapshots import SnapshotRef
 from engine.spec.sorting import SortOrder
 from engine.spec.transforms import Bucket, Identity, UnknownTransform
@@ -279,10 +279,17 @@ def test_v2_cannot_be_written_without_uuid_or_manifest_list():
         encode_metadata(replace(metadata, snapshots=(snapshot,)))
 
 
-def test_gzip_that_inflates_without_bound_is_corrupt() -> None:
-    bomb = gzip.compress(b" " * (80 << 20))
-    with pytest.raises(CorruptTable, match="inflates to more than"):
-        decode_metadata(bomb, location="v1.gz.metadata.json")
+def test_gzip_inflates_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = gzip.compress(json.dumps({**V2, "properties": {"comment": "x" * 1_000_000}}).encode())
+    assert len(packed) < 3000
+    monkeypatch.setenv("ICEBENCH_DECODE_BYTES", "3100000")
+    assert len(decode_metadata(packed).properties["comment"]) == 1_000_000
+    monkeypatch.setenv("ICEBENCH_DECODE_BYTES", "2900000")
+    with pytest.raises(TooLarge, match=r"v1.gz.metadata.json: gzip of \d+ bytes takes more than 966666 bytes decoded"):
+        decode_metadata(packed, location="v1.gz.metadata.json")
+    monkeypatch.setenv("ICEBENCH_DECODE_BYTES", "1GB")
+    with pytest.raises(Invalid, match="ICEBENCH_DECODE_BYTES='1GB' is not a number of bytes"):
+        decode_metadata(packed)
 
 
 @pytest.mark.parametrize(("text", "is_good"), [("\\ud83d\\ude00", True), ("\\ud83d", False), ("\\uDE00", False)])
