@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pyroaring import BitMap64
 
+from engine.codec.budget import budget_of, too_large
 from engine.errors import CorruptTable, Invalid
 
 MAGIC = b"\xd1\xd3\x39\x64"
 
 _FRAME_BYTES = 12
+_POSITION_BYTES = 8
 _MAX_POSITION = (1 << 63) - 1
 _NO_RUNS = 12346
 _RUNS = 12347
@@ -41,19 +43,29 @@ def encode_vector(positions: BitMap64) -> bytes:
     return struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
 
 
-def decode_vector(blob: bytes, *, location: str | None = None, cardinality: int | None = None) -> BitMap64:
-    """The positions in a deletion vector's blob.
+def decode_vector(
+    blob: bytes, *, location: str | None = None, cardinality: int | None = None, rows: int | None = None
+) -> BitMap64:
+    """The positions in a deletion vector's blob. A kilobyte of runs may stand for billions: callers say how many there
+    may be.
 
     Args:
         blob: Exactly the bytes that `content_offset` and `content_size_in_bytes` of the manifest entry enclose.
         location: For messages.
         cardinality: How many positions there must be: the entry's `record_count`.
+        rows: How many rows the data file has.
 
     Raises:
-        CorruptTable: Length, magic, checksum, bitmap or cardinality are wrong.
+        CorruptTable: Length, magic, checksum, bitmap or cardinality are wrong, or a position is behind the last row.
+        TooLarge: More positions than `engine.codec.budget` allows.
     """
     try:
         positions = _decode(blob)
+        limit = budget_of(len(blob))
+        if len(positions) > limit // _POSITION_BYTES:
+            raise too_large(f"the deletion vector of {len(positions)} positions", limit, location=location)
+        if rows is not None and positions and positions.max() >= rows:
+            raise ValueError(f"has position {positions.max()}, and its data file has {rows} rows")
         if cardinality is not None and len(positions) != cardinality:
             raise ValueError(f"has {len(positions)} positions instead of {cardinality}")
     except (ValueError, struct.error) as error:

@@ -22,11 +22,12 @@ from engine.storage.store import Store
 @dataclass(frozen=True, slots=True)
 class PlannedFile:
     """A data file of a plan with its deletes. `scope` is its partition: spec id and hashable partition tuple, or None
-    where that can not be told."""
+    where that can not be told; `record_count` is None where it is not known."""
 
     file_path: str
     scope: Scope | None
     deletes: tuple[DeleteFile, ...]
+    record_count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,7 @@ def load_deletes(
             store=store,
             runner=runner,
             counters=counters,
+            rows={d: file.record_count for file in files for d in file.deletes if file.record_count is not None},
             needed_by=needed_by,
             cache=cache,
         ),

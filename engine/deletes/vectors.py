@@ -27,15 +27,25 @@ def load_vectors(
     store: Store,
     runner: Runner,
     counters: Counters,
+    rows: Mapping[DeleteFile, int],
     needed_by: str | None = None,
     cache: DeleteCache | None = None,
 ) -> Mapping[DeleteFile, Positions]:
     """Read deletion vectors, neighbours in one Puffin file by one request.
 
+    Args:
+        vectors: The vectors.
+        store: Where they are.
+        runner: Reads in parallel.
+        counters: Count them.
+        rows: How many rows a vector's data file has, as far as it is known.
+        needed_by: For errors.
+        cache: Keeps what was decoded.
+
     Raises:
         FileNotFound: Naming the Puffin file and `needed_by`.
-        CorruptTable: A vector without its place in the file, with a wrong checksum, or with another number of
-            positions than its manifest entry says.
+        CorruptTable: A vector without its place in the file, with a wrong checksum, with another number of positions
+            than its manifest entry says, or with one that its data file has not.
     """
     found: dict[DeleteFile, Positions] = {}
     if cache is not None:
@@ -49,7 +59,7 @@ def load_vectors(
             data = store.read(stretch[0].file_path, start, end - start)
         except FileNotFound as error:
             raise FileNotFound(stretch[0].file_path, needed_by) from error
-        return {v: _positions(v, data[_start(v) - start : _end(v) - start]) for v in stretch}
+        return {v: _positions(v, data[_start(v) - start : _end(v) - start], rows.get(v)) for v in stretch}
 
     for loaded in runner.map(load, stretches):
         found.update(loaded)
@@ -93,6 +103,7 @@ def _stretches(vectors: Collection[DeleteFile]) -> list[list[DeleteFile]]:
     return stretches
 
 
-def _positions(vector: DeleteFile, blob: bytes) -> Positions:
-    bitmap = decode_vector(blob, location=vector.file_path, cardinality=vector.record_count)
-    return np.array(bitmap.to_array(), dtype=np.uint64).astype(np.int64)
+def _positions(vector: DeleteFile, blob: bytes, rows: int | None) -> Positions:
+    bitmap = decode_vector(blob, location=vector.file_path, cardinality=vector.record_count, rows=rows)
+    # None is above 2**63 - 1, so the bits mean the same.
+    return np.frombuffer(bitmap.to_array(), np.int64) if bitmap else np.empty(0, np.int64)

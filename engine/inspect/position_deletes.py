@@ -72,6 +72,7 @@ def _positions(files: list[DeleteFile], contents: Contents, needed_by: str | Non
         store=contents.store,
         runner=runner,
         counters=Counters(),
+        rows={},
         needed_by=needed_by,
     )
 

@@ -188,7 +188,7 @@ class RowChange:
         if self.metadata.format_version >= 3:
             return [match.deleted_before for match in matches]
         nothing = np.empty(0, np.int64)
-        own = [PlannedFile(m.file.file_path, m.file.scope, m.superseded) for m in matches]
+        own = [PlannedFile(m.file.file_path, m.file.scope, m.superseded, m.file.record_count) for m in matches]
         if not self._merges_deletes or not any(each.deletes for each in own):
             return [nothing] * len(own)
         request = request_for(self.plan, self.target.store)

@@ -126,4 +126,4 @@ def superseded_by_rewrite(file: FileRead) -> tuple[DeleteFile, ...]:
 
 def _without_keys(file: FileRead) -> PlannedFile:
     positional = tuple(d for d in file.deletes if d.content is FileContent.POSITION_DELETES)
-    return PlannedFile(file.file_path, file.scope, positional)
+    return PlannedFile(file.file_path, file.scope, positional, file.record_count)

@@ -67,7 +67,7 @@ class FileRead:
     @property
     def planned(self) -> PlannedFile:
         """The file as `engine.deletes` wants it."""
-        return PlannedFile(self.file_path, self.scope, self.deletes)
+        return PlannedFile(self.file_path, self.scope, self.deletes, self.record_count)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.deletes.planned import PlannedFile, load_deletes
+from engine.errors import CorruptTable
 from engine.runtime.counters import Counters
 from engine.runtime.local import LocalRunner
 from engine.storage.memory import MemoryStore
@@ -73,3 +77,20 @@ def test_a_vector_replaces_position_files(older: dict[str, list[int]], newer: di
         assert ([] if positions is None else positions.tolist()) == sorted(set(expected))
     # What a vector replaces is not even read.
     assert counters["delete_files_loaded"] == len(vectors) + len(set(older) - set(newer))
+
+
+@given(deleted=DELETED.filter(bool), missing=st.integers(0, 3))
+def test_a_vector_deletes_rows_that_its_file_has(deleted: dict[str, list[int]], missing: int) -> None:
+    store = MemoryStore()
+    written = write_deletion_vectors(rows(deleted), metadata=metadata_of(SCHEMA, format_version=3), store=store)
+    for file in written:
+        path = file.referenced_data_file
+        assert path is not None
+        count = max(deleted[path]) + 1 - missing
+        planned = [PlannedFile(path, (0,), (planned_delete(file, 1),), max(count, 0))]
+        loading = partial(load_deletes, planned, (), store=store, runner=LocalRunner(1), counters=Counters())
+        if missing:
+            with pytest.raises(CorruptTable, match="and its data file has"):
+                loading()
+        else:
+            assert loading().vectors

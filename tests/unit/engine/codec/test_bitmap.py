@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap, BitMap64
 
 from engine.codec.bitmap import MAGIC, decode_vector, encode_vector
-from engine.errors import CorruptTable, Invalid
+from engine.errors import CorruptTable, Invalid, TooLarge
 
 POSITIONS = st.one_of(
     st.sets(st.integers(0, (1 << 63) - 1), max_size=20),
@@ -101,3 +101,20 @@ def test_the_cardinality_of_the_manifest_entry_counts():
     assert len(decode_vector(GOOD, cardinality=2)) == 2
     with pytest.raises(CorruptTable, match="2 positions instead of 3"):
         decode_vector(GOOD, cardinality=3)
+
+
+def test_a_position_behind_the_last_row():
+    blob = encode_vector(BitMap64([0, 9]))
+    assert set(decode_vector(blob, cardinality=2, rows=10)) == {0, 9}
+    with pytest.raises(CorruptTable, match="has position 9, and its data file has 9 rows"):
+        decode_vector(blob, cardinality=2, rows=9, location="s3://b/x.puffin")
+    assert not decode_vector(encode_vector(BitMap64()), rows=0)
+
+
+def test_billions_of_positions_in_a_few_bytes():
+    positions = BitMap64(range(1))
+    positions.add_range(0, 1 << 32)
+    blob = encode_vector(positions)
+    assert len(blob) < 1_000_000
+    with pytest.raises(TooLarge, match="the deletion vector of 4294967296 positions takes more than"):
+        decode_vector(blob, cardinality=1 << 32, rows=1 << 32, location="s3://b/x.puffin")

@@ -53,7 +53,7 @@ def vectors(store: MemoryStore, name: str, *positions: list[int], gap: int = 0) 
 
 def requests(store: MemoryStore, chosen: list[DeleteFile]) -> tuple[list[list[int]], int]:
     counters = Counters()
-    found = load_vectors(chosen, store=CountingStore(store, counters), runner=RUN, counters=Counters())
+    found = load_vectors(chosen, store=CountingStore(store, counters), runner=RUN, counters=Counters(), rows={})
     return [found[vector].tolist() for vector in chosen], counters["storage_requests_range_read"]
 
 
@@ -80,7 +80,7 @@ def test_a_vector_has_as_many_positions_as_its_entry_says() -> None:
     (vector,) = vectors(store, "memory://a", [1, 5])
     for count in (1, 3):
         with pytest.raises(CorruptTable, match=f"instead of {count}"):
-            load_vectors([replace(vector, record_count=count)], store=store, runner=RUN, counters=Counters())
+            load_vectors([replace(vector, record_count=count)], store=store, runner=RUN, counters=Counters(), rows={})
 
 
 def test_a_vector_replaces_position_deletes_unread_and_leaves_equality_deletes() -> None:

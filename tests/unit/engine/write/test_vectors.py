@@ -66,7 +66,7 @@ def test_vectors_share_a_puffin_file_that_describes_them() -> None:
         part = data[file.content_offset : file.content_offset + file.content_size_in_bytes]
         assert part == read_blob(data, blob)
     vectors = [planned(f) for f in files]
-    found = load_vectors(vectors, store=store, runner=LocalRunner(1), counters=counters)
+    found = load_vectors(vectors, store=store, runner=LocalRunner(1), counters=counters, rows={})
     assert [found[v].tolist() for v in vectors] == [[0, far], [1, 5]]
 
 
@@ -80,7 +80,7 @@ def test_puffin_files_roll_at_the_target_size() -> None:
     )
     assert len({f.file_path for f in files}) == 3
     vectors = [planned(f) for f in files]
-    found = load_vectors(vectors, store=store, runner=LocalRunner(2), counters=Counters())
+    found = load_vectors(vectors, store=store, runner=LocalRunner(2), counters=Counters(), rows={})
     assert all(found[v].tolist() == list(range(0, 500, 3)) for v in vectors)
 
 
