@@ -1,6 +1,6 @@
-"""What the tail of an ORC file says of stripes, as far as readers need it (ORC specification: "File Tail").
+"""What the footer of an ORC file says of stripes, as far as readers need it (ORC specification: "File Tail").
 
-The tail is a protocol-buffers message; its few fields are found by their numbers.
+It is a protocol-buffers message; its few fields are found by their numbers.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from engine.errors import CorruptTable
 
-_TAIL_FOOTER = 2
 _FOOTER_STRIPES, _FOOTER_TYPES, _FOOTER_STATISTICS = 3, 4, 7
 _STRIPE_OFFSET, _STRIPE_PARTS, _STRIPE_ROWS = 1, (2, 3, 4), 5
 _TYPE_KIND = 1
+_VARINT_BITS = 70
 _TIMESTAMPS = frozenset({9, 18})
 _STATISTICS_TIMESTAMP = 9
 _TIMESTAMP_BOUNDS = frozenset({1, 2, 3, 4})
@@ -21,10 +21,11 @@ _TIMESTAMP_BOUNDS = frozenset({1, 2, 3, 4})
 
 @dataclass(frozen=True, slots=True)
 class Stripe:
-    """Where a stripe is in the file, in bytes, and how many rows it has."""
+    """Where a stripe is in the file, in bytes, how much of its end is its footer, and how many rows it has."""
 
     offset: int
     size_bytes: int
+    footer_bytes: int
     rows: int
 
 
@@ -36,26 +37,23 @@ class OrcTail:
     timestamp_bounds_ms: tuple[int, ...]
 
 
-def decode_orc_tail(data: bytes, *, location: str | None = None) -> OrcTail:
-    """The stripes and timestamp bounds in a serialized file tail.
+def decode_orc_footer(footer: bytes, *, location: str | None = None) -> OrcTail:
+    """The stripes and timestamp bounds in a footer, inflated.
 
     Raises:
-        CorruptTable: It is cut off, or has no footer.
+        CorruptTable: It is cut off.
     """
     try:
-        footer = next((value for number, value in _fields(data) if number == _TAIL_FOOTER), None)
-        if not isinstance(footer, bytes):
-            raise CorruptTable("an ORC file without a footer", location=location)
         stripes, kinds = [], []
         bounds: list[int] = []
         statistics = 0
-        for number, value in _fields(footer):
+        for number, value in fields_of(footer):
             if not isinstance(value, bytes):
                 continue
             if number == _FOOTER_STRIPES:
                 stripes.append(_stripe(value))
             elif number == _FOOTER_TYPES:
-                kinds.append(next((v for n, v in _fields(value) if n == _TYPE_KIND), 0))
+                kinds.append(next((v for n, v in fields_of(value) if n == _TYPE_KIND), 0))
             elif number == _FOOTER_STATISTICS:
                 if statistics < len(kinds) and kinds[statistics] in _TIMESTAMPS:
                     bounds += _timestamp_bounds(value)
@@ -66,30 +64,32 @@ def decode_orc_tail(data: bytes, *, location: str | None = None) -> OrcTail:
 
 
 def _stripe(data: bytes) -> Stripe:
-    found = {number: value for number, value in _fields(data) if isinstance(value, int)}
+    found = {number: value for number, value in fields_of(data) if isinstance(value, int)}
     size = sum(found.get(number, 0) for number in _STRIPE_PARTS)
-    return Stripe(found.get(_STRIPE_OFFSET, 0), size, found.get(_STRIPE_ROWS, 0))
+    footer = found.get(_STRIPE_PARTS[-1], 0)
+    return Stripe(found.get(_STRIPE_OFFSET, 0), size, footer, found.get(_STRIPE_ROWS, 0))
 
 
 def _timestamp_bounds(statistics: bytes) -> Iterator[int]:
-    for number, value in _fields(statistics):
+    for number, value in fields_of(statistics):
         if number == _STATISTICS_TIMESTAMP and isinstance(value, bytes):
-            for bound, zigzag in _fields(value):
+            for bound, zigzag in fields_of(value):
                 if bound in _TIMESTAMP_BOUNDS and isinstance(zigzag, int):
                     yield (zigzag >> 1) ^ -(zigzag & 1)
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+def fields_of(data: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Field numbers with their values; IndexError where the message is cut off."""
     position = 0
     while position < len(data):
-        key, position = _varint(data, position)
+        key, position = varint(data, position)
+        key &= 0xFFFF_FFFF  # as C++ reads it
         match key & 7:
             case 0:
-                value, position = _varint(data, position)
+                value, position = varint(data, position)
                 yield key >> 3, value
             case 2:
-                length, position = _varint(data, position)
+                length, position = varint(data, position)
                 if position + length > len(data):
                     raise IndexError(position)
                 yield key >> 3, data[position : position + length]
@@ -102,12 +102,14 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
                 raise IndexError(position)
 
 
-def _varint(data: bytes, position: int) -> tuple[int, int]:
+def varint(data: bytes, position: int) -> tuple[int, int]:
+    """A number and the position after it; IndexError where it is cut off or has more than 64 bits."""
     value = shift = 0
-    while True:
+    while shift < _VARINT_BITS:
         byte = data[position]
         position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value, position
         shift += 7
+    raise IndexError(position)

@@ -10,14 +10,51 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from engine.codec.budget import budget_of, too_large
 from engine.codec.parquet_choice import KERNELS
+from engine.codec.parquet_footer_chunks import FooterChunks
 from engine.codec.parquet_layout import STACK_DEPTH
+from engine.codec.parquet_thrift import shape_of
 
+_STRUCT_BYTES = 700
+"""What pyarrow takes for a column chunk or schema element."""
+_MOST_TIMES = 256
+"""How many times its bytes a footer may take."""
 _FEWEST_BYTES = 1 << 14
 """pyarrow reads a smaller footer in a quarter of a millisecond."""
 _BYTES_A_VALUE = 2
 """Reading so many bytes of a footer takes pyarrow as long as decoding a value."""
 _SLACK_BYTES = 64
+
+
+def check_footer(footer: bytes, file_size: int, *, location: str | None = None) -> None:
+    """Look at a footer before pyarrow makes objects of it, of three bytes some seven hundred.
+
+    Raises:
+        TooLarge: See `engine.codec.budget`.
+    """
+    limit = budget_of(file_size)
+    if len(footer) * _MOST_TIMES > limit and _structs(footer, limit // _STRUCT_BYTES) * _STRUCT_BYTES > limit:
+        raise too_large(f"a footer of {len(footer)} bytes", limit, location=location, path="footer")
+
+
+def _structs(footer: bytes, most: int) -> int:
+    """How many structs a footer has, or more, as long as there are not more than `most`."""
+    zeros = np.frombuffer(footer, np.uint8) == 0
+    # A struct ends with a zero; of other zeros, those in bounds and counts, many stand in a row, which empty ones may,
+    # too: fifteen of them take as much as a column chunk.
+    ends = zeros.copy()
+    ends[3:] &= ~(zeros[2:-1] & zeros[1:-2] & zeros[:-3])
+    quick = np.count_nonzero(ends) + np.count_nonzero(zeros) // 15
+    if quick <= most:
+        return int(quick)
+    try:
+        elements, leaves, row_groups = shape_of(footer)
+    except (IndexError, ValueError):
+        return most + 1
+    if elements + row_groups * leaves > most or not FooterChunks(footer, row_groups, leaves).is_known:
+        return most + 1
+    return elements + row_groups * (leaves + 1)
 
 
 def slim_footer(footer: bytes, field_ids: Iterable[int]) -> bytes | None:

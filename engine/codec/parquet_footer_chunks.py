@@ -91,6 +91,11 @@ class FooterChunks:
         self._row_groups = row_groups
         self._leaves = leaves
 
+    @property
+    def is_known(self) -> bool:
+        """Whether each row group has a column chunk for each leaf, and all can be listed."""
+        return self._table is not None
+
     def place(self, row_group: int, leaf: int) -> ChunkPlace | None:
         """Where a column chunk is; None where the footer is damaged or unusual."""
         if self._table is None:

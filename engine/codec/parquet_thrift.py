@@ -38,6 +38,8 @@ _LIST = 9
 _SET = 10
 STRUCT = 12
 
+_SCHEMA = 2
+_CHILDREN = 5
 _ROW_GROUPS = 4
 _COLUMN_ORDERS = 7
 _GROUP_COLUMNS = 1
@@ -146,6 +148,43 @@ def _skip_all(data: bytes, at: int, kind: int, depth: int) -> int:
         if kind == STOP:
             return at
         at = skip(data, at, kind, depth)
+
+
+def shape_of(footer: bytes) -> tuple[int, int, int]:
+    """How many schema elements a footer has, how many of them are leaves, and how many row groups it has.
+
+    Raises:
+        IndexError: It ends too early.
+        ValueError: It is damaged or unusual.
+    """
+    number, at, elements, leaves, row_groups = 0, 0, 0, 0, 0
+    while True:
+        number, kind, at = read_field(footer, at, number)
+        if kind == STOP:
+            return elements, leaves, row_groups
+        if number == _SCHEMA and kind == _LIST:
+            elements, _, at = read_list(footer, at)
+            for _ in range(elements):
+                at, is_leaf = _skip_element(footer, at)
+                leaves += is_leaf
+            continue
+        if number == _ROW_GROUPS and kind == _LIST:
+            row_groups, _, at = read_list(footer, at)
+            # What follows matters to nobody who knows the number of row groups.
+            return elements, leaves, row_groups
+        at = skip(footer, at, kind)
+
+
+def _skip_element(footer: bytes, at: int) -> tuple[int, bool]:
+    number, is_leaf = 0, True
+    while True:
+        number, kind, at = read_field(footer, at, number)
+        if kind == STOP:
+            return at, is_leaf
+        if number == _CHILDREN and _BYTE <= kind <= INT64:
+            children, _ = read_number(footer, at)
+            is_leaf = children == 0
+        at = skip(footer, at, kind)
 
 
 def list_chunks(footer: bytes, row_groups: int, leaves: int) -> tuple[npt.NDArray[np.int64], int]:

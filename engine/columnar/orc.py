@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.types as pat
 from pyarrow import orc
 
-from engine.codec.orc_tail import decode_orc_tail
+from engine.codec.orc_footer import OrcFooters, footers_of
+from engine.codec.orc_tail import decode_orc_footer
 from engine.columnar.file_columns import FileColumns
 from engine.columnar.name_mapping import has_field_ids, identified
 from engine.columnar.schemas import FIELD_ID_KEY, child_fields, is_list
@@ -23,10 +24,12 @@ from engine.columnar.source import RowGroup, check_size, fetched, only, without_
 from engine.errors import CorruptTable, Unsupported
 from engine.spec.name_mapping import NameMapping
 from engine.spec.schema import Schema
-from engine.storage.store import InputFile, Store
+from engine.storage.store import Store
 
 _ID, _LONG_TYPE, _BINARY_TYPE, _LENGTH = b"iceberg.id", b"iceberg.long-type", b"iceberg.binary-type", b"iceberg.length"
 _UUID_BYTES = 16
+_TAIL_BYTES = 16 << 10
+"""What is fetched of a file to begin with, as the library does."""
 _MOST_MILLISECONDS = (2**63 - 1) // 1_000_000
 """pyarrow reads timestamps of ORC as 64-bit nanoseconds, whatever they are in the table; see `_check_timestamps`."""
 
@@ -59,11 +62,14 @@ class OrcSource:
     ) -> None:
         self.location = location
         with fetched(location, needed_by):
-            self._input: InputFile = store.open_input(location)
+            opened = store.open_input(location)
+        # One of pyarrow's files, whose `read_at` threads may call at once.
+        self._input: pa.NativeFile = opened if isinstance(opened, pa.NativeFile) else pa.PythonFile(opened, mode="r")
         try:
             check_size(self._input.size(), size_bytes, location)
+            self._footers, footer = _checked_footer(self._input, location)
+            tail = decode_orc_footer(footer, location=location)
             file = orc.ORCFile(self._input)
-            tail = decode_orc_tail(file.reader.serialized_file_tail(), location=location)
             self.num_rows = int(file.nrows)
             self._stored: pa.Schema = file.schema
             schema = pa.schema([_identified_field(f) for f in file.schema])
@@ -77,7 +83,7 @@ class OrcSource:
         except BaseException:
             self._input.close()
             raise
-        self._offsets = [stripe.offset for stripe in tail.stripes]
+        self._stripes = tail.stripes
         found, first_row = [], 0
         for index, stripe in enumerate(tail.stripes):
             found.append(RowGroup(index, first_row, stripe.rows, stripe.size_bytes))
@@ -86,7 +92,7 @@ class OrcSource:
 
     def offset(self, row_group: int) -> int:
         """See `engine.columnar.source.Source.offset`."""
-        return self._offsets[row_group]
+        return self._stripes[row_group].offset
 
     def read(
         self, row_group: int, wanted: Schema, *, narrow: bool = False, keep: npt.NDArray[np.bool_] | None = None
@@ -104,13 +110,16 @@ class OrcSource:
         names = [self._stored.field(place).name for place in places]
         # pyarrow takes a dot for a step into a struct.
         chosen = None if any("." in name for name in names) else names
+        stripe = self._stripes[row_group]
         try:
+            footer_at = stripe.offset + stripe.size_bytes - stripe.footer_bytes
+            self._footers.check_stripe(self._input.read_at(stripe.footer_bytes, footer_at), row_group)
             batch = orc.ORCFile(self._input).read_stripe(row_group, columns=chosen)
             table = pa.Table.from_batches([batch]).select(names)
             # ORC has no checksums, and pyarrow does not look whether text is UTF-8.
             table.validate(full=True)
             return table.cast(pa.schema([self._schema.field(place) for place in places]))
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, OverflowError, MemoryError) as error:
             raise CorruptTable(f"stripe {row_group}: {error}", location=self.location) from error
 
     def close(self) -> None:
@@ -122,6 +131,17 @@ class OrcSource:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def _checked_footer(file: pa.NativeFile, location: str) -> tuple[OrcFooters, bytes]:
+    """The footer of a file; errors as `engine.codec.orc_footer.footers_of`."""
+    size, wanted = file.size(), _TAIL_BYTES
+    while True:
+        tail = file.read_at(min(wanted, size), max(size - wanted, 0))
+        found = footers_of(tail, size, location=location)
+        if found.footer is not None:
+            return found, found.footer
+        wanted = found.end_bytes
 
 
 def _check_timestamps(bounds_ms: tuple[int, ...], location: str) -> None:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from engine.codec.parquet_choice import KERNELS
 from engine.codec.parquet_chunk import Chunk, KeptRows
-from engine.codec.parquet_footer import slim_footer
+from engine.codec.parquet_footer import check_footer, slim_footer
 from engine.codec.parquet_footer_chunks import FooterChunks
 from engine.codec.parquet_inflate import BadPageError
 from engine.columnar.file_columns import FileColumns
@@ -95,6 +95,8 @@ class ParquetSource:
             size = self._input.size()
             check_size(size, size_bytes, location)
             tail = footer_bytes(self._input, size)
+            if tail is not None:
+                check_footer(tail, size, location=location)
             if tail is not None and self._field_ids is not None:
                 tail = slim_footer(tail, self._field_ids) or tail
             self._readers = ParquetReaders(self._input, tail, dictionaries, in_memory=in_memory)
