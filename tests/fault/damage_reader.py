@@ -73,7 +73,7 @@ def warm_up() -> None:
 def run(job: dict[str, Any]) -> None:
     """Read cases ``first`` to before ``end`` of a seed; two lines for each on ``pipe``: its number, what came of it."""
     pipe = os.open(job["pipe"], os.O_WRONLY)
-    limit = _status("VmSize") + ADDRESS_SPACE_BYTES
+    limit = status("VmSize") + ADDRESS_SPACE_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     for index in range(job["first"], job["end"]):
         os.write(pipe, f"{index}\n".encode())
@@ -89,7 +89,7 @@ def outcome(reader: Reader, seed: int, index: int) -> dict[str, Any]:
         guards.install()
     tells_length = index % 4 < 2
     _choose_lengths(checked=tells_length)
-    before = _status("VmRSS")
+    before = status("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
     started = time.monotonic()
     detail = ""
@@ -114,7 +114,7 @@ def outcome(reader: Reader, seed: int, index: int) -> dict[str, Any]:
     return {
         "index": index, "kind": specimen.kind, "table": specimen.table, "damage": damage, "came": came,
         "detail": detail[-3000:], "seconds": round(time.monotonic() - started, 3),
-        "peak_bytes": max(0, _status("VmHWM") - before),
+        "peak_bytes": max(0, status("VmHWM") - before),
     }  # fmt: skip
 
 
@@ -146,7 +146,7 @@ def _choose_lengths(*, checked: bool) -> None:
         setattr(source, "check_size", check_size if checked else lambda *_: None)  # noqa: B010 as above
 
 
-def _status(name: str) -> int:
+def status(name: str) -> int:
     """A size in bytes that Linux knows of this process."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(f"{name}:"):
