@@ -73,6 +73,22 @@ def test_files_without_the_value_are_skipped(table: engine.Table, kind: Any) -> 
     assert planned(table, "s.x = 'x12'") == (1, 2)
 
 
+def test_what_is_not_sought_does_not_exclude_a_file(table: engine.Table) -> None:
+    table.maintenance.build_index("id", kind="values")
+    assert planned(table, "id not in (1, 2)") == (4, 0)
+    assert table.scan("id not in (1, 2)").to_arrow().num_rows == 10
+
+
+def test_what_is_left_of_the_filter_is_that_of_the_files_that_are_left(catalog: engine.Catalog) -> None:
+    table = catalog.create_table("db.other", pa.schema([pa.field("id", pa.int64()), pa.field("n", pa.int64())]))
+    table.append(pa.table({"id": [1, 3], "n": [0, 1]}))
+    table.append(pa.table({"id": [2, 4], "n": [0, 9]}))
+    table.maintenance.build_index("id", kind="values")
+    assert table.scan("id = 4 and n < 5").to_arrow().num_rows == 0
+    assert table.scan("id = 2 and n < 5").to_arrow().num_rows == 1
+    assert table.scan("id in (2, 4) and n < 5").to_arrow().num_rows == 1
+
+
 def test_later_files_are_kept_until_the_index_is_built_again(table: engine.Table) -> None:
     table.maintenance.build_index("id", kind="values")
     append(table, 4)

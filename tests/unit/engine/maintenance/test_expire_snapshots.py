@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import shutil
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -19,10 +19,12 @@ import engine
 from engine.codec.manifest import decode_entries
 from engine.commit.committer import Unknown
 from engine.commit.manifests import load_manifests
-from engine.errors import CommitStateUnknown, FileNotFound, Invalid, NotFound, StorageFailed
+from engine.errors import CommitStateUnknown, EngineError, FileNotFound, Invalid, NotFound, StorageFailed
 from engine.maintenance import expire_snapshots as operation
 from engine.maintenance.maintained_table import MaintainedTable
 from engine.spec.manifest import EntryStatus
+from engine.spec.snapshots import MAIN, SnapshotRef
+from engine.spec.updates import AddSnapshot, SetSnapshotRef
 from engine.storage.local import LocalStore
 
 SCHEMA = pa.schema([pa.field("id", pa.int64())])
@@ -224,6 +226,25 @@ def test_statistics_go_with_their_snapshot(tmp_path: Path) -> None:
     assert table.scan("id = 5").plan().files.num_rows == 1
 
 
+def test_a_manifest_list_of_two_snapshots_stays_with_the_second(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    first = table.append(numbers(0))
+    again = replace(
+        first,
+        snapshot_id=first.snapshot_id + 1,
+        parent_snapshot_id=first.snapshot_id,
+        sequence_number=first.sequence_number + 1,
+    )
+    ref = SnapshotRef(snapshot_id=again.snapshot_id, type="branch")
+    committer = table._committer
+    assert committer is not None
+    base = committer.load_state(table._identifier)
+    committer.commit(table._identifier, base, [], [AddSnapshot(again), SetSnapshotRef(MAIN, ref)])
+    done = table.refresh().maintenance.expire_snapshots(older_than=NEVER)
+    assert (done.snapshot_ids, done.deleted_manifest_lists) == ((first.snapshot_id,), 0)
+    assert ids(table) == [0, 1, 2, 3]
+
+
 def test_where_files_are_shared_with_other_tables(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     table.set_properties({"gc.enabled": "false"})
@@ -270,7 +291,8 @@ class TestFailures:
             table.maintenance.expire_snapshots(older_than=NEVER)
         assert stored(table) == before
 
-    def test_a_manifest_of_the_rest_that_cannot_be_read(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("kind", [StorageFailed, FileNotFound])
+    def test_a_manifest_list_of_the_rest_that_cannot_be_read(self, kind: type[EngineError], tmp_path: Path) -> None:
         table = self.two(tmp_path)
         before = stored(table)
         head = table.current_snapshot
@@ -280,12 +302,12 @@ class TestFailures:
 
         def read(store: LocalStore, location: str, *rest: Any) -> bytes:
             if location == head.manifest_list:
-                raise StorageFailed(location)
+                raise kind(location)
             return real(store, location, *rest)
 
         with patch.object(LocalStore, "read", read):
             done = table.maintenance.expire_snapshots(older_than=NEVER)
-        assert isinstance(done.error, StorageFailed)
+        assert isinstance(done.error, kind)
         assert (len(done.snapshot_ids), len(table.snapshots), stored(table)) == (3, 1, before)
 
     def test_files_that_will_not_go(self, tmp_path: Path) -> None:
@@ -304,6 +326,21 @@ class TestFailures:
         assert stored(table) >= files_of(table)
         with pytest.raises(FileNotFound):
             table.store.size(first)
+
+    @pytest.mark.parametrize("kind", ["data", "manifest"])
+    def test_of_files_that_are_gone_already_nothing_is_told(self, kind: str, tmp_path: Path) -> None:
+        table = self.two(tmp_path)
+        head = table.current_snapshot
+        kept = {m.manifest_path for m in load_manifests(head, table.store)}
+        others = {m.manifest_path for s in table.snapshots for m in load_manifests(s, table.store)} - kept
+        (data,) = {each for each in stored(table) - files_of(table, [head.snapshot_id]) if "/data/" in each}  # type: ignore[union-attr]
+        gone = data if kind == "data" else min(others)
+        table.store.delete(gone)
+        done = table.maintenance.expire_snapshots(older_than=NEVER)
+        assert (done.error, done.not_deleted, done.outside) == (None, (), ())
+        assert done.deleted_manifests == len(others) - (kind == "manifest")
+        assert done.deleted_data_files <= (kind == "manifest")
+        assert ids(table) == list(range(4, 12))
 
 
 @dataclass

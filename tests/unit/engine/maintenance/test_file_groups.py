@@ -51,6 +51,10 @@ class TestWhichFiles:
         assert grouped([file("a", 1800)]) == []
         assert grouped([file("a", 1801)]) == [["a"]]
 
+    @pytest.mark.parametrize(("size", "wrong"), [(749, True), (750, False), (1800, False), (1801, True)])
+    def test_the_limits_themselves_are_right(self, size: int, wrong: bool) -> None:
+        assert grouped([file(f"f{i}", size) for i in range(5)]) == [[f"f{i}" for i in range(5)]] * wrong
+
     def test_alone_one_is_never_worth_it(self) -> None:
         assert grouped([file("a", 10)], min_input_files=1) == []
         assert grouped([file("a", 10)], rewrite_all=True) == [["a"]]
@@ -88,6 +92,7 @@ class TestTogether:
         assert grouped(files, max_file_group_size_bytes=700, rewrite_all=True) == [
             ["s0", "s1"], ["s2", "s3"], ["s4", "s5"], ["s6"], ["l"]
         ]  # fmt: skip
+        assert grouped(files[:4], max_file_group_size_bytes=600, rewrite_all=True) == [["s0", "s1"], ["s2", "s3"]]
 
 
 @pytest.mark.parametrize(

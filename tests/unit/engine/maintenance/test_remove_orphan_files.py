@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -16,6 +17,8 @@ from engine.commit.committer import Committed
 from engine.errors import Invalid
 from engine.spec.statistics import PartitionStatisticsFile, StatisticsFile
 from engine.spec.updates import SetLocation, SetPartitionStatistics, SetProperties, SetStatistics, TableUpdate
+from engine.storage.local import LocalStore
+from engine.storage.store import FileInfo
 
 SCHEMA = pa.schema([pa.field("id", pa.int64())])
 NEVER = "2999-01-01T00:00:00Z"
@@ -107,7 +110,9 @@ def test_live_files_stay_however_they_are_spelled(
     removed = remove(table)
     assert [os.path.realpath(each.removeprefix("file://").removeprefix("file:")) for each in removed] == [str(orphan)]
     assert ids(table) == list(range(8))
-    assert table.maintenance.expire_snapshots(older_than=NEVER).deleted_manifest_lists == 1
+    table.maintenance.rewrite_manifests()
+    done = table.maintenance.expire_snapshots(older_than=NEVER)
+    assert (done.deleted_manifest_lists, done.deleted_manifests, done.deleted_data_files) == (2, 2, 0)
     assert ids(table) == list(range(8))
 
 
@@ -118,6 +123,20 @@ def test_the_age_limit_itself_is_not_old(table: engine.Table) -> None:
         path.write_bytes(b"x")
         os.utime(path, ns=(0, modified_ms * 1_000_000))
     assert remove(table, "1970-01-01T00:16:40.001Z") == {f"{table.location}/data/older"}
+
+
+def test_what_is_committed_while_files_are_listed_stays(table: engine.Table, tmp_path: Path) -> None:
+    real, other = LocalStore.list, engine.load_catalog(str(tmp_path / "wh")).load_table("db.t")
+    waiting: list[Callable[[], object]] = [lambda: other.append(numbers(4))]
+
+    def listing(store: LocalStore, prefix: str) -> Iterator[FileInfo]:
+        if waiting:
+            waiting.pop()()
+        return real(store, prefix)
+
+    with patch.object(LocalStore, "list", listing):
+        assert remove(table) == set()
+    assert ids(table) == list(range(8))
 
 
 def test_statistics_of_both_kinds_stay(table: engine.Table) -> None:

@@ -136,6 +136,34 @@ def test_an_upgrade_meanwhile_fails_it(tmp_path: Path) -> None:
     assert contents(table) == before
 
 
+def test_rows_deleted_before_another_group_was_committed_do_not_come_back(tmp_path: Path) -> None:
+    table = filled(tmp_path, spec=("p",))
+    other = engine.load_catalog(str(tmp_path)).load_table("db.t")
+    with before_the_commit(lambda: other.delete("id = 5", "merge-on-read")):
+        done = table.maintenance.rewrite_data_files(partial_progress=True)
+    assert (done.groups, len(done.failed)) == (1, 1)
+    assert isinstance(done.failed[0].error, ValidationFailed)
+    assert [row["id"] for row in contents(table.refresh())] == [i for i in range(80) if i != 5]
+
+
+@pytest.mark.parametrize("starting", [True, False])
+def test_the_number_of_new_files(tmp_path: Path, starting: bool) -> None:
+    table = filled(tmp_path)
+    table.maintenance.rewrite_data_files(use_starting_sequence_number=starting)
+    live = [e["sequence_number"] for e in table.inspect.entries().to_pylist() if e["status"] != 2]
+    assert live == [8 if starting else 9]
+
+
+def test_deletes_of_rows_that_a_filter_leaves_out_are_applied(tmp_path: Path) -> None:
+    table = filled(tmp_path)
+    stream = table.keyed_stream(["id"])
+    stream.delete(pa.table({"id": [15]}))
+    stream.commit()
+    done = table.maintenance.rewrite_data_files(where="id < 12", min_input_files=2)
+    assert done.rewritten_data_files == 2
+    assert [row["id"] for row in contents(table)] == [i for i in range(80) if i != 15]
+
+
 def test_rows_added_meanwhile_stay(tmp_path: Path) -> None:
     table = filled(tmp_path)
     other = engine.load_catalog(str(tmp_path)).load_table("db.t")

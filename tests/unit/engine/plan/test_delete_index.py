@@ -127,6 +127,13 @@ def test_sequence_numbers_say_which_data_files_are_older(
     assert found == [[of_older], [of_same], [of_newer]]
 
 
+def test_equal_tuples_of_two_specs_are_two_partitions() -> None:
+    both = (UNPARTITIONED, BY_A, replace(BY_A, spec_id=3))
+    data = [data_file(f"/t/{spec_id}", spec_id=spec_id, partition=(7,)) for spec_id in (1, 3)]
+    for spec_id, expected in ((1, [1, 0]), (3, [0, 1])):
+        assert planned(data, [positions(None, spec_id=spec_id, partition=(7,))], specs=both) == expected
+
+
 def test_an_equality_delete_needs_columns() -> None:
     wrong = data_file("/t/x", content=FileContent.EQUALITY_DELETES, equality_ids=())
     with pytest.raises(CorruptTable, match="equality_ids"):

@@ -109,6 +109,10 @@ def test_data_and_deletes_do_not_mix() -> None:
     assert len(live_entries(manifest, columns)) == 1
     with pytest.raises(CorruptTable, match="DATA"):
         live_entries(replace(manifest, content=ManifestContent.DATA), columns)
+    two = builder.add_manifest([deletes, deletes], sequence_number=1)
+    mixed = replace(columns_of(builder, two), content=FixedColumn(np.array([1, 0], np.int32)))
+    with pytest.raises(CorruptTable, match="DELETES"):
+        live_entries(two, mixed)
 
 
 def test_manifests_listed_inside_the_metadata() -> None:

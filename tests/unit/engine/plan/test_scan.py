@@ -172,6 +172,12 @@ def test_manifests_of_deleted_files_only_are_not_read(builder: TableBuilder) -> 
     assert "gone" not in paths(scan(builder))
 
 
+def test_manifests_whose_files_nobody_counted_are_read(builder: TableBuilder) -> None:
+    entries = scan(builder).planner(Counters())
+    unknown = [replace(m, added_files_count=None, existing_files_count=None) for m in builder.manifests]
+    assert entries.select(unknown) == unknown
+
+
 def test_a_missing_manifest_is_named(builder: TableBuilder) -> None:
     builder.store.delete(builder.manifests[1].manifest_path)
     with pytest.raises(FileNotFound, match=rf"m1\.avro \(needed by table .*, snapshot {SNAPSHOT_ID}"):
@@ -202,6 +208,24 @@ def test_deletes_that_cannot_touch_matching_rows_are_left_out(builder: TableBuil
     assert plan.counters["delete_files_planned"] == 1
     assert plan.counters["entries_skipped_by_metrics"] == 2 + 1  # data files x10 and x20, and the high keys
     assert plan.counters["manifests_skipped_by_summary"] == 2
+    # What is left of the filter says nothing of the keys; their ranges and those of the files still do.
+    plan = scan(builder, "p = 'x'").plan()
+    assert [[d["file_path"] for d in deletes] for deletes in plan.files["deletes"].to_pylist()] == [
+        ["memory://t/low", "memory://t/high"],
+        ["memory://t/low"],
+        [],
+        ["memory://t/high"],
+    ]
+
+
+def test_deletes_that_no_file_needs_are_counted_apart(builder: TableBuilder) -> None:
+    deletes = [
+        added(data_file(f"memory://t/d{p}", content=FileContent.POSITION_DELETES, spec_id=1, partition=(p,)))
+        for p in ("x", "nowhere")
+    ]
+    builder.add_manifest(deletes, spec_id=1, sequence_number=3)
+    counters = scan(builder).plan().counters
+    assert (counters["delete_files_planned"], counters["delete_files_unused"]) == (1, 1)
 
 
 def appended(builder: TableBuilder) -> TableMetadata:

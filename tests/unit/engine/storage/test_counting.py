@@ -25,6 +25,7 @@ def test_requests_and_bytes_by_kind() -> None:
     store.read("memory://f")
     store.read("memory://f", 2, 3)
     store.read("memory://f", 0, 4)
+    store.read("memory://f", 8)
     store.size("memory://f")
     store.exists("memory://f")
     list(store.list("memory://"))
@@ -33,8 +34,8 @@ def test_requests_and_bytes_by_kind() -> None:
         names.STORAGE_REQUESTS_WRITE: 1,
         names.STORAGE_BYTES_WRITTEN: 10,
         names.STORAGE_REQUESTS_READ: 1,
-        names.STORAGE_REQUESTS_RANGE_READ: 2,
-        names.STORAGE_BYTES_READ: 17,
+        names.STORAGE_REQUESTS_RANGE_READ: 3,
+        names.STORAGE_BYTES_READ: 19,
         names.STORAGE_REQUESTS_HEAD: 2,
         names.STORAGE_REQUESTS_LIST: 1,
         names.STORAGE_REQUESTS_DELETE: 1,

@@ -60,6 +60,15 @@ def test_the_least_recently_used_go_first(tmp_path: Path) -> None:
     assert not kept(smaller, "bce")
 
 
+def test_what_other_processes_add_is_counted_now_and_then(tmp_path: Path) -> None:
+    cache = DirectoryCache(str(tmp_path), limit_bytes=1000)
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.cache").write_bytes(b"x" * 900)
+    for number in range(256):
+        cache.store("own", str(number % 10).encode())
+    assert sum(p.stat().st_size for p in tmp_path.glob("*.cache")) <= 1000
+
+
 def test_what_died_half_way_is_removed_some_time(tmp_path: Path) -> None:
     clock = Clock()
     old, young = tmp_path / "old.tmp", tmp_path / "young.tmp"

@@ -127,7 +127,7 @@ def test_a_child_does_not_keep_the_lock_of_its_parent() -> None:
     os.waitpid(child, 0)
 
 
-@pytest.mark.parametrize("spoil", ["others may write", "a file", "a link"])
+@pytest.mark.parametrize("spoil", ["others may write", "the group may write", "a file", "a link"])
 def test_a_directory_that_others_may_write_is_not_used(own_directory: Path, spoil: str) -> None:
     if spoil == "a file":
         own_directory.touch()
@@ -135,7 +135,7 @@ def test_a_directory_that_others_may_write_is_not_used(own_directory: Path, spoi
         own_directory.symlink_to(own_directory.parent)
     else:
         own_directory.mkdir()
-        own_directory.chmod(0o777)
+        own_directory.chmod(0o775 if spoil == "the group may write" else 0o757)
     assert locks.directory() is None
     with Elsewhere(), host_commit_lock(TABLE, limit_seconds=9, sleep=time.sleep) as waited:
         assert not waited

@@ -124,6 +124,15 @@ def test_a_small_write_may_be_partial(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert LocalStore().read(f"{tmp_path}/file") == b"0123456789"
 
 
+def test_a_read_may_be_partial(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    location = f"{tmp_path}/file"
+    LocalStore().write(location, b"0123456789")
+    read = os.pread
+    monkeypatch.setattr(os, "pread", lambda descriptor, _, offset: read(descriptor, 3, offset))
+    assert LocalStore().read(location) == b"0123456789"
+    assert LocalStore().read(location, 2) == b"23456789"
+
+
 def test_long_names(tmp_path: Path) -> None:
     store = LocalStore()
     store.write(f"{tmp_path}/{'n' * 255}", b"x")

@@ -69,6 +69,39 @@ def test_a_store_is_opened_once_for_a_bucket() -> None:
     assert stores("/a") is stores("/b/c")
     assert stores("s3://one/a") is stores("s3://one/b")
     assert stores("s3://one/a") is not stores("s3://two/a")
+    assert stores("s3://one/a") is not stores("memory://one/a")
+
+
+def test_options_of_s3(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[dict[str, object]] = []
+
+    class Client:
+        def __init__(self, **options: object) -> None:
+            given.append(options)
+
+    monkeypatch.setattr("engine.storage.resolve.fs.S3FileSystem", Client)
+    store_for(
+        "s3a://bucket/a",
+        {
+            "s3.endpoint": "http://127.0.0.1:1",
+            "s3.access-key-id": "key",
+            "s3.secret-access-key": "secret",
+            "s3.session-token": "token",
+            "client.region": "us-east-1",
+            "s3.path-style-access": "false",
+            "other": "ignored",
+        },
+    )
+    assert given == [
+        {
+            "endpoint_override": "http://127.0.0.1:1",
+            "access_key": "key",
+            "secret_key": "secret",
+            "session_token": "token",
+            "region": "us-east-1",
+            "force_virtual_addressing": True,
+        }
+    ]
 
 
 def test_paths_are_made_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

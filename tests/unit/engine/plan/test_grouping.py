@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+import numpy as np
+
+from engine.codec.columns import BytesColumn
+from engine.plan.grouping import partition_codes
+from engine.plan.manifests import ManifestSource, live_entries
+from engine.runtime.local import LocalRunner
+from engine.spec.partitioning import partition_spec
+from engine.spec.schema import Schema
+from engine.spec.transforms import Identity
+from engine.spec.types import DecimalType, NestedField
+from tests.property.table_builder import TableBuilder, added, data_file
+
+
+def test_a_decimal_is_one_partition_however_wide_it_was_written() -> None:
+    schema = Schema((NestedField(field_id=1, name="d", type=DecimalType(9, 2)),))
+    spec = partition_spec(schema, [("d", Identity())])
+    builder = TableBuilder(schema, (spec,))
+    files = [added(data_file(f"memory://t/{i}", partition=(Decimal(i),))) for i in range(4)]
+    manifest = builder.add_manifest(files, sequence_number=1)
+    columns = ManifestSource(store=builder.store, runner=LocalRunner(1)).columns(manifest, frozenset())
+    # 7 in one byte and in two, -7 in one and in three.
+    written = BytesColumn(np.array([0, 1, 3, 4, 7]), np.frombuffer(b"\x07\x00\x07\xf9\xff\xff\xf9", np.uint8))
+    (field_id,) = columns.partition
+    entries = live_entries(manifest, replace(columns, partition={field_id: written}))
+    assert partition_codes([entries], builder.metadata()).tolist() == [0, 0, 1, 1]

@@ -1,0 +1,46 @@
+"""What is particular to storage behind pyarrow's file systems; the rest is in `tests/contract/test_store.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+from pyarrow import fs
+
+from engine.errors import StorageFailed
+from engine.storage.arrow import ArrowStore
+
+
+class Breaking:
+    """A file system whose uploads break off after their first bytes."""
+
+    def __init__(self, directory: Path) -> None:
+        self._inner = fs.SubTreeFileSystem(str(directory), fs.LocalFileSystem())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def open_output_stream(self, path: str) -> Any:
+        stream = self._inner.open_output_stream(path)
+
+        class Stream:
+            def write(self, data: bytes) -> None:
+                stream.write(data[:1])
+                raise OSError("the connection is gone")
+
+            def __enter__(self) -> Self:
+                return self
+
+            def __exit__(self, *_: object) -> None:
+                stream.close()
+
+        return Stream()
+
+
+def test_what_a_broken_upload_left_goes(tmp_path: Path) -> None:
+    store = ArrowStore(Breaking(tmp_path), ["test://"])
+    with pytest.raises(StorageFailed, match="the connection is gone"):
+        store.write("test://a/file", b"0123")
+    assert not store.exists("test://a/file")
+    assert not (tmp_path / "a" / "file").exists()
