@@ -76,6 +76,16 @@ def test_values_in_other_rows_are_seen() -> None:
     assert one.difference(other) == "the same values in other rows"
 
 
+def test_a_null_is_not_mixed_as_zero() -> None:
+    kinds = (pa.int64(), pa.float64(), pa.decimal128(38, 2), pa.bool_())
+    for kind in kinds:
+        null, zero = pa.array([None, 0], pa.int64()).cast(kind), pa.array([0, None], pa.int64()).cast(kind)
+        pair = [pa.RecordBatch.from_pydict({"a": own, "b": [1, 2]}) for own in (null, zero)]
+        one, other = (checksum_of([rows], ["a", "b"]) for rows in pair)
+        assert one.columns == other.columns
+        assert one.difference(other) == "the same values in other rows", kind
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [

@@ -1,3 +1,5 @@
+from collections.abc import Mapping, Sequence
+
 import pyarrow as pa
 import pytest
 
@@ -43,6 +45,25 @@ def test_the_cost_is_the_difference_within_a_round(writer: RunWriter) -> None:
     half = next(r for r in made.records if (r.engine, r.case) == ("one", "50%"))
     assert half.counters == {"rows_returned": 2, "rows_deleted": 2}
     assert not [r for r in made.records if r.case == "none" and r.metric != "scan_time"]
+
+
+class SlowingEngine(ScriptedEngine):
+    """Every scan of a location takes a second longer than the one before, as on a machine that others load."""
+
+    def scan(self, handle: list[str], columns: Sequence[str], filter: str | None) -> Mapping[str, int]:
+        self.seconds = {**self.seconds, handle[0]: self.seconds[handle[0]] + 1}
+        return super().scan(handle, columns, filter)
+
+
+def test_scans_of_different_rounds_are_not_compared(writer: RunWriter) -> None:
+    clock = Clock()
+    made = recorded(writer, clock, SlowingEngine("one", clock, rows=TABLES, seconds=SECONDS))
+    measure_deletes(made.bench, SUBJECT, OFTEN)
+    without = made.samples("one", "none", "scan_time")
+    assert sorted(set(without)) == without
+    assert len(set(without)) == 4
+    assert made.samples("one", "25%", "delete_cost") == [0.5] * 4
+    assert made.samples("one", "50%", "delete_cost_ratio") == [2 / seconds for seconds in without]
 
 
 def test_deleted_rows_that_come_back_are_a_failure(writer: RunWriter) -> None:

@@ -1,10 +1,14 @@
 """Files that are kept as manifests are those that went in, and few of them are objects at a time."""
 
-import gc
+from __future__ import annotations
+
+import weakref
 
 import pytest
 
+from engine.codec import encoded_files
 from engine.codec.encoded_files import EncodedFiles
+from engine.codec.manifest import decode_entries
 from engine.codec.manifest_writer import encode_manifest
 from engine.spec.data_file import DataFile
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
@@ -39,13 +43,21 @@ def test_a_sequence_of_the_files() -> None:
     assert not EncodedFiles([])
 
 
-def test_one_manifest_at_a_time_is_decoded() -> None:
-    kept = EncodedFiles([manifest(files(n * 10, n * 10 + 10)) for n in range(20)])
+def test_one_manifest_at_a_time_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entries of a manifest are decoded when the first of them is reached, and let go with the next manifest."""
+    decoded: list[weakref.ref[Entries]] = []
 
-    def objects() -> int:
-        return sum(type(each) is DataFile for each in gc.get_objects())  # a dead proxy has no other class
+    def noted(data: bytes) -> Entries:
+        entries = Entries(decode_entries(data))
+        decoded.append(weakref.ref(entries))
+        return entries
 
-    before, most = objects(), 0
-    for _ in kept:
-        most = max(most, objects() - before)
-    assert most <= 20
+    monkeypatch.setattr(encoded_files, "decode_entries", noted)
+    for place, _ in enumerate(EncodedFiles([manifest(files(n * 10, n * 10 + 10)) for n in range(20)])):
+        assert len(decoded) == place // 10 + 1
+        assert sum(entries() is not None for entries in decoded) == 1
+    assert place == 199
+
+
+class Entries(list[ManifestEntry]):
+    """A list that can be referred to weakly."""

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from engine.codec import parquet_compiled
 from engine.codec import parquet_layout as layout
 from engine.codec.parquet_choice import KERNELS, ParquetKernels
 from engine.codec.parquet_chunk import Chunk, ChunkForm, KeptRows
 from engine.codec.parquet_footer_chunks import listed_by_kernel, listed_in_python
 from engine.codec.parquet_inflate import BadPageError
+from engine.machine_code import MachineCode
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -211,6 +214,27 @@ def test_what_a_footer_says_is_found_among_what_it_says_besides() -> None:
             assert listed(footer[:cut], 1, 1) == (None, -1)
 
 
-def test_kernels_are_loaded_when_enough_was_read_without() -> None:
+def test_kernels_are_loaded_when_enough_was_read_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    def use(_: int) -> int:
+        return 0
+
+    monkeypatch.setattr(MachineCode, "load", lambda _: use)
     waiting = ParquetKernels(values_to_load=100, values_to_compile=1 << 60)
     assert [waiting.pays(60), waiting.pays(60), waiting.pays(1)] == [False, True, True]
+
+
+def test_kernels_that_nobody_kept_are_compiled_when_still_more_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    compiled = ["slim_footer_at", "list_chunks_at", "scan_pages_at", "decode_page_at"]
+
+    def compile_now(code: MachineCode, function: object) -> Callable[[int], int]:
+        asked.append(getattr(function, "__name__", ""))
+        return lambda _: 0
+
+    monkeypatch.setattr(MachineCode, "load", lambda _: None)
+    monkeypatch.setattr(parquet_compiled, "compiled", compile_now)
+    waiting = ParquetKernels(values_to_load=100, values_to_compile=300)
+    assert [waiting.pays(100), waiting.pays(100)] == [False, False]
+    assert not asked
+    assert waiting.pays(100)
+    assert asked == compiled

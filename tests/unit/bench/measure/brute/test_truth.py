@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.types import IntegerType
 
+import engine
 from bench.engines.engine import normalised
 from bench.engines.row_oracle import RowOracle
 from bench.errors import ConfigError, DatasetFailed
@@ -109,6 +110,18 @@ def test_columns_are_found_by_id_when_they_were_renamed_added_or_swapped(evolved
     assert sum(truth.matching("name > 3.95").values()) == 4
     assert sum(truth.matching("extra is null").values()) == 400
     assert truth.matching("extra = 1") == {}
+
+
+def test_rows_older_than_a_column_have_its_initial_default(tmp_path: Path) -> None:
+    table = engine.load_catalog(str(tmp_path)).create_table(
+        "db.t", pa.schema([("id", pa.int64())]), properties={"format-version": "3"}
+    )
+    table.append(pa.table({"id": [1, 2, 3]}))
+    table.update_schema(lambda s: s.add_column("extra", engine.INT, default=7))
+    table.append(pa.table({"id": [4, 5], "extra": pa.array([8, None], pa.int32())}))
+    truth = truth_of(table.metadata_location)
+    counts = {filter: sum(truth.matching(f"extra {filter}").values()) for filter in ("= 7", "= 8", "is null")}
+    assert counts == {"= 7": 3, "= 8": 1, "is null": 1}
 
 
 def test_files_without_ids_are_matched_by_name_and_partition_values_fill_in(tmp_path: Path) -> None:
