@@ -47,6 +47,7 @@ clean: ## everything that can be made again
 .venv/.stamp: pyproject.toml requirements.lock
 	@.ci/setup
 
-.venv/.test-stamp: .venv/.stamp tests/services/rest_jars.py
+.venv/.test-stamp: .venv/.stamp tests/services/rest_jars.py tests/services/browser.py
 	@$(BIN)/python -m tests.services.rest_jars
+	@$(BIN)/python -m tests.services.browser
 	@touch $@
