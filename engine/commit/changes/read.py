@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.commit.conflicts import Validation
-from engine.commit.snapshots import Staged, branch_head
+from engine.commit.snapshots import Staged, branch_head, requires_ref
 from engine.commit.staging import Staging
 from engine.spec.metadata import TableMetadata
-from engine.spec.requirements import AssertRefSnapshotId, AssertTableUuid
+from engine.spec.requirements import AssertTableUuid
 from engine.spec.snapshots import MAIN
 
 
@@ -27,11 +27,7 @@ class Read:
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
         """See `engine.commit.changes.change.Change`."""
         self.validation.check(base, branch_head(base, self.branch), staging)
-        names = [self.branch] if self.branch in base.refs else [self.branch, MAIN]
-        heads = {name: base.refs[name].snapshot_id if name in base.refs else None for name in names}
+        names = [self.branch] if self.branch in base.refs or self.branch == MAIN else [self.branch, MAIN]
         return Staged(
-            requirements=(
-                AssertTableUuid(base.table_uuid),
-                *(AssertRefSnapshotId(name, head) for name, head in heads.items()),
-            )
+            requirements=(AssertTableUuid(base.table_uuid), *(requires_ref(base, name) for name in names)),
         )
