@@ -74,6 +74,11 @@ def test_values_in_other_rows_are_seen() -> None:
     one, other = checksum_of([straight], ["a", "b"]), checksum_of([crossed], ["a", "b"])
     assert one.columns == other.columns
     assert one.difference(other) == "the same values in other rows"
+    straight = pa.RecordBatch.from_pydict({"a": [None, 0], "b": [10, 20]})
+    crossed = pa.RecordBatch.from_pydict({"a": [0, None], "b": [10, 20]})
+    one, other = checksum_of([straight], ["a", "b"]), checksum_of([crossed], ["a", "b"])
+    assert one.columns == other.columns
+    assert one.difference(other) == "the same values in other rows"
 
 
 def test_a_null_is_not_mixed_as_zero() -> None:

@@ -3,8 +3,10 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pytest
 
+from bench.engines.checksum import Checksum
 from bench.experiment import Repetitions
-from bench.measure.deletes import measure_deletes
+from bench.measure.deletes import _record, measure_deletes
+from bench.measure.recorder import CaseId
 from bench.measure.run_file import RunWriter
 from bench.measure.subject import Subject
 from tests.unit.bench.measure.scripted import Clock, ScriptedEngine, recorded
@@ -64,6 +66,17 @@ def test_scans_of_different_rounds_are_not_compared(writer: RunWriter) -> None:
     assert len(set(without)) == 4
     assert made.samples("one", "25%", "delete_cost") == [0.5] * 4
     assert made.samples("one", "50%", "delete_cost_ratio") == [2 / seconds for seconds in without]
+
+
+def test_what_is_subtracted_is_of_the_same_round(writer: RunWriter) -> None:
+    clock = Clock()
+    made = recorded(writer, clock, ScriptedEngine("one", clock))
+    rows_of = Checksum(2, 0, {})
+    seconds = {("one", "none"): [3.0, 1.0, 2.0], ("one", "25%"): [4.0, 3.0, 2.5]}
+    case = CaseId(layout="small", measurement="deletes", case="25%", engine="one")
+    _record(made.bench.recorder, case, seconds, {"none": {"one": rows_of}, "25%": {"one": rows_of}}, columns=("x",))
+    assert made.samples("one", "25%", "delete_cost") == [1.0, 2.0, 0.5]
+    assert made.samples("one", "25%", "delete_cost_ratio") == [1 / 3, 2.0, 0.25]
 
 
 def test_deleted_rows_that_come_back_are_a_failure(writer: RunWriter) -> None:

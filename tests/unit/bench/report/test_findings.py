@@ -40,6 +40,16 @@ def test_the_fastest_engine_is_found_wherever_it_stands() -> None:
     ]
 
 
+def test_the_mean_of_ratios_is_geometric() -> None:
+    records = tuple(
+        record("planning", case, "latency_warm", "s", [seconds * w for w in WEATHER], engine=engine)
+        for case, other in (("a", 2.0), ("b", 8.0))
+        for engine, seconds in (("first", 1.0), ("second", other))
+    )
+    (found,) = statements(records)
+    assert "second takes 4x as long" in found
+
+
 def test_engines_that_cannot_be_told_apart_are_not_called_faster() -> None:
     records = tuple(
         record("decimals", "scan", "scan_time", "s", samples, engine=engine)

@@ -86,6 +86,8 @@ GOOD = encode_vector(BitMap64([1, 5]))
         (of_one(struct.pack("<IIHHI", 12346, 1, 0, 2, 17) + struct.pack("<HHH", 1, 2, 3)), "offset"),
         (of_one(struct.pack("<IIHHI", 12346, 1, 0, 4999, 16) + bytes(8192)), "cardinality"),
         (of_one(struct.pack("<IIHHI", 12346, 1, 0, 4999, 16) + b"\xff" * 100), "cardinality"),
+        (of_one(struct.pack("<IIHHI", 12346, 1, 0, 4999, 16) + b"\xff" * 8192), "a bit set that is cut off or has"),
+        (of_one(struct.pack("<IIHHHHIIHH", 12346, 2, 1, 0, 0, 0, 24, 26, 5, 5)), "container keys"),
         (of_one(struct.pack("<IBHHH", 12347, 1, 0, 9, 1) + struct.pack("<HH", 65_530, 9)), "runs"),
         (of_one(struct.pack("<IBHHH", 12347, 1, 0, 9, 2) + struct.pack("<HHHH", 0, 4, 4, 4)), "runs"),
         (of_one(struct.pack("<IBHHH", 12347, 1, 0, 8, 1) + struct.pack("<HH", 0, 9)), "runs"),

@@ -31,8 +31,8 @@ def test_by_partition_and_then_by_the_order() -> None:
 def test_keys_are_compared_by_their_transforms() -> None:
     tens = SortField(source_ids=(1,), transform=Truncate(10), direction="desc")
     order = SortOrder((tens, SortField(source_ids=(2,), transform=Identity())), 1)
-    found = sorted_table(table((1, "b"), (11, "b"), (19, "a"), (9, "a")), PartitionSpec(), order, SCHEMA)
-    assert list(zip(*found.to_pydict().values(), strict=True)) == [(19, "a"), (11, "b"), (9, "a"), (1, "b")]
+    found = sorted_table(table((1, "b"), (19, "b"), (11, "a"), (9, "a")), PartitionSpec(), order, SCHEMA)
+    assert list(zip(*found.to_pydict().values(), strict=True)) == [(11, "a"), (19, "b"), (9, "a"), (1, "b")]
 
 
 def test_a_transform_of_several_columns_is_not_taken_for_one_of_the_first() -> None:

@@ -11,6 +11,7 @@ from bench.errors import DatasetFailed
 from bench.measure.brute.manifests import live_files, manifest_list, read_avro
 from bench.measure.brute.metadata import TableJson, load_table_json
 from bench.measure.brute.rewrite import home_prefixes, relocated, without_deletes
+from engine.codec.puffin import read_footer
 from tests.unit.bench.measure.scripted import small_table
 
 
@@ -76,6 +77,23 @@ def test_a_wrong_prefix_is_told(moved: tuple[str, Path], work: Path) -> None:
     table = load_table_json(str(after))
     with pytest.raises(DatasetFailed, match=r"no such file: .*/nowhere/"):
         relocated(table, work, {table.values["location"]: "/nowhere"})
+
+
+def test_deletion_vectors_move_with_their_data_files(tmp_path: Path, work: Path) -> None:
+    schema, version = pa.schema([("n", pa.int64())]), {"format-version": "3"}
+    table = engine.load_catalog(str(tmp_path / "wh")).create_table("a.b", schema, properties=version)
+    table.append(pa.table({"n": [1, 2, 3]}))
+    table.delete("n = 2", "merge-on-read")
+    (tmp_path / "new").mkdir()
+    moved = shutil.move(table.location, tmp_path / "new")
+    original = load_table_json(str(moved))
+    copy = load_table_json(relocated(original, work, home_prefixes(original)))
+    entries = [e["data_file"] for m in manifest_list(copy) for e in read_avro(m["manifest_path"])]
+    (vectors,) = {f["file_path"] for f in entries if f["content"] == 1}
+    footer = read_footer(Path(vectors).read_bytes())
+    assert [blob.properties["referenced-data-file"] for blob in footer.blobs] == [
+        f["file_path"] for f in entries if f["content"] == 0
+    ]
 
 
 def test_entries_of_removed_files_are_left_out(tmp_path: Path, work: Path) -> None:

@@ -79,6 +79,15 @@ def test_wrong_filters(truth: GroundTruth, filter: str, message: str) -> None:
         truth.matching(filter)
 
 
+def test_a_column_that_a_file_lacks_has_its_default(tmp_path: Path) -> None:
+    table = load_table_json(small_table(tmp_path))
+    later = {"id": 99, "name": "later", "required": False, "type": "int", "initial-default": 5}
+    schemas = [{**schema, "fields": [*schema["fields"], later]} for schema in table.values["schemas"]]
+    truth = GroundTruth(replace(table, values={**table.values, "schemas": schemas}), live_files(table), RowOracle())
+    assert sum(truth.matching("later = 5").values()) == 400
+    assert truth.matching("later is null") == {}
+
+
 def test_files_that_are_not_what_the_table_says(tmp_path: Path) -> None:
     table = load_table_json(small_table(tmp_path))
     files = live_files(table)
