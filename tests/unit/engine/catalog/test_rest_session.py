@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from engine.catalog.rest import HAS_TABLE, LOAD_TABLE, RestCatalog
+from engine.catalog.rest_http import Answer
 from engine.catalog.rest_session import open_session
 from engine.catalog.rest_views import LIST_VIEWS, RestViewCatalog
 from engine.errors import CorruptTable, Invalid, NotFound, StorageFailed, Unsupported
@@ -93,6 +96,21 @@ def test_properties_change_what_is_usual_and_not_what_a_request_needs() -> None:
     assert made.headers["authorization"] == "Bearer own"
     assert made.headers["accept"] == made.headers["accept-encoding"] == "mine"
     assert "x-empty" not in made.headers
+
+
+def test_a_header_is_sent_once_in_whatever_case_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    properties = {"header.ACCEPT": "mine", "header.authorization": "mine", "header.CONTENT-TYPE": "mine"}
+    with opened({"POST /v1/namespaces": [Reply(body={"namespace": ["x"]})]}, properties=properties, token="own") as o:
+        sent: list[str] = []
+        send = o.session.http.send
+
+        def noted(method: str, url: str, *, headers: Mapping[str, str], **more: Any) -> Answer:
+            sent.extend(headers)
+            return send(method, url, headers=headers, **more)
+
+        monkeypatch.setattr(o.session.http, "send", noted)
+        RestCatalog(o.session).create_namespace(("x",))
+    assert sorted(name.lower() for name in sent) == ["accept", "accept-encoding", "authorization", "content-type"]
 
 
 def test_what_a_server_does_not_offer_is_not_asked() -> None:

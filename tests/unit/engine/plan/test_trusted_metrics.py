@@ -72,6 +72,7 @@ def test_no_bound_is_believed_beside_one_that_no_value_has() -> None:
     little_endian = struct.pack("<i", 1000)
     assert left(price, "c = 20", **{**exact, "upper_bounds": {1: little_endian}}) == "c = 20.00"
     assert left(price, "c = 0.5", **{**exact, "upper_bounds": {1: little_endian}}) == "c = 0.50"
+    assert left(price, "c = 20", upper_bounds={1: little_endian}) == "c = 20.00"
     nan = {1: struct.pack("<d", math.nan)}
     said: dict[str, Any] = {**NO_NULLS, "nan_value_counts": {1: 0}}
     assert left(DOUBLE, "c = 20", **bounds(DOUBLE, 1.0, 9.0)) is None
