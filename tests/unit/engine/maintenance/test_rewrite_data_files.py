@@ -234,6 +234,23 @@ class TestProgressInParts:
             done = table.maintenance.rewrite_data_files(partial_progress=True, max_concurrent_groups=1)
         assert (done.groups, len(done.failed), len(contents(table))) == (1, 1, 79)
 
+    def test_all_groups_have_the_number_of_the_plan(self, tmp_path: Path) -> None:
+        table = filled(tmp_path, 2, ("p",))
+        stream = engine.load_catalog(str(tmp_path)).load_table("db.t").keyed_stream(["id", "p"])
+        commits: list[int] = []
+
+        def meanwhile() -> None:
+            if not commits:
+                stream.delete(pa.table({"id": [4, 5], "p": ["a", "b"]}))
+                stream.commit()
+            commits.append(1)
+
+        # The delete is newer than the plan, and older than the commit before that of the second group.
+        with before_the_commit(meanwhile):
+            done = table.maintenance.rewrite_data_files(partial_progress=True, max_concurrent_groups=1)
+        assert (done.groups, len(done.snapshots)) == (2, 2)
+        assert [row["id"] for row in contents(table)] == [n for n in range(80) if n not in (4, 5)]
+
 
 class failing_group:  # noqa: N801 - reads as a clause
     """Storage that has no room for one of the groups."""
@@ -310,6 +327,20 @@ def test_only_files_that_may_match(tmp_path: Path) -> None:
     done = table.maintenance.rewrite_data_files(where="id < 25", min_input_files=3)
     assert (done.rewritten_data_files, len(table.inspect.files())) == (3, 6)
     assert [row["id"] for row in contents(table)] == list(range(80))
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_deletes_of_rows_that_the_filter_leaves_out_are_applied_too(tmp_path: Path, version: int) -> None:
+    table = filled(tmp_path, version)
+    table.delete("id = 28", "merge-on-read")
+    stream = table.keyed_stream(["id"])
+    stream.delete(pa.table({"id": [29, 79]}))
+    stream.commit()
+    before = contents(table)
+    # The file that the filter chooses by its first rows has deleted ones further on.
+    table.maintenance.rewrite_data_files(where="id < 22", min_input_files=1, rewrite_all=True)
+    assert contents(table) == before
+    assert [row["id"] for row in before] == [n for n in range(80) if n not in (28, 29, 79)]
 
 
 def test_older_specs_and_schemas_become_the_current(tmp_path: Path) -> None:

@@ -69,6 +69,22 @@ def test_nothing_matched_is_no_snapshot(catalog: engine.Catalog) -> None:
     assert (stored(made), made.metadata_location) == before
 
 
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_files_that_are_written_again_keep_deletes_of_rows_outside_the_filter(
+    catalog: engine.Catalog, version: str
+) -> None:
+    made = table(catalog, format_version=version)
+    stream = made.keyed_stream(["id"])
+    stream.delete(made.scan("id in (8, 9)", columns=["id"]).to_arrow())
+    stream.commit()
+    made.delete("id = 1", "copy-on-write")
+    assert ids(made) == [0, *range(2, 8)]
+    stream.delete(made.scan("id = 7", columns=["id"]).to_arrow())
+    stream.commit()
+    made.update("id = 2", {"day": 77}, "copy-on-write")
+    assert ids(made) == [0, *range(2, 7)]
+
+
 def test_an_empty_table(catalog: engine.Catalog) -> None:
     made = catalog.create_table("db.t", ROWS)
     assert made.delete("id > 0", "merge-on-read") is None
