@@ -236,3 +236,16 @@ def test_a_reference_tells_its_file() -> None:
     assert ref_to(vector("v", A, 4)).key == ("memory://wh/t/data/v.puffin", 4)
     # Other delete files may carry an offset of no meaning.
     assert ref_to(replace(deletes_of(A), content_offset=9)).content_offset is None
+
+
+def test_an_upgrade_in_between_writes_manifests_without_the_file_again() -> None:
+    w = world(metadata(1))
+    w.transaction().commit([Append(data_files=[A, B])])
+    w.committer.compares = True
+    w.committer.before = [lambda: w.committer.apply([], [UpgradeFormatVersion(2)])]
+    w.transaction().commit([overwrite(w, [A], [])])
+    # A manifest of version 1 has no numbers, which version 2 wants of files that were there before.
+    found = entries(w)
+    assert {name: entry.sequence_number for name, entry in found.items() if entry.status is EntryStatus.EXISTING} == {
+        "b": 0
+    }
