@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,6 +9,7 @@ import pytest
 
 import engine
 from engine.errors import AlreadyExists, Invalid, NotFound, Unsupported
+from engine.plan.cache import ManifestCache
 from engine.spec.transforms import Bucket, Day
 
 ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("at", pa.timestamp("us"))])
@@ -53,6 +55,36 @@ def test_new_tables_and_views_record_normalised_locations(
     view = catalog.create_view("db.w", {"spark": "select 1"}, ROWS, location=f"{place}/x/../w")
     assert view.location == f"{root}/w"
     catalog.close()
+
+
+def test_a_renamed_table_and_one_by_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    catalog = engine.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path), cache=ManifestCache())
+    table = catalog.create_table("db.t", ROWS)
+    assert table._cache is catalog.load_table("db.t")._cache
+    assert catalog.rename_table("db.t", "db.u").name == "db.u"
+    relative = str(Path(table.metadata_location).relative_to(tmp_path))
+    assert catalog.register_table("db.v", relative).metadata_location == table.metadata_location
+    with pytest.raises(Unsupported, match="purge"):
+        catalog.drop_table("db.v", purge=True)
+    assert catalog.table_exists("db.v")
+    view = catalog.create_view("db.w", {"spark": "select 1"}, ROWS, default_namespace="db.inner")
+    assert view.current_version.default_namespace == ("db", "inner")
+    catalog.close()
+
+
+@pytest.mark.parametrize("given", [{"token": "t"}, {"credential": "a:b"}])
+def test_only_rest_catalogs_take_credentials(tmp_path: Path, given: dict[str, str]) -> None:
+    with pytest.raises(Invalid, match="REST"):
+        engine.load_catalog(str(tmp_path), **given)  # type: ignore[arg-type]
+
+
+def test_decimals_are_wide_unless_asked_for(tmp_path: Path) -> None:
+    schema = pa.schema([("d", pa.decimal128(9, 2))])
+    table = engine.load_catalog(str(tmp_path)).create_table("db.t", schema)
+    table.append(pa.table({"d": [Decimal("1.25")]}, schema))
+    assert table.scan().to_arrow().schema.types == [pa.decimal128(9, 2)]
+    assert table.scan().to_arrow(decimal_width="narrow").schema.types == [pa.decimal32(9, 2)]
 
 
 def test_tables_in_memory() -> None:

@@ -64,6 +64,7 @@ def test_tens_of_files_have_slots_and_thousands_have_none() -> None:
     assert slots_of(sizes[:60].tolist()) is not None
     assert slots_of(np.unique(sizes).tolist()) is None
     assert slots_of([7, 8, 7]) is None
+    assert slots_of([1 << 20, 2 << 20, 3 << 20]) is not None  # alike in their lower bits
 
 
 @pytest.mark.parametrize(
