@@ -20,6 +20,7 @@ JsonValue: TypeAlias = Any
 
 _SMALL_BYTES = 16 << 20
 _STEP_BYTES = 1 << 20
+_OPENING_MASK = 0xFF ^ ord("{") ^ ord("[")
 _CONTAINER_BYTES, _VALUE_BYTES = 160, 60
 """What Python takes for an object or array with one member, and for each more member, by measurement."""
 _INT32 = range(-(1 << 31), 1 << 31)
@@ -43,7 +44,8 @@ def parse_json(data: bytes, *, location: str | None = None, file_size: int | Non
         _check_memory(data, len(data) if file_size is None else file_size, location)
     try:
         value = json.loads(data.decode("utf-8"), parse_constant=_refuse_constant)
-        if b"\\ud" in data or b"\\uD" in data:
+        # One letter is looked for in a tenth of the time.
+        if b"\\" in data and (b"\\ud" in data or b"\\uD" in data):
             # An escaped half of a surrogate pair is JSON, and no text: it would fail wherever it is used.
             json.dumps(value, ensure_ascii=False).encode("utf-8")
         return value
@@ -54,11 +56,15 @@ def parse_json(data: bytes, *, location: str | None = None, file_size: int | Non
 def _check_memory(data: bytes, file_size: int, location: str | None) -> None:
     """Raise TooLarge for a text of too many values: an empty object takes thirty times as much as its text."""
     text = np.frombuffer(data, np.uint8)
+    letters, marks = np.empty(_STEP_BYTES, np.uint8), np.empty(_STEP_BYTES, np.bool_)
     values = containers = 0
     for begin in range(0, len(text), _STEP_BYTES):
         step = text[begin : begin + _STEP_BYTES]
-        values += int(np.count_nonzero(step == ord(",")))
-        containers += int(np.count_nonzero((step == ord("{")) | (step == ord("["))))
+        size = len(step)
+        values += int(np.count_nonzero(np.equal(step, ord(","), out=marks[:size])))
+        # Both brackets that open, which differ by one bit.
+        np.bitwise_and(step, _OPENING_MASK, out=letters[:size])
+        containers += int(np.count_nonzero(np.equal(letters[:size], ord("["), out=marks[:size])))
     # Once as bytes, once as text, once as the texts in it; a single character may make four bytes of each.
     copies = 3 if data.isascii() else 9
     limit = budget_of(file_size)
