@@ -175,3 +175,8 @@ def _masked(values: list[Any], valid: BoolArray | None) -> list[Any]:
     if valid is None:
         return values
     return [value if present else None for value, present in zip(values, valid.tolist(), strict=True)]
+
+
+def fits_int32(values: NDArray[Any]) -> bool:
+    """Whether no number needs more than 32 bits: Avro writes an int as it writes a long."""
+    return not len(values) or (int(values.min()) >= -(1 << 31) and int(values.max()) < 1 << 31)

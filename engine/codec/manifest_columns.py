@@ -18,6 +18,7 @@ from engine.codec.columns import (
     ManifestColumns,
     PartitionColumn,
     first_not_utf8,
+    fits_int32,
 )
 from engine.codec.metric_pairs import pairs_by_key
 from engine.errors import CorruptTable
@@ -111,7 +112,13 @@ class ManifestReader:
     def number(self, name: str) -> FixedColumn:
         """A field that is an int or a long."""
         column = self._column(name, _NUMBERS[name], FixedColumn)
+        if column is not None and name == "sort_order_id":
+            self._check_ints(name, column)
         return column or FixedColumn(np.zeros(self._found.count, np.int64), self._nothing)
+
+    def _check_ints(self, name: str, column: FixedColumn) -> None:
+        if not fits_int32(column.values):
+            raise self.corrupt(f"the field {name} has a value of more than 32 bits")
 
     def code(self, name: str, allowed: type[EntryStatus | FileContent]) -> FixedColumn:
         """A field with a meaning for each number; null, as in v1, is 0."""
@@ -142,6 +149,8 @@ class ManifestReader:
         elements: FixedColumn | None = self._column(f"element of {name}", (*path, "element"), FixedColumn)
         if elements is None or elements.valid is not None:
             raise self.corrupt(f"the elements of {name} are not numbers", "header.avro.schema")
+        if name == "equality_ids":
+            self._check_ints(name, elements)
         return ListColumn(column.offsets, elements.values, column.valid)
 
     def partition(self) -> dict[int, PartitionColumn]:
@@ -181,6 +190,7 @@ class ManifestReader:
         values = self._found.columns.get((*path, "value"))
         if not isinstance(keys, FixedColumn) or keys.valid is not None or isinstance(values, ListColumn | None):
             raise self.corrupt(f"{name} is not a map of numbers", "header.avro.schema")
+        self._check_ints(f"key of {name}", keys)
         return lists, keys, values
 
     def manifest_columns(self, keys: Sequence[int] | None) -> ManifestColumns:

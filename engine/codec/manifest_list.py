@@ -11,10 +11,10 @@ from engine.codec.avro_file import AvroHeader, encode_bytes, encode_container, e
 from engine.codec.avro_program import Path, Selection
 from engine.codec.avro_schema import record_schema
 from engine.codec.block_codecs import AVRO_NAMES, Compression, compress_block
-from engine.codec.columns import BytesColumn, FixedColumn, ListColumn
+from engine.codec.columns import BytesColumn, FixedColumn, ListColumn, fits_int32
 from engine.errors import CorruptTable, Invalid
 from engine.spec.manifest import ManifestContent, ManifestFile, PartitionFieldSummary
-from engine.spec.types import NestedField, PrimitiveType
+from engine.spec.types import INT, NestedField, PrimitiveType
 
 _BLOCK_BYTES = 64 * 1024
 _FRACTION = 8
@@ -25,6 +25,7 @@ _ZERO_IN_V1 = frozenset({"content", "sequence_number", "min_sequence_number"})
 
 # Names of the nouns, which are the specification's names, by field id.
 _MANIFEST_FIELDS = {f.field_id: f.name for f in ids.manifest_file_type(3).fields if f.field_id != ids.PARTITIONS}
+_INTS = frozenset(f.name for f in ids.manifest_file_type(3).fields if f.type == INT)
 _SUMMARY_FIELDS = {
     ids.CONTAINS_NULL: "contains_null",
     ids.CONTAINS_NAN: "contains_nan",
@@ -79,6 +80,8 @@ class _Reader:
         is_flag = self._found.layouts[path].kind == "boolean"
         if not isinstance(column, wanted) or is_flag != (name in _FLAG_FIELDS):
             raise self._corrupt(f"the field {name} ({path[-1]}) has another type")
+        if name in _INTS and isinstance(column, FixedColumn) and not fits_int32(column.values):
+            raise self._corrupt(f"the field {name} ({path[-1]}) has a value of more than 32 bits")
         values = column.to_pylist()
         return [None if value is None else bool(value) for value in values] if is_flag else values
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from engine.codec.manifest import decode_entries
 from engine.codec.manifest_list import decode_manifest_list
-from engine.errors import FileNotFound, Unsupported
+from engine.errors import CorruptTable, FileNotFound, Unsupported
+from engine.plan.manifests import spec_of
 from engine.spec.inheritance import inherited
 from engine.spec.manifest import EntryStatus, ManifestEntry, ManifestFile
 from engine.spec.metadata import TableMetadata
@@ -27,12 +28,23 @@ class Contents:
         if snapshot.manifest_list is None:
             raise Unsupported(f"snapshot {snapshot.snapshot_id} lists its manifests inline, as early v1 writers did")
         data = self._read(snapshot.manifest_list, snapshot)
-        return decode_manifest_list(data, location=snapshot.manifest_list)
+        listed = decode_manifest_list(data, location=snapshot.manifest_list)
+        for manifest in listed:
+            if len(manifest.partitions or ()) > len(spec_of(manifest, self.metadata).fields):
+                reason = f"{manifest.manifest_path} has more partition summaries than its partition spec has fields"
+                raise CorruptTable(reason, location=snapshot.manifest_list)
+        return listed
 
     def entries(self, manifest: ManifestFile, snapshot: Snapshot) -> Iterator[ManifestEntry]:
         """The entries of a manifest, the deleted ones too, with nothing left to inherit."""
         data = self._read(manifest.manifest_path, snapshot)
-        return inherited(decode_entries(data, location=manifest.manifest_path, listed=manifest), manifest)
+        entries = decode_entries(data, location=manifest.manifest_path, listed=manifest)
+        spec = spec_of(manifest, self.metadata)
+        for file in (entry.data_file for entry in entries[:1]):
+            if file.spec_id != spec.spec_id or len(file.partition) != len(spec.fields):
+                reason = f"is not of partition spec {spec.spec_id}, as its manifest list says"
+                raise CorruptTable(reason, location=manifest.manifest_path)
+        return inherited(entries, manifest)
 
     def snapshot_entries(self, snapshot: Snapshot | None) -> Iterator[ManifestEntry]:
         """All entries of all manifests of a snapshot; nothing for None."""

@@ -6,9 +6,14 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
+from engine.errors import CorruptTable
+
 INSTANT = pa.timestamp("us", "UTC")
 
 
 def instants(milliseconds: Iterable[int | None]) -> pa.Array:
-    """Timestamps with microseconds in UTC; null for None."""
-    return pa.array([None if ms is None else ms * 1000 for ms in milliseconds], pa.int64()).view(INSTANT)
+    """Timestamps with microseconds in UTC; null for None. CorruptTable for one that 64 bits of them do not hold."""
+    try:
+        return pa.array([None if ms is None else ms * 1000 for ms in milliseconds], pa.int64()).view(INSTANT)
+    except OverflowError as error:
+        raise CorruptTable("a timestamp of the metadata is hundreds of thousands of years away") from error

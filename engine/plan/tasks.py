@@ -18,9 +18,12 @@ from numpy.typing import NDArray
 
 from engine.codec.columns import BoolArray, Int64Array
 from engine.compiling import kernel
-from engine.errors import Invalid
+from engine.errors import CorruptTable, Invalid
 from engine.plan.grouping import codes_of
 from engine.spec.properties import SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST, SPLIT_SIZE
+
+_MOST_PIECES = 1 << 24
+"""Of a plan: of two pebibytes, at the usual split size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,12 +138,16 @@ def combined_tasks(files: pa.Table, packing: TaskPacking, *, by_partition: bool 
 
 
 def splits_of(files: pa.Table, *, split_bytes: int, open_file_cost: int) -> Splits:
-    """The pieces of every file, in order."""
+    """The pieces of every file, in order; raises CorruptTable for so many that the size of a file must be wrong."""
     sizes = _numbers(files.column("file_size_in_bytes"))
     offsets, values = _list_parts(files.column("split_offsets"))
     counts = np.diff(offsets)
     by_offsets = _well_defined(offsets, values, sizes)
     pieces = np.where(by_offsets, counts, np.maximum(-(-sizes // split_bytes), 1))
+    if pieces.sum(dtype=np.float64) > _MOST_PIECES:
+        largest = int(np.argmax(pieces))
+        reason = f"says that it has {sizes[largest]} bytes, which are {pieces[largest]} pieces of {split_bytes}"
+        raise CorruptTable(reason, location=files.column("file_path")[largest].as_py())
     file_index = np.repeat(np.arange(len(sizes)), pieces)
     first = np.repeat(np.cumsum(pieces) - pieces, pieces)
     within = np.arange(len(file_index)) - first

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.codec.columns import BytesColumn, FixedColumn, ListColumn, first_not_utf8
+from engine.codec.columns import BytesColumn, FixedColumn, ListColumn, first_not_utf8, fits_int32
 
 VALID = np.array([True, False, True])
 FIXED = FixedColumn(np.array([1, 2, 3]), VALID)
@@ -43,3 +43,11 @@ def test_size_and_presence(column: FixedColumn | BytesColumn | ListColumn):
 def test_text_that_is_not_utf8(values: list[bytes], bad: int | None):
     offsets = np.cumsum([0, *map(len, values)])
     assert first_not_utf8(BytesColumn(offsets, np.frombuffer(b"".join(values), np.uint8))) == bad
+
+
+@pytest.mark.parametrize(
+    ("values", "fits"),
+    [([], True), ([0, (1 << 31) - 1, -(1 << 31)], True), ([0, 1 << 31], False), ([-(1 << 31) - 1], False)],
+)
+def test_numbers_of_32_bits(values: list[int], fits: bool):
+    assert fits_int32(np.array(values, np.int64)) == fits
