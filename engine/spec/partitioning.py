@@ -94,9 +94,10 @@ def partition_key(spec_id: int, partition: Partition) -> PartitionKey:
     Floats are equal by their bits, with one NaN: -0.0 and 0.0 are two partitions. Python compares both the other way
     round, so partition tuples must not be compared directly.
     """
-    if not any(isinstance(value, float) for value in partition):
-        return (spec_id, *partition)
-    return (spec_id, *map(_comparable, partition))
+    for value in partition:
+        if isinstance(value, float):
+            return (spec_id, *map(_comparable, partition))
+    return (spec_id, *partition)
 
 
 def _comparable(value: Value | None) -> object:
