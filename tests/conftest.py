@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from engine.columnar import parquet
 from tests.services.postgres import find_initdb, postgres
 
 if TYPE_CHECKING:
@@ -44,12 +43,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("spark")
         if item.get_closest_marker("spark") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_SECONDS))
-
-
-@pytest.fixture(autouse=True, scope="session")
-def own_decoder_for_few_rows() -> None:
-    """Row groups of tests are small, and decoded by the kernels all the same."""
-    setattr(parquet, "_LEAST_ROWS", 0)  # noqa: B010 - for this process only
 
 
 @pytest.fixture(scope="session")

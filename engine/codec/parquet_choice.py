@@ -18,19 +18,10 @@ _VALUES_TO_LOAD = 3_000_000
 """pyarrow takes some 20 ms for so many; loading takes 60 ms."""
 _VALUES_TO_COMPILE = 300_000_000
 """pyarrow takes some 2 s for so many; compiling takes up to 8 s, once on a machine."""
-_NAMES = ("slim_footer_at", "list_chunks_at", "scan_pages_at", "decode_page_at")
+_NAMES = ("slim_footer_at", "list_chunks_at")
 _SOURCES = [
     __file__.replace("choice.py", name)
-    for name in (
-        "layout.py",
-        "intrinsics.py",
-        "header_kernels.py",
-        "chunk_kernels.py",
-        "footer_kernels.py",
-        "stream_kernels.py",
-        "value_kernels.py",
-        "kernels.py",
-    )
+    for name in ("layout.py", "intrinsics.py", "thrift_kernels.py", "chunk_kernels.py", "footer_kernels.py")
 ]
 
 
@@ -95,15 +86,6 @@ class ParquetKernels:
         memory = (ctypes.c_int64 * LIST_LENGTH)(*numbers)
         found = self._functions[1](ctypes.addressof(memory))
         return found, memory[LIST_ORDERS_AT]
-
-    def scan_pages(self, numbers: Sequence[int]) -> int:
-        """See `engine.codec.parquet_header_kernels.scan_pages_at`."""
-        memory = (ctypes.c_int64 * len(numbers))(*numbers)
-        return self._functions[2](ctypes.addressof(memory))
-
-    def decode_page(self, numbers: ctypes.Array[ctypes.c_int64]) -> int:
-        """See `engine.codec.parquet_kernels.decode_page_at`."""
-        return self._functions[3](ctypes.addressof(numbers))
 
 
 KERNELS = ParquetKernels()

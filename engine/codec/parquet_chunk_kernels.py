@@ -7,17 +7,13 @@ consumes a byte or is bounded by the chunks that there is room for.
 
 from __future__ import annotations
 
-from engine.codec.parquet_header_kernels import read_field, read_varint, skip_field
 from engine.codec.parquet_intrinsics import int64s_at, load8
 from engine.codec.parquet_layout import (
     BAD_TYPE,
-    CHUNK_CODEC,
     CHUNK_DATA_AT,
     CHUNK_DICTIONARY_AT,
-    CHUNK_ENCODINGS,
     CHUNK_GROUP,
     CHUNK_IS_ELSEWHERE,
-    CHUNK_SIZE,
     CHUNK_STATISTICS_AT,
     CHUNK_TYPE,
     CHUNK_VALUES,
@@ -29,17 +25,16 @@ from engine.codec.parquet_layout import (
     LIST_SIZE,
     LIST_STACK,
     LIST_TABLE,
-    MOST_ENCODING,
     NO_ROOM,
     STACK_DEPTH,
     TRUNCATED,
     UNKNOWN,
 )
+from engine.codec.parquet_thrift_kernels import read_field, read_varint, skip_field
 
 # Types of Thrift's compact protocol.
 _STOP = 0
 _BYTE = 3
-_INT32 = 5
 _INT64 = 6
 _BINARY = 8
 _LIST = 9
@@ -53,7 +48,6 @@ _FILE_PATH = 1
 _META_DATA = 3
 _CRYPTO = 8
 _ENCRYPTED = 9
-_ENCODINGS = 2
 _STATISTICS = 12
 _COLUMN_ORDERS = 7
 
@@ -112,22 +106,6 @@ def skip_any(position: int, end: int, kind: int, stack: int) -> int:
             return position
 
 
-def read_encodings(position: int, end: int, kind: int) -> tuple[int, int]:
-    """Which encodings a list has, one bit each, and the position after it or an error code."""
-    if kind != _LIST:
-        return 0, BAD_TYPE
-    count, kind, position = read_list(position, end)
-    if position < 0 or (count > 0 and kind != _INT32):
-        return 0, BAD_TYPE
-    found = 0
-    for _ in range(min(count, end - position)):
-        value, position = read_varint(position, end)
-        if position < 0:
-            return 0, position
-        found |= 1 << (min(value >> 1, MOST_ENCODING) if value >= 0 else MOST_ENCODING)
-    return found, position
-
-
 def read_meta(position: int, end: int, chunk: int, footer: int, stack: int) -> int:
     """The fields of a ColumnMetaData that are wanted; the position after it, or an error code."""
     table = int64s_at(chunk, CHUNK_WIDTH)
@@ -139,19 +117,13 @@ def read_meta(position: int, end: int, chunk: int, footer: int, stack: int) -> i
         slot = -1
         if number == 1:
             slot = CHUNK_TYPE
-        elif number == 4:
-            slot = CHUNK_CODEC
         elif number == 5:
             slot = CHUNK_VALUES
-        elif number == 7:
-            slot = CHUNK_SIZE
         elif number == 9:
             slot = CHUNK_DATA_AT
         elif number == 11:
             slot = CHUNK_DICTIONARY_AT
-        if number == _ENCODINGS:
-            table[CHUNK_ENCODINGS], position = read_encodings(position, end, kind)
-        elif slot >= 0:
+        if slot >= 0:
             if kind < _BYTE or kind > _INT64:
                 return BAD_TYPE
             value, position = read_varint(position, end)
@@ -171,7 +143,6 @@ def read_chunk(position: int, end: int, chunk: int, footer: int, stack: int) -> 
     table = int64s_at(chunk, CHUNK_WIDTH)
     for slot in range(CHUNK_WIDTH):
         table[slot] = -1
-    table[CHUNK_ENCODINGS] = 1 << MOST_ENCODING
     table[CHUNK_IS_ELSEWHERE] = 0
     number = 0
     while True:

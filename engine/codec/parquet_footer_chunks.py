@@ -19,42 +19,9 @@ from engine.codec.parquet_choice import KERNELS
 
 _VALUES_A_BYTE = 30
 """Reading a byte of a footer takes Python as long as pyarrow takes to decode so many values."""
-_CODECS = {0: "UNCOMPRESSED", 1: "SNAPPY", 2: "GZIP", 6: "ZSTD", 7: "LZ4_RAW"}
-"""Codecs that are inflated here, by their number in parquet.thrift."""
-_ENCODINGS = sum(
-    1 << encoding
-    for encoding in (
-        layout.PLAIN,
-        layout.PLAIN_DICTIONARY,
-        layout.RLE,
-        layout.BIT_PACKED,
-        layout.DELTA_BINARY_PACKED,
-        layout.RLE_DICTIONARY,
-        layout.BYTE_STREAM_SPLIT,
-    )
-)
-"""What column chunks may list that are decoded here; some are those of levels."""
 _TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 _TYPE_ORDER = 1
 _OLD_MAX, _OLD_MIN, _NULL_COUNT, _MAX, _MIN = 1, 2, 3, 5, 6
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkPlace:
-    """What a footer says of a column chunk.
-
-    Args:
-        start: Offset of its first page in the file; like the others it may be anything in a damaged footer.
-        size: In bytes.
-        values: With nulls.
-        codec: The name of its compression; None for one that is not inflated here, for an encoding that is not decoded
-            here, and for a column chunk in another file or encrypted.
-    """
-
-    start: int
-    size: int
-    values: int
-    codec: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +62,6 @@ class FooterChunks:
     def is_known(self) -> bool:
         """Whether each row group has a column chunk for each leaf, and all can be listed."""
         return self._table is not None
-
-    def place(self, row_group: int, leaf: int) -> ChunkPlace | None:
-        """Where a column chunk is; None where the footer is damaged or unusual."""
-        if self._table is None:
-            return None
-        chunk = self._table[row_group, leaf].tolist()
-        known = not chunk[layout.CHUNK_IS_ELSEWHERE] and not chunk[layout.CHUNK_ENCODINGS] & ~_ENCODINGS
-        codec = _CODECS.get(chunk[layout.CHUNK_CODEC]) if known else None
-        return ChunkPlace(_start(chunk), chunk[layout.CHUNK_SIZE], chunk[layout.CHUNK_VALUES], codec)
 
     def offset(self, row_group: int) -> int | None:
         """Where the bytes of a row group begin: the first page of its first column; None where that is not known."""

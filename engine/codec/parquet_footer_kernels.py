@@ -9,7 +9,6 @@ than what was read.
 from __future__ import annotations
 
 from engine.codec.parquet_chunk_kernels import read_list, skip_any
-from engine.codec.parquet_header_kernels import read_field, read_varint
 from engine.codec.parquet_intrinsics import bytes_at, copy_bytes, int64s_at, store8
 from engine.codec.parquet_layout import (
     SLIM_FOOTER,
@@ -24,6 +23,7 @@ from engine.codec.parquet_layout import (
     SLIM_WANTED_COUNT,
     UNKNOWN,
 )
+from engine.codec.parquet_thrift_kernels import read_field, read_varint
 
 # Types of Thrift's compact protocol.
 _STOP = 0

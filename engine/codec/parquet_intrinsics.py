@@ -61,22 +61,6 @@ def _storer(bits: int) -> Any:  # noqa: ANN401 - Numba's intrinsic
 
 store8 = _storer(8)
 store32 = _storer(32)
-store64 = _storer(64)
-
-
-def _store_pair(typing_context, address, low, high):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """A number of 16 bytes by one store: of two, LLVM makes scatters, which take twice as long."""
-    del typing_context, address, low, high
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
-        type_ = ir.VectorType(_I64, 2)
-        value = ir.Constant(type_, ir.Undefined)
-        for place in range(2):
-            value = builder.insert_element(value, arguments[1 + place], ir.IntType(32)(place))
-        builder.store(value, _at(builder, arguments[0], type_), align=1)
-        return context.get_constant(signature.return_type, 0)
-
-    return types.int64(types.int64, types.int64, types.int64), generate
 
 
 def _mover(width: int) -> Any:  # noqa: ANN401 - Numba's intrinsic
@@ -85,7 +69,7 @@ def _mover(width: int) -> Any:  # noqa: ANN401 - Numba's intrinsic
         del typing_context, target, source
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
-            type_ = ir.VectorType(_I64, 2) if width == 16 else ir.IntType(8 * width)
+            type_ = ir.IntType(8 * width)
             value = builder.load(_at(builder, arguments[1], type_), align=1)
             builder.store(value, _at(builder, arguments[0], type_), align=1)
             return context.get_constant(signature.return_type, 0)
@@ -97,7 +81,6 @@ def _mover(width: int) -> Any:  # noqa: ANN401 - Numba's intrinsic
 
 move4 = _mover(4)
 move8 = _mover(8)
-move16 = _mover(16)
 
 
 def _copy_bytes(typing_context, target, source, count):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
@@ -113,39 +96,7 @@ def _copy_bytes(typing_context, target, source, count):  # type: ignore[no-untyp
     return types.int64(types.int64, types.int64, types.int64), generate
 
 
-def _unary(build: Any) -> Any:  # noqa: ANN401 - Numba's intrinsic
-    @intrinsic
-    def apply(typing_context, value):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        del typing_context, value
-
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
-            del context, signature
-            return build(builder, arguments[0])
-
-        return types.int64(types.int64), generate
-
-    return apply
-
-
-swap_bytes = _unary(lambda builder, value: builder.bswap(value))
-count_ones = _unary(lambda builder, value: builder.ctpop(value))
-lowest_one = _unary(lambda builder, value: builder.cttz(value, ir.IntType(1)(0)))
-
-
-def _shifted_right(typing_context, value, count):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """With zeros from the left; a count from 0 to 63."""
-    del typing_context, value, count
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
-        del context, signature
-        return builder.lshr(*arguments)
-
-    return types.int64(types.int64, types.int64), generate
-
-
 copy_bytes: Any = intrinsic(_copy_bytes)
-store_pair: Any = intrinsic(_store_pair)
-shifted_right: Any = intrinsic(_shifted_right)
 
 
 def _array_at(dtype: Any) -> Any:  # noqa: ANN401 - Numba's types
@@ -171,6 +122,4 @@ def _array_at(dtype: Any) -> Any:  # noqa: ANN401 - Numba's types
 
 
 bytes_at = _array_at(types.uint8)
-int32s_at = _array_at(types.int32)
-uint32s_at = _array_at(types.uint32)
 int64s_at = _array_at(types.int64)

@@ -10,18 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.codec.parquet_layout import (
-    CHUNK_CODEC,
     CHUNK_DATA_AT,
     CHUNK_DICTIONARY_AT,
-    CHUNK_ENCODINGS,
     CHUNK_GROUP,
     CHUNK_IS_ELSEWHERE,
-    CHUNK_SIZE,
     CHUNK_STATISTICS_AT,
     CHUNK_TYPE,
     CHUNK_VALUES,
     CHUNK_WIDTH,
-    MOST_ENCODING,
     STACK_DEPTH,
 )
 
@@ -45,13 +41,10 @@ _COLUMN_ORDERS = 7
 _GROUP_COLUMNS = 1
 _CHUNK_ELSEWHERE = frozenset({1, 8, 9})
 _CHUNK_META = 3
-_META_ENCODINGS = 2
 _META_STATISTICS = 12
 _META_NUMBERS = {
     1: CHUNK_TYPE,
-    4: CHUNK_CODEC,
     5: CHUNK_VALUES,
-    7: CHUNK_SIZE,
     9: CHUNK_DATA_AT,
     11: CHUNK_DICTIONARY_AT,
 }
@@ -236,7 +229,7 @@ def _list_group(footer: bytes, at: int, group: int, most: int, chunks: list[list
 
 def _list_chunk(footer: bytes, at: int, group: int, chunks: list[list[int]]) -> int:
     chunk = [-1] * CHUNK_WIDTH
-    chunk[CHUNK_GROUP], chunk[CHUNK_ENCODINGS], chunk[CHUNK_IS_ELSEWHERE] = group, 1 << MOST_ENCODING, 0
+    chunk[CHUNK_GROUP], chunk[CHUNK_IS_ELSEWHERE] = group, 0
     chunks.append(chunk)
     number = 0
     while True:
@@ -262,23 +255,7 @@ def _list_meta(footer: bytes, at: int, chunk: list[int]) -> int:
                 raise ValueError(f"a number of type {kind}")
             value, at = read_number(footer, at)
             chunk[_META_NUMBERS[number]] = max(value, -1)
-        elif number == _META_ENCODINGS:
-            chunk[CHUNK_ENCODINGS], at = _read_encodings(footer, at, kind)
         else:
             if number == _META_STATISTICS and kind == STRUCT:
                 chunk[CHUNK_STATISTICS_AT] = at
             at = skip(footer, at, kind)
-
-
-def _read_encodings(footer: bytes, at: int, kind: int) -> tuple[int, int]:
-    """Which encodings a list has, one bit each, and the position after it."""
-    if kind != _LIST:
-        raise ValueError("encodings that are no list")
-    count, kind, at = read_list(footer, at)
-    if count and kind != _INT32:
-        raise ValueError("encodings that are no numbers")
-    found = 0
-    for _ in range(count):
-        value, at = read_varint(footer, at)
-        found |= 1 << min(value >> 1, MOST_ENCODING)
-    return found, at

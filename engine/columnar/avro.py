@@ -8,7 +8,7 @@ ids) goes through fastavro, value by value.
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, Self
 
@@ -29,7 +29,7 @@ from engine.columnar.avro_types import MALFORMED, arrow_schema, converter, is_pl
 from engine.columnar.file_columns import FileColumns
 from engine.columnar.name_mapping import identified
 from engine.columnar.schemas import field_id_of
-from engine.columnar.source import RowGroup, check_size, fetched, only, without_columns
+from engine.columnar.source import RowGroup, check_size, fetched, sliced, without_columns
 from engine.errors import CorruptTable
 from engine.spec.name_mapping import NameMapping
 from engine.spec.schema import Schema
@@ -99,13 +99,22 @@ class AvroSource:
         """See `engine.columnar.source.Source.offset`."""
         return self._start_of(self._groups[row_group])
 
-    def read(
-        self, row_group: int, wanted: Schema, *, narrow: bool = False, keep: npt.NDArray[np.bool_] | None = None
-    ) -> pa.Table:
-        """See `engine.columnar.source.Source.read`."""
-        return only(self._read(row_group, wanted), keep)
+    def batches(
+        self,
+        row_group: int,
+        wanted: Schema,
+        *,
+        rows: int,
+        narrow: bool = False,
+        is_large: bool = False,
+        threads: bool = False,
+    ) -> Iterator[pa.Table]:
+        """See `engine.columnar.source.Source.batches`; blocks are decoded by the megabyte."""
+        del narrow, is_large, threads
+        return sliced(self.read(row_group, wanted), rows)
 
-    def _read(self, row_group: int, wanted: Schema) -> pa.Table:
+    def read(self, row_group: int, wanted: Schema) -> pa.Table:
+        """See `engine.columnar.source.Source.read`."""
         places = [place for f in wanted.fields if (place := self.columns.place_of(f.field_id, f.name)) is not None]
         if not places:
             return without_columns(self.row_groups[row_group].num_rows)

@@ -9,7 +9,6 @@ from engine.columnar.orc import OrcSource
 from engine.columnar.parquet import ParquetSource
 from engine.columnar.source import Source
 from engine.errors import Unsupported
-from engine.runtime.crew import Crew
 from engine.spec.name_mapping import NameMapping
 from engine.storage.store import Store
 
@@ -33,7 +32,6 @@ def open_source(
     dictionaries: Sequence[str] = (),
     size_bytes: int | None = None,
     field_ids: Collection[int] | None = None,
-    crew: Crew | None = None,
 ) -> Source:
     """Open a data or delete file.
 
@@ -47,7 +45,6 @@ def open_source(
         size_bytes: The file's size, where it is known; the file must have it.
         field_ids: The top-level columns that will be asked for, so that what a wide file says of others is not read;
             None for any.
-        crew: Threads that may help to decode the parts of a row group.
 
     Raises:
         FileNotFound: Naming the file and `needed_by`.
@@ -67,5 +64,4 @@ def open_source(
         dictionaries=dictionaries,
         size_bytes=size_bytes,
         field_ids=field_ids,
-        crew=crew,
     )

@@ -7,10 +7,9 @@ none of them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Self
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 from pyarrow import orc
@@ -20,7 +19,7 @@ from engine.codec.orc_tail import decode_orc_footer
 from engine.columnar.file_columns import FileColumns
 from engine.columnar.name_mapping import has_field_ids, identified
 from engine.columnar.schemas import FIELD_ID_KEY, child_fields, is_list
-from engine.columnar.source import RowGroup, check_size, fetched, only, without_columns
+from engine.columnar.source import RowGroup, check_size, fetched, sliced, without_columns
 from engine.errors import CorruptTable, Unsupported
 from engine.spec.name_mapping import NameMapping
 from engine.spec.schema import Schema
@@ -94,13 +93,22 @@ class OrcSource:
         """See `engine.columnar.source.Source.offset`."""
         return self._stripes[row_group].offset
 
-    def read(
-        self, row_group: int, wanted: Schema, *, narrow: bool = False, keep: npt.NDArray[np.bool_] | None = None
-    ) -> pa.Table:
-        """See `engine.columnar.source.Source.read`; the wanted top-level columns are decoded whole."""
-        return only(self._decoded(row_group, wanted), keep)
+    def batches(
+        self,
+        row_group: int,
+        wanted: Schema,
+        *,
+        rows: int,
+        narrow: bool = False,
+        is_large: bool = False,
+        threads: bool = False,
+    ) -> Iterator[pa.Table]:
+        """See `engine.columnar.source.Source.batches`; a stripe is decoded whole."""
+        del narrow, is_large, threads
+        return sliced(self.read(row_group, wanted), rows)
 
-    def _decoded(self, row_group: int, wanted: Schema) -> pa.Table:
+    def read(self, row_group: int, wanted: Schema) -> pa.Table:
+        """See `engine.columnar.source.Source.read`; the wanted top-level columns are decoded whole."""
         places = sorted(
             place for f in wanted.fields if (place := self.columns.place_of(f.field_id, f.name)) is not None
         )

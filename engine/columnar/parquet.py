@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Self, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.codec.parquet_choice import KERNELS
-from engine.codec.parquet_chunk import Chunk, KeptRows
 from engine.codec.parquet_footer import check_footer, slim_footer
 from engine.codec.parquet_footer_chunks import FooterChunks
-from engine.codec.parquet_inflate import BadPageError
 from engine.columnar.file_columns import FileColumns
 from engine.columnar.name_mapping import has_field_ids, identified
-from engine.columnar.parquet_bytes import FetchedBytes, fetch, footer_bytes
-from engine.columnar.parquet_columns import OwnChunk, OwnColumns, decoded
+from engine.columnar.parquet_bytes import footer_bytes
 from engine.columnar.parquet_readers import ParquetReaders
-from engine.columnar.source import RowGroup, check_size, fetched, only, without_columns
+from engine.columnar.source import RowGroup, check_size, fetched, in_equal_parts, sliced, without_columns
 from engine.errors import CorruptTable
-from engine.runtime.crew import Crew
 from engine.spec.name_mapping import NameMapping
 from engine.spec.schema import Schema
 from engine.spec.types import DecimalType, ListType, MapType, StructType, Type
@@ -30,11 +24,7 @@ from engine.storage.store import InputFile, Store
 
 Footer: TypeAlias = pq.FileMetaData
 """The metadata of a Parquet file."""
-Mask: TypeAlias = npt.NDArray[np.bool_]
 
-_LEAST_ROWS = 100_000
-"""In smaller row groups Python's share of a column chunk, which holds its lock, takes threads longer than the kernels
-save: in those of 47,000 rows pyarrow takes three quarters of the time."""
 _WHOLE_FILE_BYTES = 1 << 20
 """Smaller files are fetched by one request: more requests take longer than the bytes that they would save."""
 _BROKEN = (pa.ArrowException, OSError, ValueError, IndexError, OverflowError, MemoryError)
@@ -52,7 +42,6 @@ class ParquetSource:
         dictionaries: Text columns, by name, to decode as Arrow dictionaries.
         size_bytes: The file's size, where it is known; the file must have it.
         field_ids: The top-level columns that will be asked for; None for any.
-        crew: Threads that may help to decode columns; by default nobody does.
 
     Attributes:
         columns: The file's columns with field ids, its own or those of the name mapping; of a wide file perhaps only
@@ -77,18 +66,14 @@ class ParquetSource:
         dictionaries: Sequence[str] = (),
         size_bytes: int | None = None,
         field_ids: Collection[int] | None = None,
-        crew: Crew | None = None,
     ) -> None:
         self.location = location
-        self._crew = crew or Crew()
         self._field_ids = None if field_ids is None else frozenset(field_ids)
         self._name_mapping = name_mapping
         in_memory = size_bytes is not None and size_bytes <= _WHOLE_FILE_BYTES
-        self._whole: FetchedBytes | None = None
         with fetched(location, needed_by):
             if in_memory:
-                data = store.read(location, 0, _WHOLE_FILE_BYTES)
-                self._whole, self._input = FetchedBytes({0: data}), pa.BufferReader(data)
+                self._input = pa.BufferReader(store.read(location, 0, _WHOLE_FILE_BYTES))
             else:
                 self._input = _native(store.open_input(location))
         try:
@@ -106,7 +91,6 @@ class ParquetSource:
             self.has_field_ids = has_field_ids(stored)
             self.columns = FileColumns(identified(stored, name_mapping, location), self.footer.num_columns)
             self.chunks = FooterChunks(tail, self.footer.num_row_groups, self.footer.num_columns)
-            self._own = OwnColumns(self.footer, self.chunks, stored, size)
         except _BROKEN as error:
             self._input.close()
             raise CorruptTable(f"not a readable Parquet file: {error}", location=location) from error
@@ -126,90 +110,67 @@ class ParquetSource:
             raise CorruptTable("no place of a column chunk", location=self.location, path=f"row group {row_group}")
         return offset
 
-    def read(self, row_group: int, wanted: Schema, *, narrow: bool = False, keep: Mask | None = None) -> pa.Table:
+    def read(self, row_group: int, wanted: Schema) -> pa.Table:
         """See `engine.columnar.source.Source.read`; exactly the wanted leaves are decoded."""
+        leaves = self._leaves(wanted)
+        if not leaves:
+            return without_columns(self.row_groups[row_group].num_rows)
+        with self._decoding(row_group):
+            table = self._readers.read(row_group, leaves, narrow=False)
+        self._check_rows(table.num_rows, row_group)
+        return self._identified(table)
+
+    def batches(
+        self,
+        row_group: int,
+        wanted: Schema,
+        *,
+        rows: int,
+        narrow: bool = False,
+        is_large: bool = False,
+        threads: bool = False,
+    ) -> Iterator[pa.Table]:
+        """See `engine.columnar.source.Source.batches`; exactly the wanted leaves are decoded."""
+        leaves = self._leaves(wanted)
+        if not leaves:
+            yield from sliced(without_columns(self.row_groups[row_group].num_rows), rows)
+            return
+        narrow = narrow and any(_holds_narrow_decimal(f.type) for f in wanted.fields)
+        found = self._readers.batches(row_group, leaves, rows=rows, narrow=narrow, is_large=is_large, threads=threads)
+        count = 0
+        for table in in_equal_parts(self._tables(found, row_group), rows):
+            count += table.num_rows
+            yield self._identified(table)
+        self._check_rows(count, row_group)
+
+    def _leaves(self, wanted: Schema) -> tuple[int, ...]:
         if self._field_ids is not None and not self._field_ids.issuperset(f.field_id for f in wanted.fields):
             raise AssertionError(f"{self.location} was opened for other columns than {wanted}")
-        leaves = self.columns.leaf_indices(wanted)
-        if not leaves:
-            rows = self.row_groups[row_group].num_rows
-            return without_columns(rows if keep is None else int(np.count_nonzero(keep)))
+        return self.columns.leaf_indices(wanted)
+
+    def _tables(self, batches: Iterator[pa.RecordBatch], row_group: int) -> Iterator[pa.Table]:
+        while True:
+            with self._decoding(row_group):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield pa.Table.from_batches([batch])
+
+    @contextmanager
+    def _decoding(self, row_group: int) -> Iterator[None]:
         try:
-            own = self._own_chunks(row_group, leaves, narrow=narrow)
-            # Rows are left out of narrow decimals, and widened after that, for less than it takes to copy wide ones.
-            narrow = (narrow or keep is not None) and any(_holds_narrow_decimal(f.type) for f in wanted.fields)
-            table = self._decoded(row_group, leaves, own, narrow=narrow, keep=keep)
+            yield
         except _BROKEN as error:
             raise CorruptTable(str(error), location=self.location, path=f"row group {row_group}") from error
+
+    def _identified(self, table: pa.Table) -> pa.Table:
         if self.has_field_ids:
             return table
         return table.cast(identified(table.schema, self._name_mapping, self.location))
 
-    def _own_chunks(self, row_group: int, leaves: Sequence[int], *, narrow: bool) -> dict[int, OwnChunk]:
-        """By leaf, the column chunks that are decoded here and not by pyarrow."""
-        places = {leaf: self.columns.place_of_leaf(leaf) for leaf in leaves}
-        stored = {leaf: self._own.stored(leaf, place, narrow=narrow) for leaf, place in places.items()}
-        count = sum(found is not None for found in stored.values())
-        rows = self.row_groups[row_group].num_rows
-        if not count or rows < _LEAST_ROWS or not KERNELS.pays(count * rows):
-            return {}
-        chunks = {leaf: self._own.chunk(row_group, leaf, found) for leaf, found in stored.items() if found is not None}
-        return {leaf: chunk for leaf, chunk in chunks.items() if chunk is not None}
-
-    def _decoded(
-        self, row_group: int, leaves: Sequence[int], own: dict[int, OwnChunk], *, narrow: bool, keep: Mask | None
-    ) -> pa.Table:
-        """Leaves of a row group, those of `own` decoded here as far as their pages are known, the others by pyarrow."""
-        arrays: dict[int, pa.Array | pa.ChunkedArray] = {}
-        parts = self._fetched(row_group, leaves) if own else None
-        if parts is not None:
-            kept = None if keep is None else KeptRows(keep)
-            chunks = [(self.columns.place_of_leaf(leaf), chunk) for leaf, chunk in own.items()]
-            made = self._crew.each(lambda own: self._decoded_here(row_group, *own, parts, kept), chunks)
-            arrays.update((place, array) for (place, _), array in zip(chunks, made, strict=True) if array is not None)
-        rest = [leaf for leaf in leaves if self.columns.place_of_leaf(leaf) not in arrays]
-        if not rest:
-            fields = [self._readers.schema.field(place).with_type(array.type) for place, array in arrays.items()]
-            return pa.Table.from_arrays(list(arrays.values()), schema=pa.schema(fields, self._readers.schema.metadata))
-        table = self._readers.read(row_group, rest, narrow=narrow, fetched=parts)
-        self._check_rows(table, row_group)
-        return self._with(only(table, keep), rest, arrays)
-
-    def _fetched(self, row_group: int, leaves: Sequence[int]) -> FetchedBytes:
-        """The bytes of column chunks, as far as they are in the file."""
-        if self._whole is not None:
-            return self._whole
-        size = self._input.size()
-        places = [place for leaf in leaves if (place := self._own.place(row_group, leaf)) is not None]
-        spans = [(p.start, min(p.size, size - p.start)) for p in places if 0 <= p.start < size and p.size > 0]
-        return fetch(self._input, spans)
-
-    def _decoded_here(
-        self, row_group: int, place: int, chunk: OwnChunk, parts: FetchedBytes, keep: KeptRows | None
-    ) -> pa.Array | None:
-        """A column chunk; None where its pages are of a kind that pyarrow may know."""
-        try:
-            pages = Chunk(parts.span(*chunk.span), chunk.form)
-            return decoded(pages, chunk, keep) if pages.is_known else None
-        except BadPageError as error:
-            path = f"row group {row_group}, column {self._readers.schema.field(place).name}"
-            raise CorruptTable(str(error), location=self.location, path=path) from error
-
-    def _with(self, table: pa.Table, leaves: Sequence[int], arrays: dict[int, pa.Array | pa.ChunkedArray]) -> pa.Table:
-        """The columns that pyarrow decoded, which have these leaves, and ours, in the file's order."""
-        if not arrays:
-            return table
-        fields = {place: self._readers.schema.field(place).with_type(array.type) for place, array in arrays.items()}
-        places = dict.fromkeys(self.columns.place_of_leaf(leaf) for leaf in leaves)
-        for place, field, column in zip(places, table.schema, table.columns, strict=True):
-            fields[place], arrays[place] = field, column
-        ordered = sorted(arrays)
-        schema = pa.schema([fields[place] for place in ordered], table.schema.metadata)
-        return pa.Table.from_arrays([arrays[place] for place in ordered], schema=schema)
-
-    def _check_rows(self, table: pa.Table, row_group: int) -> None:
-        if table.num_rows != self.row_groups[row_group].num_rows:
-            reason = f"has {table.num_rows} rows, and the footer says {self.row_groups[row_group].num_rows}"
+    def _check_rows(self, rows: int, row_group: int) -> None:
+        if rows != self.row_groups[row_group].num_rows:
+            reason = f"has {rows} rows, and the footer says {self.row_groups[row_group].num_rows}"
             raise CorruptTable(reason, location=self.location, path=f"row group {row_group}")
 
     def close(self) -> None:

@@ -10,7 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.columnar.decimals import narrow_footer
-from engine.columnar.parquet_bytes import FetchedBytes, Window, footer_file
+from engine.columnar.parquet_bytes import footer_file
+
+_BUFFER_BYTES = 24 << 20
+"""What the columns of a large row group may hold of their compressed bytes, together."""
+_LEAST_BUFFER_BYTES, _MOST_BUFFER_BYTES = 64 << 10, 2 << 20
+"""And each of them: enough to make few requests."""
 
 
 class ParquetReaders:
@@ -39,52 +44,58 @@ class ParquetReaders:
         self._lock = Lock()
         self._narrow: pq.FileMetaData | None = None
         self._narrow_made = False
-        first = self._open(file, metadata)
+        first = self._open(metadata, 0)
         self.footer: pq.FileMetaData = first.metadata
         self.schema: pa.Schema = first.schema_arrow
-        self._idle: dict[tuple[bool, bool], list[tuple[pq.ParquetFile, Window | None]]] = {
-            (False, False): [(first, None)]
-        }
+        self._idle: dict[tuple[bool, int], list[pq.ParquetFile]] = {(False, 0): [first]}
 
-    def read(self, row_group: int, leaves: Sequence[int], *, narrow: bool, fetched: FetchedBytes | None) -> pa.Table:
-        """Leaves of a row group.
+    def read(self, row_group: int, leaves: Sequence[int], *, narrow: bool) -> pa.Table:
+        """Leaves of a row group, whole.
 
         Args:
             row_group: Its index.
             leaves: Their numbers, ascending.
             narrow: Decode decimals of up to 18 digits narrow, where that is possible.
-            fetched: Where the bytes of their column chunks are; by default they are fetched from the file.
         """
-        footer = self._narrow_footer if narrow else None
-        with self._reader(footer, windowed=fetched is not None and not self._in_memory) as (file, window):
-            if window is not None and fetched is not None:
-                window.fetched = fetched
+        with self._reader(narrow=narrow, buffer_bytes=0) as file:
             return file.reader.read_row_group(row_group, column_indices=list(leaves), use_threads=False)
 
+    def batches(
+        self, row_group: int, leaves: Sequence[int], *, rows: int, narrow: bool, is_large: bool, threads: bool
+    ) -> Iterator[pa.RecordBatch]:
+        """The same in batches of at most `rows` rows, decoded as they are taken.
+
+        A large row group is fetched as it is decoded; the bytes of another are fetched at once, by few requests.
+        """
+        share = _BUFFER_BYTES // len(leaves)
+        size = min(max(share, _LEAST_BUFFER_BYTES), _MOST_BUFFER_BYTES) if is_large and not self._in_memory else 0
+        with self._reader(narrow=narrow, buffer_bytes=size) as file:
+            yield from file.reader.iter_batches(
+                rows, row_groups=[row_group], column_indices=list(leaves), use_threads=threads
+            )
+
     @contextmanager
-    def _reader(
-        self, narrow: pq.FileMetaData | None, *, windowed: bool
-    ) -> Iterator[tuple[pq.ParquetFile, Window | None]]:
-        key = narrow is not None, windowed
+    def _reader(self, *, narrow: bool, buffer_bytes: int) -> Iterator[pq.ParquetFile]:
+        footer = self._narrow_footer if narrow else None
+        key = footer is not None, buffer_bytes
         with self._lock:
             idle = self._idle.setdefault(key, [])
             found = idle.pop() if idle else None
         if found is None:
-            window = Window(self._file.size()) if windowed else None
-            found = self._open(window or self._file, narrow or self.footer), window
+            found = self._open(footer or self.footer, buffer_bytes)
         yield found
-        if found[1] is not None:
-            found[1].fetched = FetchedBytes({})
+        # One that was left within a row group, or that failed, is not used again.
         with self._lock:
             idle.append(found)
 
-    def _open(self, file: pa.NativeFile | Window, footer: pq.FileMetaData | None) -> pq.ParquetFile:
+    def _open(self, footer: pq.FileMetaData | None, buffer_bytes: int) -> pq.ParquetFile:
         return pq.ParquetFile(
-            file,
+            self._file,
             metadata=footer,
             read_dictionary=self._dictionaries,
             # The column chunks of a row group are fetched by few requests, near ones by one.
-            pre_buffer=not self._in_memory and not isinstance(file, Window),
+            pre_buffer=not self._in_memory and not buffer_bytes,
+            buffer_size=buffer_bytes,
             coerce_int96_timestamp_unit="us",
             page_checksum_verification=True,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol, Self
@@ -67,19 +67,41 @@ class Source(Protocol):
         """
         ...
 
-    def read(
-        self, row_group: int, wanted: Schema, *, narrow: bool = False, keep: npt.NDArray[np.bool_] | None = None
-    ) -> pa.Table:
+    def read(self, row_group: int, wanted: Schema) -> pa.Table:
         """Decode a row group's columns as far as `wanted` has them, in the file's own types and with field ids.
 
         Args:
             row_group: Its index.
             wanted: Columns, of which the file may lack some, at every depth; more may come than are wanted.
-            narrow: Decimals are welcome as decimal32 and decimal64, where that is less work.
-            keep: The rows to give, of all the row group's; all by default. Some decimals may come narrow then.
 
         Raises:
             CorruptTable: The bytes are not what the file's own metadata says.
+        """
+        ...
+
+    def batches(
+        self,
+        row_group: int,
+        wanted: Schema,
+        *,
+        rows: int,
+        narrow: bool = False,
+        is_large: bool = False,
+        threads: bool = False,
+    ) -> Iterator[pa.Table]:
+        """The same in tables of `rows` rows each, the last of which may have fewer; decoded as they are taken, where
+        the format allows. One thread at a time may take them.
+
+        Args:
+            row_group: Its index.
+            wanted: As `read`.
+            rows: At least 1.
+            narrow: Decimals are welcome as decimal32 and decimal64, where that is less work.
+            is_large: The row group is not to be in memory whole.
+            threads: Several threads may decode it.
+
+        Raises:
+            CorruptTable: As `read`.
         """
         ...
 
@@ -121,6 +143,29 @@ def check_size(found: int, size_bytes: int | None, location: str) -> None:
 def without_columns(rows: int) -> pa.Table:
     """A table of so many rows and nothing in them."""
     return pa.table({"": pa.nulls(rows)}).select([])
+
+
+def sliced(table: pa.Table, rows: int) -> Iterator[pa.Table]:
+    """A table in tables of `rows` rows, the last of which may have fewer."""
+    for start in range(0, table.num_rows, rows):
+        # A table without columns does not clip a slice.
+        yield table.slice(start, min(rows, table.num_rows - start))
+
+
+def in_equal_parts(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
+    """The rows of small tables in tables of `rows` rows, the last of which may have fewer."""
+    waiting: list[pa.Table] = []
+    count = 0
+    for table in tables:
+        waiting.append(table)
+        count += table.num_rows
+        while count >= rows:
+            joined = pa.concat_tables(waiting) if len(waiting) > 1 else waiting[0]
+            yield joined.slice(0, rows) if count > rows else joined
+            count -= rows
+            waiting = [joined.slice(rows)] if count else []
+    if count:
+        yield pa.concat_tables(waiting)
 
 
 def only(table: pa.Table, keep: npt.NDArray[np.bool_] | None) -> pa.Table:

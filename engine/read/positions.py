@@ -11,11 +11,10 @@ import pyarrow as pa
 from engine.columnar.source import RowGroup, Source
 from engine.deletes.planned import FileDeletes
 from engine.deletes.positions import Positions
-from engine.read.in_order import in_order
 from engine.read.request import FileRead, ReadRequest
-from engine.read.row_group import Work, read_row_group, works_of
+from engine.read.row_group import Work, works_of
+from engine.read.row_group_stream import row_group_batches
 from engine.runtime.counters import ROW_GROUPS_READ, ROW_GROUPS_SKIPPED, ROWS_DECODED, ROWS_RETURNED, Counters
-from engine.runtime.crew import Crew
 from engine.runtime.runner import Runner
 
 
@@ -33,7 +32,6 @@ def read_rows_at(
     Raises:
         As `engine.read.reader.read_files`.
     """
-    crew = Crew()
 
     def opened(chosen: tuple[FileRead, Positions]) -> list[Work]:
         file, positions = chosen
@@ -49,14 +47,10 @@ def read_rows_at(
                 others = np.setdiff1d(np.arange(group.first_row, end), positions[low:high], assume_unique=True)
                 yield group, FileDeletes(others)
 
-        return works_of(replace(file, deletes=()), request, with_rows, crew)
-
-    def read(work: Work) -> list[pa.RecordBatch]:
-        own = Counters()
-        batches = read_row_group(work, request, own)
-        for name in (ROW_GROUPS_READ, ROWS_DECODED, ROWS_RETURNED):
-            counters.add(name, own[name])
-        return batches
+        return works_of(replace(file, deletes=()), request, with_rows)
 
     works = (work for found in runner.map(opened, files) for work in found)
-    yield from in_order(works, read, columns=len(request.projection.fields), runner=runner, crew=crew)
+    own = Counters()
+    yield from row_group_batches(works, request, runner=runner, counters=own)
+    for name in (ROW_GROUPS_READ, ROWS_DECODED, ROWS_RETURNED):
+        counters.add(name, own[name])

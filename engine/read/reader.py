@@ -1,7 +1,7 @@
 """Data files to Arrow batches, in plan order (spec: "Scan Planning", "Column Projection", "Row-level Deletes").
 
-Footers are read ahead of row groups, row groups ahead of the consumer, both by the runner, whose look-ahead bounds
-memory: a few row groups at a time, never a whole table.
+Footers are read ahead of row groups, rows ahead of the consumer, both by the runner, whose look-ahead bounds memory: a
+few pieces of row groups at a time, whatever the size of row groups, files and tables.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from engine.columnar.source import RowGroup, Source
 from engine.deletes.cache import DeleteCache
 from engine.deletes.planned import NO_DELETES, FileDeletes, PlannedDeletes, load_deletes
 from engine.expressions.bound import BoundConstant
-from engine.read.in_order import in_order
 from engine.read.request import FileRead, ReadRequest
-from engine.read.row_group import Work, read_row_group, works_of
+from engine.read.row_group import Work, works_of
+from engine.read.row_group_stream import row_group_batches
 from engine.runtime.counters import (
     DELETE_POSITIONS_APPLIED,
     ROW_GROUPS_READ,
@@ -29,7 +29,6 @@ from engine.runtime.counters import (
     ROWS_RETURNED,
     Counters,
 )
-from engine.runtime.crew import Crew
 from engine.runtime.runner import Runner
 from engine.spec.values import Value
 
@@ -87,21 +86,14 @@ def read_files(
     for _ in runner.map(lambda group: len(group.index), deletes.equality.groups.values()):
         pass
 
-    crew = Crew()
-
     def opened(file: FileRead) -> list[Work]:
-        return _row_groups(file, deletes, request, counters, crew)
-
-    def read(work: Work) -> list[pa.RecordBatch]:
-        return read_row_group(work, request, counters)
+        return _row_groups(file, deletes, request, counters)
 
     works = (work for found in runner.map(opened, ordered) for work in found)
-    yield from in_order(works, read, columns=len(request.projection.fields), runner=runner, crew=crew)
+    yield from row_group_batches(works, request, runner=runner, counters=counters)
 
 
-def _row_groups(
-    file: FileRead, deletes: PlannedDeletes, request: ReadRequest, counters: Counters, crew: Crew
-) -> list[Work]:
+def _row_groups(file: FileRead, deletes: PlannedDeletes, request: ReadRequest, counters: Counters) -> list[Work]:
     """The row groups of a file that may hold a row to give."""
     own: FileDeletes = deletes.of(file.planned) if file.deletes else NO_DELETES
 
@@ -115,7 +107,7 @@ def _row_groups(
             elif group.num_rows:
                 yield group, own
 
-    return works_of(file, request, kept, crew, own.equality)
+    return works_of(file, request, kept, own.equality)
 
 
 def _begins_in(source: Source, group: RowGroup, byte_range: tuple[int, int] | None) -> bool:

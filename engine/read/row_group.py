@@ -1,9 +1,11 @@
-"""One row group to batches: what is deleted or does not match is left out as late as possible, as early as pays.
+"""One row group to batches, a bounded number of rows at a time.
 
 1. Positions are physical: the row group knows the position of its first row, whatever was skipped before it. A row
    group whose rows are all deleted is not decoded.
-2. The filter's columns and those of equality deletes are decoded first; where no row matches, nothing else is.
-3. Of the rest, the rows that are left are decoded, and cut into batches, which are slices.
+2. Of each piece the filter's columns are decoded first, then those of equality deletes, then the rest. pyarrow steps
+   over no rows, so after a piece without a row to give the rest waits until there is one: where none comes, it is never
+   decoded.
+3. Rows are left out and columns brought into the table's types after that, by other threads if there are any.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from threading import Lock
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.types as pat
 
 from engine.columnar.decimals import is_narrow
 from engine.columnar.filters import row_mask
@@ -33,8 +36,8 @@ from engine.columnar.reserved import (
     ROW_ID_ID,
     SPEC_ID_ID,
 )
-from engine.columnar.schemas import child_fields, field_id_of
-from engine.columnar.source import RowGroup, Source, only
+from engine.columnar.schemas import field_id_of
+from engine.columnar.source import RowGroup, Source, only, sliced
 from engine.deletes.equality import EqualityGroup
 from engine.deletes.planned import FileDeletes
 from engine.errors import CorruptTable
@@ -49,11 +52,15 @@ from engine.runtime.counters import (
     ROWS_RETURNED,
     Counters,
 )
-from engine.runtime.crew import Crew
 from engine.spec.schema import FIRST_METADATA_COLUMN_ID, Schema
-from engine.spec.types import NestedField
+from engine.spec.types import PrimitiveType
 
 Mask = npt.NDArray[np.bool_]
+
+_PIECE_BYTES = 12 << 20
+"""What a piece may take in memory, by estimate."""
+_LEAST_ROWS, _MOST_ROWS = 1 << 10, 1 << 17
+"""Rows of a piece: enough to make Python's share small."""
 
 
 class SharedSource:
@@ -102,7 +109,6 @@ def works_of(
     file: FileRead,
     request: ReadRequest,
     choose: Callable[[Source], Iterable[tuple[RowGroup, FileDeletes]]],
-    crew: Crew,
     keys: Sequence[EqualityGroup] = (),
 ) -> list[Work]:
     """Open a file, and give the row groups that `choose` takes, with the deletes that it says for each.
@@ -111,7 +117,6 @@ def works_of(
         file: The file.
         request: What to read of it.
         choose: Called once, with the open file.
-        crew: Who reads what is chosen.
         keys: All equality deletes that it may say.
 
     Raises:
@@ -127,7 +132,6 @@ def works_of(
             needed_by=request.needed_by,
             size_bytes=file.file_size_in_bytes,
             field_ids=_columns_for(file, request, keys),
-            crew=crew,
         )
         try:
             if source.num_rows != file.record_count:
@@ -151,24 +155,6 @@ def _columns_for(file: FileRead, request: ReadRequest, keys: Sequence[EqualityGr
     return {ROW_ID_ID, LAST_UPDATED_ID, *(f.field_id for schema in schemas for f in schema.fields)}
 
 
-def read_row_group(work: Work, request: ReadRequest, counters: Counters) -> list[pa.RecordBatch]:
-    """The live, matching rows of a row group, in order."""
-    positions = _own_positions(work)
-    rows = work.group.num_rows
-    counters.add(DELETE_POSITIONS_APPLIED, len(positions))
-    if len(positions) == rows and not request.keeps_deleted:
-        counters.add(ROW_GROUPS_SKIPPED)
-        counters.add(ROWS_DELETED, rows)
-        work.source.give_up()
-        return []
-    with request.naming(work.file.file_path), work.source.use() as source:
-        batches = list(_RowGroupReader(source, work, request, counters).batches(positions))
-    counters.add(ROW_GROUPS_READ)
-    counters.add(ROWS_DECODED, rows)
-    counters.add(ROWS_RETURNED, sum(batch.num_rows for batch in batches))
-    return batches
-
-
 def _own_positions(work: Work) -> npt.NDArray[np.int64]:
     """Deleted rows counted from the row group's first."""
     deleted = work.deletes.positions
@@ -179,114 +165,199 @@ def _own_positions(work: Work) -> npt.NDArray[np.int64]:
     return deleted[low:high] - first
 
 
-class _RowGroupReader:
-    """Decodes one row group of an open file, in one or two steps."""
+def row_bytes(group: RowGroup, request: ReadRequest) -> int:
+    """About what a row of the result takes in memory: at least 1."""
+    types = [field.type for field in request.arrow_schema]
+    fixed = [t.bit_width for t in types if pat.is_primitive(t) or pat.is_decimal(t)]
+    # Of text and nested columns it is only known what all columns of the file take together.
+    varying = max(0, group.size_bytes) // group.num_rows if len(fixed) < len(types) else 0
+    return max(1, sum(fixed) // 8 + varying)
 
-    def __init__(self, source: Source, work: Work, request: ReadRequest, counters: Counters) -> None:
-        self._source = source
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Rows of a row group as the file has them, before rows are left out.
+
+    Args:
+        columns: The stored columns to give, and others.
+        wanted: Which are to give.
+        first_row: The first row, counted from the row group's.
+        keep: The rows to give; None for all.
+        deleted: Rows that match and are deleted; None for none.
+    """
+
+    columns: pa.Table
+    wanted: Schema
+    first_row: int
+    keep: Mask | None
+    deleted: Mask | None
+
+
+class _Columns:
+    """Columns of a row group, decoded piece by piece and no further than they are asked for.
+
+    Args:
+        wanted: What they are for.
+        batches: Those of them that no other has, a table a piece.
+    """
+
+    def __init__(self, wanted: Schema, batches: Iterator[pa.Table]) -> None:
+        self.wanted = wanted
+        self._batches = batches
+        self._taken = 0
+
+    def beside(self, known: pa.Table | None, piece: int) -> pa.Table:
+        """Those of a piece, and the others that are known of it. Pieces are asked for in their order."""
+        while self._taken <= piece:
+            table = next(self._batches)
+            self._taken += 1
+        names = set(table.schema.names)
+        for field, column in () if known is None else zip(known.schema, known.columns, strict=True):
+            if field.name not in names:
+                table = table.append_column(field, column)
+        return table
+
+    def finish(self, pieces: int) -> None:
+        """Let the source see that there is nothing after the last piece, if that was asked for."""
+        if self._taken == pieces:
+            next(self._batches, None)
+
+
+class RowGroupReader:
+    """Decodes one row group of an open file.
+
+    Args:
+        work: The row group.
+        request: What to read.
+        counters: Count the work.
+        is_large: See `engine.columnar.source.Source.batches`.
+        threads: The same.
+
+    Attributes:
+        count: The most pieces that it has.
+    """
+
+    def __init__(self, work: Work, request: ReadRequest, counters: Counters, *, is_large: bool, threads: bool) -> None:
         self._work = work
         self._request = request
         self._counters = counters
+        self._is_large = is_large
+        self._threads = threads
+        fitting = _PIECE_BYTES // row_bytes(work.group, request)
+        self._rows = min(work.group.num_rows, max(_LEAST_ROWS, min(_MOST_ROWS, fitting)))
+        self.count = -(-work.group.num_rows // self._rows)
         constants = request.constants(work.file)
         self._projector = Projector(missing=MissingValues(constants=constants, location=work.file.file_path))
-        self._decoded = pa.schema([]).empty_table()
 
-    def batches(self, positions: npt.NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
-        """The rows to give."""
-        keep = self._matching()
-        if keep is not None and not keep.any():
+    def pieces(self) -> Iterator[Piece]:
+        """The pieces that have a row to give, in order, decoded as they are taken: one thread at a time may do that."""
+        positions = _own_positions(self._work)
+        rows = self._work.group.num_rows
+        self._counters.add(DELETE_POSITIONS_APPLIED, len(positions))
+        if len(positions) == rows and not self._request.keeps_deleted:
+            self._counters.add(ROW_GROUPS_SKIPPED)
+            self._counters.add(ROWS_DELETED, rows)
+            self._work.source.give_up()
             return
-        deleted = self._deleted(positions, keep)
-        if deleted is not None:
-            self._counters.add(ROWS_DELETED, int(deleted.sum()))
-            if not self._request.keeps_deleted:
-                keep = ~deleted if keep is None else keep & ~deleted
-                if not keep.any():
-                    return
-        if keep is not None and keep.all():
-            keep = None
-        body = self._output(keep)
-        needs_places = len(self._request.stored.fields) < len(self._request.projection.fields)
-        at = np.flatnonzero(keep) if keep is not None and needs_places else None
-        for start in range(0, body.num_rows, self._request.batch_rows):
-            # A table without columns does not clip a slice.
-            part = body.slice(start, min(self._request.batch_rows, body.num_rows - start))
-            yield from self._cut(part, start, at, deleted)
+        self._counters.add(ROW_GROUPS_READ)
+        self._counters.add(ROWS_DECODED, rows)
+        with self._request.naming(self._work.file.file_path), self._work.source.use() as source:
+            stages = self._stages(source)
+            for number in range(self.count):
+                start = number * self._rows
+                low, high = np.searchsorted(positions, [start, start + self._rows])
+                piece = self._piece(stages, number, positions[low:high] - start)
+                if piece is not None:
+                    yield piece
+            for columns in stages:
+                columns.finish(self.count)
 
-    def _matching(self) -> Mask | None:
-        """Rows that the residual is true for; None for all."""
-        residual = self._work.file.residual
-        if residual is None:
-            return None
-        if isinstance(residual, BoundConstant):
-            return None if residual.value else np.zeros(self._work.group.num_rows, np.bool_)
-        table = self._columns(self._request.schema.select(residual.field_ids), narrow=True)
-        return row_mask(table, residual, self._request.schema).to_numpy(zero_copy_only=False)
-
-    def _deleted(self, positions: npt.NDArray[np.int64], matching: Mask | None) -> Mask | None:
-        """Rows that match and are deleted; None for none. Keys are looked up for rows still alive only."""
-        groups = self._work.deletes.equality
-        if not len(positions) and not groups:
-            return None
-        deleted = np.zeros(self._work.group.num_rows, np.bool_)
-        deleted[positions] = True
-        if matching is not None:
-            deleted &= matching
-        for group in groups:
-            keys = self._columns(group.schema, narrow=True)
-            alive = ~deleted if matching is None else matching & ~deleted
-            if alive.all():
-                deleted = group.deleted(keys, self._work.file.data_sequence_number)
-            else:
-                found = group.deleted(keys.filter(pa.array(alive)), self._work.file.data_sequence_number)
-                deleted[np.flatnonzero(alive)[found]] = True
-        return deleted
-
-    def _output(self, keep: Mask | None) -> pa.Table:
-        """The stored columns of the projection, and those that row lineage may have stored: the rows to keep."""
-        wanted = self._request.projection.by_id
-        lineage = tuple(f for f in (ROW_ID, LAST_UPDATED) if f.field_id in wanted and self._stores(f))
-        stored = Schema(self._request.stored.fields + lineage)
-        return self._columns(stored, narrow=self._request.narrow_decimals, keep=keep)
-
-    def _stores(self, field: NestedField) -> bool:
-        return self._source.columns.place_of(field.field_id, field.name) is not None
-
-    def _columns(self, wanted: Schema, *, narrow: bool, keep: Mask | None = None) -> pa.Table:
-        """Columns of the row group in the table's types, decimals narrow as far as they were decoded so if they may be;
-        top-level leaves that were decoded are not decoded again."""
-        known = only(self._decoded, keep)
-        done = {field_id_of(f) for f in known.schema if not child_fields(f.type)}
-        missing = Schema(tuple(f for f in wanted.fields if f.field_id not in done))
-        table = self._source.read(self._work.group.index, missing, narrow=narrow, keep=keep)
-        names = set(table.schema.names)
-        for place, field in enumerate(known.schema):
-            if field.name not in names:
-                table = table.append_column(field, known.column(place))
-        if keep is None:
-            self._decoded = table
-        if self._request.narrow_decimals:
-            return self._projector.table(table, wanted, narrow=wanted.by_id)
-        as_read = {field_id_of(f) for f in table.schema if is_narrow(f.type)} if narrow else set()
-        return self._projector.table(table, wanted, narrow={field_id for field_id in as_read if field_id is not None})
-
-    def _cut(
-        self, part: pa.Table, start: int, at: npt.NDArray[np.int64] | None, deleted: Mask | None
-    ) -> Iterator[pa.RecordBatch]:
-        """Rows from `start` on, of those whose positions in the row group are `at` (None: all), as batches of the
-        projection."""
+    def _stages(self, source: Source) -> list[_Columns]:
+        """The columns that are decoded one after the other: those of the filter, of each set of keys, those to give.
+        Where no row of a piece is left, the next ones are not; top-level leaves are not decoded twice."""
         request = self._request
-        end = start + part.num_rows
-        if len(request.stored.fields) < len(request.projection.fields):
-            rows = np.arange(start, end, dtype=np.int64) if at is None else at[start:end]
-            marks = np.zeros(len(rows), np.bool_) if deleted is None else deleted[rows]
-            yield from self._completed(part, rows, marks)
-        elif part.num_columns:
-            yield from pa.Table.from_arrays(part.columns, schema=request.arrow_schema).to_batches()
-        else:
-            yield from part.to_batches()
+        schemas = [group.schema for group in self._work.deletes.equality]
+        residual = self._work.file.residual
+        if residual is not None and not isinstance(residual, BoundConstant):
+            schemas.insert(0, request.schema.select(residual.field_ids))
+        lineage = (f for f in (ROW_ID, LAST_UPDATED) if f.field_id in request.projection.by_id)
+        stored = [f for f in lineage if source.columns.place_of(f.field_id, f.name) is not None]
+        schemas.append(Schema(request.stored.fields + tuple(stored)))
+        found: list[_Columns] = []
+        done: set[int] = set()
+        for number, wanted in enumerate(schemas, 1):
+            missing = Schema(tuple(f for f in wanted.fields if f.field_id not in done))
+            done.update(f.field_id for f in missing.fields if isinstance(f.type, PrimitiveType))
+            batches = source.batches(
+                self._work.group.index,
+                missing,
+                rows=self._rows,
+                narrow=number < len(schemas) or request.narrow_decimals,
+                is_large=self._is_large,
+                threads=self._threads,
+            )
+            found.append(_Columns(wanted, batches))
+        return found
 
-    def _completed(self, part: pa.Table, at: npt.NDArray[np.int64], marks: Mask) -> Iterator[pa.RecordBatch]:
+    def _piece(self, stages: Sequence[_Columns], number: int, positions: npt.NDArray[np.int64]) -> Piece | None:
+        """A piece with deleted rows at `positions`, if it has a row to give."""
+        request, file, groups = self._request, self._work.file, self._work.deletes.equality
+        start = number * self._rows
+        rows = min(self._rows, self._work.group.num_rows - start)
+        columns = iter(stages)
+        known: pa.Table | None = None
+        keep = np.ones(rows, np.bool_)
+        if isinstance(file.residual, BoundConstant):
+            keep[:] = file.residual.value
+        elif file.residual is not None:
+            known, wanted = self._beside(known, next(columns), number, rows)
+            keep = row_mask(wanted, file.residual, request.schema).to_numpy(zero_copy_only=False)
+        deleted: Mask | None = None
+        if (len(positions) or groups) and keep.any():
+            deleted = np.zeros(rows, np.bool_)
+            deleted[positions] = True
+            deleted &= keep
+            for group in groups:
+                alive = np.flatnonzero(keep & ~deleted)
+                if not len(alive) and not request.keeps_deleted:
+                    break
+                known, keys = self._beside(known, next(columns), number, rows)
+                keys = keys if len(alive) == rows else keys.take(pa.array(alive))
+                deleted[alive[group.deleted(keys, file.data_sequence_number)]] = True
+            self._counters.add(ROWS_DELETED, int(np.count_nonzero(deleted)))
+            if not request.keeps_deleted:
+                keep = keep & ~deleted
+        if not keep.any():
+            return None
+        known, _ = self._beside(known, stages[-1], number, rows)
+        return Piece(known, stages[-1].wanted, start, None if keep.all() else keep, deleted)
+
+    def _beside(self, known: pa.Table | None, columns: _Columns, piece: int, rows: int) -> tuple[pa.Table, pa.Table]:
+        """What is known of a piece with these columns too, and these columns in the table's types, decimals as narrow
+        as they were decoded."""
+        table = columns.beside(known, piece)
+        if table.num_rows != rows:
+            raise CorruptTable(f"row group {self._work.group.index} has other rows than the footer says")
+        narrow = {field_id_of(f) for f in table.schema if is_narrow(f.type)}
+        ids = [field_id for field_id in narrow if field_id is not None]
+        return table, self._projector.table(table, columns.wanted, narrow=ids)
+
+    def finish(self, piece: Piece) -> list[pa.RecordBatch]:
+        """The rows to give of a piece. Threads may do that at once."""
+        request = self._request
+        with request.naming(self._work.file.file_path):
+            narrow = piece.wanted.by_id if request.narrow_decimals else ()
+            body = self._projector.table(only(piece.columns, piece.keep), piece.wanted, narrow=narrow)
+            if len(request.stored.fields) < len(request.projection.fields):
+                at = np.arange(body.num_rows) if piece.keep is None else np.flatnonzero(piece.keep)
+                marks = np.zeros(len(at), np.bool_) if piece.deleted is None else piece.deleted[at]
+                body = self._completed(body, at + piece.first_row, marks)
+            elif body.num_columns:
+                body = pa.Table.from_arrays(body.columns, schema=request.arrow_schema)
+        self._counters.add(ROWS_RETURNED, body.num_rows)
+        return [batch for part in sliced(body, request.batch_rows) for batch in part.to_batches()]
+
+    def _completed(self, part: pa.Table, at: npt.NDArray[np.int64], marks: Mask) -> pa.Table:
         """Stored columns with the metadata columns among them, as the projection orders them."""
         request = self._request
         stored = dict(zip(part.schema.names, part.columns, strict=True))
@@ -314,4 +385,4 @@ class _RowGroupReader:
                 case _:
                     assert target.field_id < FIRST_METADATA_COLUMN_ID
                     columns.append(stored[target.name])
-        yield from pa.Table.from_arrays(columns, schema=request.arrow_schema).to_batches()
+        return pa.Table.from_arrays(columns, schema=request.arrow_schema)

@@ -15,7 +15,7 @@ from engine.catalog.filesystem import FileSystemCatalog
 from engine.codec import avro_columns, manifest
 from engine.codec.listed_manifest import check_length
 from engine.codec.parquet_choice import KERNELS
-from engine.columnar import avro, orc, parquet
+from engine.columnar import avro, orc
 from engine.columnar.source import check_size
 from engine.errors import CommitFailed, CorruptTable, EngineError
 from tests.fault.damage import DAMAGES, damaged, vector_resealed
@@ -133,7 +133,6 @@ def _different(specimen: Specimen, damage: str, data: bytes, *, tells_length: bo
 
 
 def _choose_kernels(*, interprets: bool) -> None:
-    setattr(parquet, "_LEAST_ROWS", 0)  # noqa: B010 for this process only
     setattr(KERNELS, "pays", lambda _: not interprets)  # noqa: B010 for this process only
     setattr(avro_columns, "interprets", lambda _: interprets)  # noqa: B010 the module does not export it
 

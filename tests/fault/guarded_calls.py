@@ -17,7 +17,7 @@ from engine.codec.kernel_choice import DECODE_CHUNK, FlatKernel
 from engine.codec.parquet_choice import KERNELS
 from tests.fault.guarded_memory import GuardedMemory
 
-_PARQUET = ("scan_pages", "list_chunks", "slim_footer", "decode_page")
+_PARQUET = ("list_chunks", "slim_footer")
 
 
 class GuardedCalls:
@@ -32,8 +32,6 @@ class GuardedCalls:
     def __init__(self, random: Random) -> None:
         self._random = random
         self._free: list[GuardedMemory] = []
-        self._decode_page = KERNELS.decode_page
-        self._scan_pages = KERNELS.scan_pages
         self._list_chunks = KERNELS.list_chunks
         self._slim_footer = KERNELS.slim_footer
         self._call_flat = FlatKernel.__call__
@@ -65,12 +63,6 @@ class GuardedCalls:
 
         return self._guarded(call, addresses, {slot: array.nbytes for slot, array in enumerate(arrays)})
 
-    def scan_pages(self, numbers: Sequence[int]) -> int:
-        at = parquet_layout
-        table = numbers[at.SCAN_ROOM] * at.PAGE_WIDTH * 8
-        sizes = {at.SCAN_CHUNK: numbers[at.SCAN_SIZE], at.SCAN_TABLE: table}
-        return self._guarded(self._scan_pages, numbers, sizes)
-
     def list_chunks(self, numbers: Sequence[int]) -> tuple[int, int]:
         at = parquet_layout
         table = numbers[at.LIST_ROOM] * at.CHUNK_WIDTH * 8
@@ -90,26 +82,11 @@ class GuardedCalls:
         }
         return self._guarded(self._slim_footer, numbers, sizes)
 
-    def decode_page(self, numbers: Any) -> int:
-        at = parquet_layout
-        rows = numbers[at.OUT_ROWS]
-        sizes = {
-            at.VALUES_AT: numbers[at.VALUES_SIZE],
-            at.DICTIONARY_AT: max(1, numbers[at.DICTIONARY_VALUES]) * numbers[at.DICTIONARY_WIDTH],
-            at.OUT_AT: (rows + 1) * numbers[at.OUT_WIDTH],
-            at.VALIDITY_AT: (rows >> 6 << 3) + 24,
-            at.KEEP_AT: (numbers[at.KEEP_ROW] + numbers[at.VALUES] + 7) // 8 + 16,
-            at.SCRATCH_AT: numbers[at.SCRATCH_SIZE],
-        }
-        if numbers[at.LEVELS] == at.LEVELS_APART:
-            sizes[at.LEVELS_AT] = numbers[at.LEVELS_SIZE]
-        return self._guarded(self._decode_page, numbers, sizes)
-
     def _guarded(self, kernel: Callable[[Any], Any], numbers: Any, sizes: dict[int, int]) -> Any:
         """Call a kernel with the memory at some of its numbers, of so many bytes, between guards."""
         at_end = self._random.random() < 0.7
         used, own = [], {slot: numbers[slot] for slot, size in sizes.items() if numbers[slot]}
-        made = numbers if isinstance(numbers, ctypes.Array) else list(numbers)
+        made = list(numbers)
         for slot, address in own.items():
             memory = self._taken(sizes[slot])
             made[slot] = memory.put(address, sizes[slot], at_end=at_end)
@@ -119,8 +96,6 @@ class GuardedCalls:
             ctypes.memmove(address, place, size)
             with self._lock:
                 self._free.append(memory)
-        for slot, address in own.items():
-            made[slot] = address
         return found
 
     def _taken(self, size: int) -> GuardedMemory:

@@ -1,4 +1,4 @@
-"""The compiled Parquet kernels check no bounds by themselves: none of their loads and stores leaves its memory."""
+"""The kernels of Parquet footers check no bounds by themselves: none of their loads and stores leaves its memory."""
 
 from __future__ import annotations
 

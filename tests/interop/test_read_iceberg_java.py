@@ -14,7 +14,6 @@ from bench.engines.engine import normalised
 from bench.engines.iceberg_java import IcebergJava
 from bench.engines.registry import EngineContext
 from bench.setup_jars import is_cached
-from engine.codec.parquet_choice import KERNELS
 from engine.plan.scan import table_scan
 from engine.spark.native_scan import plan_to_dataframe
 from engine.table import Table
@@ -53,12 +52,6 @@ ROWS = """
            concat('gone', id) gone
     from range({start}, {end})
 """
-
-
-@pytest.fixture(autouse=True, scope="module")
-def kernels() -> None:
-    """Small as the files are, they are decoded as large ones are."""
-    assert KERNELS.load()
 
 
 @pytest.fixture(scope="module")

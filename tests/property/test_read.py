@@ -13,6 +13,7 @@ from engine.codec.parquet_choice import KERNELS
 from engine.columnar.reserved import DELETED, FILE, POS
 from engine.columnar.schemas import to_arrow_schema
 from engine.expressions.bound import BoundAnd, BoundCompare, BoundIn, BoundIsNull, BoundOr, BoundPredicate, Column
+from engine.read import row_group, row_group_stream
 from engine.read.plans import count_rows, planned_files, read_plan
 from engine.runtime.counters import ROWS_DECODED, ROWS_DELETED, ROWS_RETURNED
 from engine.runtime.local import LocalRunner
@@ -21,15 +22,20 @@ from engine.spec.types import PrimitiveType
 from tests.property import table_model as model
 
 
-@pytest.fixture(autouse=True, scope="module", params=["kernels", "pyarrow"])
-def decoder(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Files read with the kernels, footers without unwanted columns among them; and as in a process that has none."""
+@pytest.fixture(autouse=True, scope="module", params=["kernels", "pieces"])
+def reader(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Footers read with the kernels, those without unwanted columns among them; and as in a process that has none, row
+    groups piece by piece."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "kernels":
             assert KERNELS.load()
             patch.setattr(parquet_footer, "_FEWEST_BYTES", 0)
         else:
             patch.setattr(KERNELS, "pays", lambda _: False)
+            patch.setattr(row_group, "_LEAST_ROWS", 2)
+            patch.setattr(row_group, "_MOST_ROWS", 2)
+            patch.setattr(row_group_stream, "_HELD_BYTES", 0)
+            patch.setattr(row_group_stream, "_LEAST_WHOLE_BYTES", 0)
         yield
 
 

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codec.parquet_choice import KERNELS
 from engine.columnar import decimals
 from engine.columnar.schemas import to_arrow_schema
 from engine.deletes.files import DeleteFile
@@ -66,14 +65,6 @@ def stored(rows: pa.Table, *, integers: bool, encoding: str, group: int) -> Memo
     store = MemoryStore()
     store.write(PATH, sink.getvalue())
     return store
-
-
-@pytest.fixture(autouse=True, scope="module", params=["kernels", "pyarrow"])
-def decoded_by(request: pytest.FixtureRequest) -> Iterator[None]:
-    assert KERNELS.load()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(KERNELS, "pays", lambda _: request.param == "kernels")
-        yield
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Flat columns decoded by this project's kernels are as pyarrow decodes them, whole and with rows left out."""
+"""Flat columns in batches are as pyarrow decodes them whole, and rows are left out of them as its filter does it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from engine.codec.parquet_choice import KERNELS
 from engine.columnar.decimals import is_narrow
 from engine.columnar.parquet import ParquetSource
 from engine.columnar.schemas import field_id_of, from_arrow_schema
+from engine.columnar.source import only
 from engine.errors import CorruptTable
 from engine.spec.schema import Schema
 from engine.storage.memory import MemoryStore
@@ -37,11 +36,6 @@ TYPES: dict[str, tuple[pa.DataType, int]] = {
     "string": (pa.string(), WIDE),
 }
 ENCODINGS = ("PLAIN", "RLE_DICTIONARY", "BYTE_STREAM_SPLIT", "DELTA_BINARY_PACKED")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def kernels() -> None:
-    assert KERNELS.load()
 
 
 def column(type_: pa.DataType, most: int, numbers: list[int | None]) -> pa.Array:
@@ -128,29 +122,45 @@ def keeps(length: int, share: float, seed: int, *, runs: bool) -> np.ndarray[Any
     return np.sort(keep) if runs else keep
 
 
-@given(made=tables(), share=st.sampled_from([0.0, 0.02, 0.3, 0.9, 0.99, 1.0]), seed=st.integers(0, 99), data=st.data())
+@given(
+    made=tables(),
+    share=st.sampled_from([0.0, 0.02, 0.3, 0.9, 0.99, 1.0]),
+    rows=st.sampled_from([1, 7, 100, 1 << 20]),
+    seed=st.integers(0, 99),
+    data=st.data(),
+)
 def test_every_value_and_every_kept_row_is_as_pyarrow_gives_it(
-    made: tuple[pa.Table, dict[str, Any]], share: float, seed: int, data: st.DataObject
+    made: tuple[pa.Table, dict[str, Any]], share: float, rows: int, seed: int, data: st.DataObject
 ) -> None:
     table, options = made
+    assume(rows > 1 or table.num_rows < 200)
     source, schema, file = opened(table, options, whole=data.draw(st.booleans()))
-    narrow = data.draw(st.booleans())
-    runs = data.draw(st.booleans())
+    narrow, is_large, runs = (data.draw(st.booleans()) for _ in range(3))
     with source:
         for group in source.row_groups:
             expected = file.read_row_group(group.index)
-            found = source.read(group.index, schema, narrow=narrow)
-            check(found, expected, narrow=narrow)
-            found.validate(full=True)
-            keep = keeps(group.num_rows, share, seed, runs=runs)
-            some = source.read(group.index, schema, narrow=narrow, keep=keep)
-            # pyarrow may give decimals narrow where rows are left out.
-            check(some, expected.filter(pa.array(keep)), narrow=True)
+            check(source.read(group.index, schema), expected, narrow=False)
+            parts = list(source.batches(group.index, schema, rows=rows, narrow=narrow, is_large=is_large))
+            assert [part.num_rows for part in parts] == sizes_of(group.num_rows, rows)
+            for part, start in zip(parts, range(0, group.num_rows, rows), strict=True):
+                part.validate(full=True)
+                whole = expected.slice(start, part.num_rows)
+                check(part, whole, narrow=narrow)
+                keep = keeps(part.num_rows, share, seed, runs=runs)
+                # Of a slice too, whose values and nulls do not begin where its memory does.
+                for skipped in (0, min(3, part.num_rows)):
+                    some = only(part.slice(skipped), keep[skipped:])
+                    some.validate(full=True)
+                    check(some, whole.slice(skipped).filter(pa.array(keep[skipped:])), narrow=narrow)
 
 
-@given(made=tables(), data=st.data())
+def sizes_of(rows: int, most: int) -> list[int]:
+    return [min(most, rows - start) for start in range(0, rows, most)]
+
+
+@given(made=tables(), rows=st.sampled_from([7, 100, 1 << 20]), is_large=st.booleans(), data=st.data())
 def test_damaged_pages_are_refused_or_read_as_pyarrow_reads_them(
-    made: tuple[pa.Table, dict[str, Any]], data: st.DataObject
+    made: tuple[pa.Table, dict[str, Any]], rows: int, is_large: bool, data: st.DataObject
 ) -> None:
     table, options = made
     assume(table.num_rows and "string" not in table.schema.names)
@@ -167,23 +177,13 @@ def test_damaged_pages_are_refused_or_read_as_pyarrow_reads_them(
     store.write(PATH, bytes(damaged))
     with ParquetSource(store, PATH) as source:
         for group in source.row_groups:
-            keep = keeps(group.num_rows, data.draw(st.sampled_from([0.02, 0.5, 0.97])), 1, runs=False)
-            found, some = (refused_or_read(source, group.index, schema, kept) for kept in (None, keep))
             try:
+                found = pa.concat_tables(source.batches(group.index, schema, rows=rows, is_large=is_large))
                 expected = pq.ParquetFile(pa.BufferReader(damaged)).read_row_group(group.index)
-            except (pa.ArrowException, OSError, ValueError):
-                expected = None
-            if found is not None and expected is not None:
-                check(found, expected, narrow=False)
-            if found is not None and some is not None:
-                check(some, found.filter(pa.array(keep)), narrow=True)
-
-
-def refused_or_read(source: ParquetSource, row_group: int, schema: Schema, keep: Any) -> pa.Table | None:
-    try:
-        return source.read(row_group, schema, keep=keep)
-    except CorruptTable:
-        return None
+            except (CorruptTable, pa.ArrowException, OSError, ValueError):
+                continue
+            assert found.num_rows == group.num_rows
+            check(found, expected, narrow=False)
 
 
 def check(found: pa.Table, expected: pa.Table, *, narrow: bool) -> None:
