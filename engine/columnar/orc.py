@@ -100,11 +100,10 @@ class OrcSource:
         *,
         rows: int,
         narrow: bool = False,
-        is_large: bool = False,
         threads: bool = False,
     ) -> Iterator[pa.Table]:
         """See `engine.columnar.source.Source.batches`; a stripe is decoded whole."""
-        del narrow, is_large, threads
+        del narrow, threads
         return sliced(self.read(row_group, wanted), rows)
 
     def read(self, row_group: int, wanted: Schema) -> pa.Table:

@@ -27,6 +27,9 @@ Footer: TypeAlias = pq.FileMetaData
 
 _WHOLE_FILE_BYTES = 1 << 20
 """Smaller files are fetched by one request: more requests take longer than the bytes that they would save."""
+_AT_ONCE_BYTES = 64 << 20
+"""The column chunks of a row group that has no more are fetched before it is decoded, by few requests; of a larger one
+while it is decoded, so that its size does not matter."""
 _BROKEN = (pa.ArrowException, OSError, ValueError, IndexError, OverflowError, MemoryError)
 """What pyarrow raises at a damaged file; a length that it would need too much memory for is among them."""
 
@@ -127,7 +130,6 @@ class ParquetSource:
         *,
         rows: int,
         narrow: bool = False,
-        is_large: bool = False,
         threads: bool = False,
     ) -> Iterator[pa.Table]:
         """See `engine.columnar.source.Source.batches`; exactly the wanted leaves are decoded."""
@@ -136,7 +138,8 @@ class ParquetSource:
             yield from sliced(without_columns(self.row_groups[row_group].num_rows), rows)
             return
         narrow = narrow and any(_holds_narrow_decimal(f.type) for f in wanted.fields)
-        found = self._readers.batches(row_group, leaves, rows=rows, narrow=narrow, is_large=is_large, threads=threads)
+        is_small = self.row_groups[row_group].size_bytes <= _AT_ONCE_BYTES
+        found = self._readers.batches(row_group, leaves, rows=rows, narrow=narrow, at_once=is_small, threads=threads)
         count = 0
         for table in in_equal_parts(self._tables(found, row_group), rows):
             count += table.num_rows

@@ -61,14 +61,20 @@ class ParquetReaders:
             return file.reader.read_row_group(row_group, column_indices=list(leaves), use_threads=False)
 
     def batches(
-        self, row_group: int, leaves: Sequence[int], *, rows: int, narrow: bool, is_large: bool, threads: bool
+        self, row_group: int, leaves: Sequence[int], *, rows: int, narrow: bool, at_once: bool, threads: bool
     ) -> Iterator[pa.RecordBatch]:
         """The same in batches of at most `rows` rows, decoded as they are taken.
 
-        A large row group is fetched as it is decoded; the bytes of another are fetched at once, by few requests.
+        Args:
+            row_group: Its index.
+            leaves: Their numbers, ascending.
+            rows: At least 1.
+            narrow: As `read`.
+            at_once: Their bytes are fetched before the first batch, by few requests; otherwise as they are decoded.
+            threads: Several threads decode columns.
         """
         share = _BUFFER_BYTES // len(leaves)
-        size = min(max(share, _LEAST_BUFFER_BYTES), _MOST_BUFFER_BYTES) if is_large and not self._in_memory else 0
+        size = min(max(share, _LEAST_BUFFER_BYTES), _MOST_BUFFER_BYTES) if not (at_once or self._in_memory) else 0
         with self._reader(narrow=narrow, buffer_bytes=size) as file:
             yield from file.reader.iter_batches(
                 rows, row_groups=[row_group], column_indices=list(leaves), use_threads=threads

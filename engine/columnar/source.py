@@ -86,7 +86,6 @@ class Source(Protocol):
         *,
         rows: int,
         narrow: bool = False,
-        is_large: bool = False,
         threads: bool = False,
     ) -> Iterator[pa.Table]:
         """The same in tables of `rows` rows each, the last of which may have fewer; decoded as they are taken, where
@@ -97,7 +96,6 @@ class Source(Protocol):
             wanted: As `read`.
             rows: At least 1.
             narrow: Decimals are welcome as decimal32 and decimal64, where that is less work.
-            is_large: The row group is not to be in memory whole.
             threads: Several threads may decode it.
 
         Raises:

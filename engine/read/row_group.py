@@ -5,7 +5,7 @@
 2. Of each piece the filter's columns are decoded first, then those of equality deletes, then the rest. pyarrow steps
    over no rows, so after a piece without a row to give the rest waits until there is one: where none comes, it is never
    decoded.
-3. Rows are left out and columns brought into the table's types after that, by other threads if there are any.
+3. Rows are left out and columns brought into the table's types after that, while the piece is in the caches.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def row_bytes(group: RowGroup, request: ReadRequest) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class _Piece:
     """Rows of a row group as the file has them, before rows are left out.
 
     Args:
@@ -230,27 +230,27 @@ class RowGroupReader:
         work: The row group.
         request: What to read.
         counters: Count the work.
-        is_large: See `engine.columnar.source.Source.batches`.
-        threads: The same.
-
-    Attributes:
-        count: The most pieces that it has.
+        threads: See `engine.columnar.source.Source.batches`.
     """
 
-    def __init__(self, work: Work, request: ReadRequest, counters: Counters, *, is_large: bool, threads: bool) -> None:
+    def __init__(self, work: Work, request: ReadRequest, counters: Counters, *, threads: bool) -> None:
         self._work = work
         self._request = request
         self._counters = counters
-        self._is_large = is_large
         self._threads = threads
         fitting = _PIECE_BYTES // row_bytes(work.group, request)
         self._rows = min(work.group.num_rows, max(_LEAST_ROWS, min(_MOST_ROWS, fitting)))
-        self.count = -(-work.group.num_rows // self._rows)
+        self._count = -(-work.group.num_rows // self._rows)
         constants = request.constants(work.file)
         self._projector = Projector(missing=MissingValues(constants=constants, location=work.file.file_path))
 
-    def pieces(self) -> Iterator[Piece]:
-        """The pieces that have a row to give, in order, decoded as they are taken: one thread at a time may do that."""
+    def batches(self) -> Iterator[list[pa.RecordBatch]]:
+        """The rows to give, in order, a list for each piece that has any; decoded as they are taken."""
+        for piece in self._pieces():
+            yield self._finish(piece)
+
+    def _pieces(self) -> Iterator[_Piece]:
+        """The pieces that have a row to give."""
         positions = _own_positions(self._work)
         rows = self._work.group.num_rows
         self._counters.add(DELETE_POSITIONS_APPLIED, len(positions))
@@ -263,14 +263,14 @@ class RowGroupReader:
         self._counters.add(ROWS_DECODED, rows)
         with self._request.naming(self._work.file.file_path), self._work.source.use() as source:
             stages = self._stages(source)
-            for number in range(self.count):
+            for number in range(self._count):
                 start = number * self._rows
                 low, high = np.searchsorted(positions, [start, start + self._rows])
                 piece = self._piece(stages, number, positions[low:high] - start)
                 if piece is not None:
                     yield piece
             for columns in stages:
-                columns.finish(self.count)
+                columns.finish(self._count)
 
     def _stages(self, source: Source) -> list[_Columns]:
         """The columns that are decoded one after the other: those of the filter, of each set of keys, those to give.
@@ -293,13 +293,12 @@ class RowGroupReader:
                 missing,
                 rows=self._rows,
                 narrow=number < len(schemas) or request.narrow_decimals,
-                is_large=self._is_large,
                 threads=self._threads,
             )
             found.append(_Columns(wanted, batches))
         return found
 
-    def _piece(self, stages: Sequence[_Columns], number: int, positions: npt.NDArray[np.int64]) -> Piece | None:
+    def _piece(self, stages: Sequence[_Columns], number: int, positions: npt.NDArray[np.int64]) -> _Piece | None:
         """A piece with deleted rows at `positions`, if it has a row to give."""
         request, file, groups = self._request, self._work.file, self._work.deletes.equality
         start = number * self._rows
@@ -330,7 +329,7 @@ class RowGroupReader:
         if not keep.any():
             return None
         known, _ = self._beside(known, stages[-1], number, rows)
-        return Piece(known, stages[-1].wanted, start, None if keep.all() else keep, deleted)
+        return _Piece(known, stages[-1].wanted, start, None if keep.all() else keep, deleted)
 
     def _beside(self, known: pa.Table | None, columns: _Columns, piece: int, rows: int) -> tuple[pa.Table, pa.Table]:
         """What is known of a piece with these columns too, and these columns in the table's types, decimals as narrow
@@ -342,8 +341,8 @@ class RowGroupReader:
         ids = [field_id for field_id in narrow if field_id is not None]
         return table, self._projector.table(table, columns.wanted, narrow=ids)
 
-    def finish(self, piece: Piece) -> list[pa.RecordBatch]:
-        """The rows to give of a piece. Threads may do that at once."""
+    def _finish(self, piece: _Piece) -> list[pa.RecordBatch]:
+        """The rows to give of a piece."""
         request = self._request
         with request.naming(self._work.file.file_path):
             narrow = piece.wanted.by_id if request.narrow_decimals else ()

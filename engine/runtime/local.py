@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from engine.errors import Invalid
 
@@ -77,3 +77,20 @@ class LocalRunner:
                 yield running.popleft().result()
         finally:
             pool.shutdown(wait=_GarbageCollection.thread != threading.get_ident(), cancel_futures=True)
+
+
+def made_ahead(items: Iterator[T]) -> Iterator[T]:
+    """The items, each of which another thread makes while the one before it is in use.
+
+    Whoever closes the iterator waits for the item in the making; the garbage collector does not, as in
+    `LocalRunner.map`.
+    """
+    end = object()
+    pool = ThreadPoolExecutor(1, thread_name_prefix="icebench")
+    try:
+        coming: Future[T | object] = pool.submit(next, items, end)
+        while (found := coming.result()) is not end:
+            coming = pool.submit(next, items, end)
+            yield cast("T", found)
+    finally:
+        pool.shutdown(wait=_GarbageCollection.thread != threading.get_ident(), cancel_futures=True)

@@ -37,7 +37,7 @@ def check(path: Path) -> None:
         for group in source.row_groups:
             expected = file.read_row_group(group.index)
             for narrow in (False, True):
-                found = pa.concat_tables(source.batches(group.index, schema, rows=7_000, narrow=narrow, is_large=True))
+                found = pa.concat_tables(source.batches(group.index, schema, rows=7_000, narrow=narrow, threads=True))
                 for name in names:
                     own = expected.column(name)
                     assert found.column(name).cast(own.type).equals(own), name

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from engine.codec import parquet_footer
 from engine.codec.parquet_choice import KERNELS
+from engine.columnar import parquet
 from engine.columnar.reserved import DELETED, FILE, POS
 from engine.columnar.schemas import to_arrow_schema
 from engine.expressions.bound import BoundAnd, BoundCompare, BoundIn, BoundIsNull, BoundOr, BoundPredicate, Column
@@ -34,8 +35,8 @@ def reader(request: pytest.FixtureRequest) -> Iterator[None]:
             patch.setattr(KERNELS, "pays", lambda _: False)
             patch.setattr(row_group, "_LEAST_ROWS", 2)
             patch.setattr(row_group, "_MOST_ROWS", 2)
-            patch.setattr(row_group_stream, "_HELD_BYTES", 0)
-            patch.setattr(row_group_stream, "_LEAST_WHOLE_BYTES", 0)
+            patch.setattr(row_group_stream, "_WHOLE_BYTES", 0)
+            patch.setattr(parquet, "_AT_ONCE_BYTES", 0)
         yield
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from engine.columnar import parquet
 from engine.columnar.decimals import is_narrow
 from engine.columnar.parquet import ParquetSource
 from engine.columnar.schemas import field_id_of, from_arrow_schema
@@ -35,6 +38,16 @@ TYPES: dict[str, tuple[pa.DataType, int]] = {
     "boolean": (pa.bool_(), 1),
     "string": (pa.string(), WIDE),
 }
+
+
+@pytest.fixture(autouse=True, scope="module", params=["at once", "as they are decoded"])
+def fetched(request: pytest.FixtureRequest) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param != "at once":
+            patch.setattr(parquet, "_AT_ONCE_BYTES", 0)
+        yield
+
+
 ENCODINGS = ("PLAIN", "RLE_DICTIONARY", "BYTE_STREAM_SPLIT", "DELTA_BINARY_PACKED")
 
 
@@ -135,12 +148,12 @@ def test_every_value_and_every_kept_row_is_as_pyarrow_gives_it(
     table, options = made
     assume(rows > 1 or table.num_rows < 200)
     source, schema, file = opened(table, options, whole=data.draw(st.booleans()))
-    narrow, is_large, runs = (data.draw(st.booleans()) for _ in range(3))
+    narrow, threads, runs = (data.draw(st.booleans()) for _ in range(3))
     with source:
         for group in source.row_groups:
             expected = file.read_row_group(group.index)
             check(source.read(group.index, schema), expected, narrow=False)
-            parts = list(source.batches(group.index, schema, rows=rows, narrow=narrow, is_large=is_large))
+            parts = list(source.batches(group.index, schema, rows=rows, narrow=narrow, threads=threads))
             assert [part.num_rows for part in parts] == sizes_of(group.num_rows, rows)
             for part, start in zip(parts, range(0, group.num_rows, rows), strict=True):
                 part.validate(full=True)
@@ -158,9 +171,9 @@ def sizes_of(rows: int, most: int) -> list[int]:
     return [min(most, rows - start) for start in range(0, rows, most)]
 
 
-@given(made=tables(), rows=st.sampled_from([7, 100, 1 << 20]), is_large=st.booleans(), data=st.data())
+@given(made=tables(), rows=st.sampled_from([7, 100, 1 << 20]), threads=st.booleans(), data=st.data())
 def test_damaged_pages_are_refused_or_read_as_pyarrow_reads_them(
-    made: tuple[pa.Table, dict[str, Any]], rows: int, is_large: bool, data: st.DataObject
+    made: tuple[pa.Table, dict[str, Any]], rows: int, threads: bool, data: st.DataObject
 ) -> None:
     table, options = made
     assume(table.num_rows and "string" not in table.schema.names)
@@ -178,7 +191,7 @@ def test_damaged_pages_are_refused_or_read_as_pyarrow_reads_them(
     with ParquetSource(store, PATH) as source:
         for group in source.row_groups:
             try:
-                found = pa.concat_tables(source.batches(group.index, schema, rows=rows, is_large=is_large))
+                found = pa.concat_tables(source.batches(group.index, schema, rows=rows, threads=threads))
                 expected = pq.ParquetFile(pa.BufferReader(damaged)).read_row_group(group.index)
             except (CorruptTable, pa.ArrowException, OSError, ValueError):
                 continue

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.columnar import parquet
 from engine.columnar.reserved import DELETE_FILE_PATH_ID, DELETE_POS_ID, DELETED, POS, ROW_ID
 from engine.columnar.schemas import from_arrow_schema
 from engine.deletes.files import DeleteFile
@@ -128,8 +129,8 @@ def pieces_of(rows: int, *, are_large: bool) -> Iterator[None]:
         patch.setattr(row_group, "_LEAST_ROWS", rows)
         patch.setattr(row_group, "_MOST_ROWS", rows)
         if are_large:
-            patch.setattr(row_group_stream, "_HELD_BYTES", 0)
-            patch.setattr(row_group_stream, "_LEAST_WHOLE_BYTES", 0)
+            patch.setattr(row_group_stream, "_WHOLE_BYTES", 0)
+            patch.setattr(parquet, "_AT_ONCE_BYTES", 0)
         yield
 
 
