@@ -17,7 +17,7 @@ from bench.experiment import DEFAULT_SEED, Repetitions, SparkDefinition, load_of
 from bench.workloads.reading_files import DELETE_KINDS, KEYS, PATTERNS, Cell, DeleteRows, cells_of
 
 KIND = "reading"
-PARTS = ("integers", "decimals", "deletes", "wide")
+PARTS = ("integers", "decimals", "deletes", "wide", "large")
 """What an experiment has, each measured unless the definition leaves it out."""
 
 
@@ -49,6 +49,7 @@ class ReadingExperiment:
         equality_columns: How many columns equality deletes compare.
         delete_files: Into how many delete files the same equality deletes are spread.
         wide: The wide table.
+        large_rows: Rows of the table in large row groups.
         repetitions: How often each case runs.
         case_seconds: An engine runs fewer rounds where it would take longer than this in all, but at least one.
         spark: The session, for engines that need one.
@@ -69,6 +70,7 @@ class ReadingExperiment:
     equality_columns: int
     delete_files: tuple[int, ...]
     wide: WideDefinition
+    large_rows: int
     repetitions: Repetitions
     case_seconds: float
     spark: SparkDefinition
@@ -106,7 +108,7 @@ def parse_reading_experiment(values: dict[str, Any]) -> ReadingExperiment:
     """
     root = Definition(values)
     root.text("kind", known=(KIND,))
-    decimals, deletes, wide = (root.table(name) for name in PARTS[1:])
+    decimals, deletes, wide, large = (root.table(name) for name in PARTS[1:])
     seed = root.whole("seed", DEFAULT_SEED, least=0)
     experiment = ReadingExperiment(
         name=root.text("name"),
@@ -132,6 +134,7 @@ def parse_reading_experiment(values: dict[str, Any]) -> ReadingExperiment:
             columns=wide.whole("columns", 1, least=1),
             selected=wide.whole("selected", 1, least=1),
         ),
+        large_rows=large.whole("rows", 1, least=1),
         repetitions=Repetitions(
             repetitions=root.whole("repetitions", 5, least=1), warmups=root.whole("warmups", 1, least=0)
         ),
@@ -145,7 +148,7 @@ def parse_reading_experiment(values: dict[str, Any]) -> ReadingExperiment:
         raise ConfigError(
             f"more key columns than the table has, which are {len(KEYS)}", path="deletes.equality_columns"
         )
-    for part in (decimals, deletes, wide, root):
+    for part in (decimals, deletes, wide, large, root):
         part.done()
     return experiment
 

@@ -24,10 +24,10 @@ def main(arguments: list[str], cpu: Callable[[], float] = time.process_time) -> 
     """Plan and print; `cpu` gives the processor seconds of the process."""
     name, location, *rest = arguments
     plan = PLANNERS[name](location, rest[0] if rest else None)
-    before = _reset_peak()
+    before = start_of_rise()
     files = plan()
     cpu_seconds = cpu()
-    peak = None if before is None else _status_bytes("VmHWM") - before
+    peak = None if before is None else rise_above(before)
     sys.stdout.write(json.dumps({"files": files, "cpu_seconds": cpu_seconds, "peak_bytes": peak}) + "\n")
     sys.stdout.flush()
 
@@ -101,13 +101,18 @@ planning begins: its process is the driver; Spark's virtual machine and workers 
 """
 
 
-def _reset_peak() -> int | None:
-    """Resident bytes now, from which the peak is counted from now on."""
+def start_of_rise() -> int | None:
+    """Resident bytes now, from which the peak is counted from now on; None where the system does not tell."""
     try:
         _CLEAR.write_text("5")
         return _status_bytes("VmRSS")
     except OSError:
         return None
+
+
+def rise_above(before: int) -> int:
+    """How far resident memory has risen above what it was at `start_of_rise`, in bytes."""
+    return _status_bytes("VmHWM") - before
 
 
 def _status_bytes(name: str) -> int:

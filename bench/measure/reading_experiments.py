@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import cast
 
+from bench.engines.engine import AnyEngine
+from bench.engines.pyarrow_files import PyArrowFiles
 from bench.measure.cache import DatasetCache
+from bench.measure.large_row_groups import LargeSubject, measure_large
 from bench.measure.metadata_planning import Patience
 from bench.measure.reading import NAME, ReadingSubject, measure_reading
 from bench.measure.reading_tables import ReadingTables
 from bench.measure.run import RunPlan, RunResult, SparkUse, Surroundings, execute_with
+from bench.measure.subject import Bench
 from bench.reading_experiment import KIND, ReadingExperiment
 from bench.workloads.reading_files import CELL_COLUMNS, DELETE_COLUMNS, INTEGER_COLUMNS, KEY
 
@@ -48,16 +53,25 @@ def run_reading_experiment(experiment: ReadingExperiment, *, where: Surroundings
     return execute_with(
         plan,
         lambda: list(subjects_of(experiment, where)),
-        lambda bench, subject: measure_reading(bench, subject, patience),
+        lambda bench, subject: _measure(bench, subject, patience),
         SparkUse(experiment.spark, where),
         where,
+        floor=cast("AnyEngine", PyArrowFiles()) if "large" in experiment.parts else None,
     )
 
 
-def subjects_of(experiment: ReadingExperiment, where: Surroundings) -> Iterator[ReadingSubject]:
+def _measure(bench: Bench, subject: ReadingSubject | LargeSubject, patience: Patience) -> None:
+    if isinstance(subject, LargeSubject):
+        measure_large(bench, subject, patience.often)
+    else:
+        measure_reading(bench, subject, patience)
+
+
+def subjects_of(experiment: ReadingExperiment, where: Surroundings) -> Iterator[ReadingSubject | LargeSubject]:
     """What is measured, with its tables made."""
     tables = ReadingTables(DatasetCache(where.cache))
-    makers = {"integers": _integers, "decimals": _decimals, "deletes": _deletes, "wide": _wide}
+    makers: dict[str, Callable[[ReadingExperiment, ReadingTables], Iterator[ReadingSubject | LargeSubject]]]
+    makers = {"integers": _integers, "decimals": _decimals, "deletes": _deletes, "wide": _wide, "large": _large}
     for done, part in enumerate(experiment.parts):
         where.progress(PHASE, part, done, len(experiment.parts))
         yield from makers[part](experiment, tables)
@@ -132,4 +146,15 @@ def _wide(experiment: ReadingExperiment, tables: ReadingTables) -> Iterator[Read
         base=alone,
         same_rows=True,
         rows={alone: wide.rows, among: wide.rows},
+    )
+
+
+def _large(experiment: ReadingExperiment, tables: ReadingTables) -> Iterator[LargeSubject]:
+    rows = experiment.large_rows
+    yield LargeSubject(
+        name="large row groups",
+        case=f"{INTEGER_COLUMNS} decimals, as Iceberg Java writes them",
+        location=tables.by_iceberg_java(rows, experiment.seed),
+        rows=rows,
+        engines=experiment.engines,
     )

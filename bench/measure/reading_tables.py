@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import engine
+from bench.errors import DatasetFailed
 from bench.measure.cache import DatasetCache, source_digest
 from bench.workloads.reading_files import (
     KEYS,
@@ -78,6 +81,19 @@ class ReadingTables:
 
         key = {"rows": rows, "columns": columns, "seed": seed, "chosen": None if chosen is None else list(chosen)}
         return self._table("wide", key, write)
+
+    def by_iceberg_java(self, rows: int, seed: int) -> str:
+        """Twelve columns of decimal(7,2) in the row groups that Iceberg Java makes by default."""
+
+        def build(folder: Path) -> dict[str, Any]:
+            command = [sys.executable, "-m", "bench.workloads.java_files", str(rows), str(seed), str(folder)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise DatasetFailed(f"Spark did not write the table: {done.stderr.strip()[-300:]}")
+            return {"metadata_location": str(folder / "db/prices/metadata/v1.metadata.json")}
+
+        made_by = source_digest((*_MADE_BY, _ROOT / "bench/workloads/java_files.py"))
+        return self._found("by-iceberg-java", {"rows": rows, "seed": seed, "made by": made_by}, build)
 
     def without_deletes(self, rows: DeleteRows, version: int) -> str:
         """The table of the delete matrix as it was before."""

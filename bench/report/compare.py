@@ -11,6 +11,7 @@ from bench.statistics.paired import paired_ratio
 FEWEST_PAIRS = 3
 
 FLOOR = "inflate"
+_FLOORS = (FLOOR, "pyarrow")
 """What is measured beside the engines though it is none, and so is never the best of them."""
 
 
@@ -71,7 +72,7 @@ def _number(record: Record, name: str) -> float | None:
 
 def best(records: Iterable[Record]) -> Record | None:
     """The record of the lowest median, the first of equals; None of none. The floor is out of competition."""
-    return min((record for record in records if record.engine != FLOOR), key=median, default=None)
+    return min((record for record in records if record.engine not in _FLOORS), key=median, default=None)
 
 
 def ordered(values: Iterable[str], order: Sequence[str] = ()) -> tuple[str, ...]:
@@ -96,7 +97,7 @@ class Records:
     @property
     def competing(self) -> Records:
         """Those of engines, without the floor."""
-        return replace(self, all=tuple(r for r in self.all if r.engine != FLOOR))
+        return replace(self, all=tuple(r for r in self.all if r.engine not in _FLOORS))
 
     def one(self, **wanted: str) -> Record | None:
         """The only record of these values; None when there is none."""

@@ -15,6 +15,11 @@ _METRICS = (
     ("scan_time", "scan_time_added", "Time of the scan"),
     ("scan_cpu", "scan_cpu_added", "Processor time of the scan"),
 )
+_FRESH = (
+    ("scan_cpu_first", "Processor time of the first scan of a process"),
+    ("scan_cpu_second", "Processor time of its second"),
+    ("memory_peak", "Memory that a process's scans took at most"),
+)
 
 
 def reading_section(records: Records) -> Section:
@@ -30,6 +35,9 @@ def reading_section(records: Records) -> Section:
             )
         if scans:
             shown.append(tables.comparison(scans, title=title, case_name="Scan", folded=metric != "scan_time"))
+    for metric, title in _FRESH:
+        if found := records.where(metric=metric):
+            shown.append(tables.comparison(found, title=title, case_name="Scan"))
     return Section(
         key="reading",
         title="Reading in Arrow",

@@ -1,8 +1,9 @@
-"""When the Parquet kernels run: loading them takes time, compiling them seconds, and pyarrow can read all they can.
+"""When the kernels of Parquet footers run: loading them takes time, compiling them seconds.
 
-So that no process waits longer for them than it has read already, the caller says how many values are to be decoded
-before each column chunk: code that an earlier process kept on disk is loaded after a few million of them, and none is
-compiled before some hundred millions. Both ways give the same values.
+Without them footers are read whole, and their column chunks listed in plain Python. So that no process waits longer for
+kernels than it has worked without, the caller says how much work a footer is, counted in values that pyarrow decodes in
+that time: code that an earlier process kept on disk is loaded after a few million of them, and none is compiled before
+some hundred millions. Both ways give the same.
 """
 
 from __future__ import annotations

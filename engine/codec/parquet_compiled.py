@@ -1,4 +1,4 @@
-"""The Parquet kernels compiled by Numba, without the GIL; importing this module imports Numba, so that is done late."""
+"""The kernels of Parquet footers compiled by Numba, without the GIL. Importing this module imports Numba."""
 
 from __future__ import annotations
 

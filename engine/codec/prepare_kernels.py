@@ -7,7 +7,7 @@ from engine.codec.parquet_choice import KERNELS
 
 
 def prepare_kernels() -> None:
-    """Have the kernels that decode and encode manifests, and decode Parquet files, as machine code from now on.
+    """Have the kernels that decode and encode manifests, and read Parquet footers, as machine code from now on.
 
     The first call on a machine compiles them, which takes up to a minute, and keeps the code for later processes; there
     it takes a tenth of a second. Without it a process begins with slower ways, and compiles once it has read so much

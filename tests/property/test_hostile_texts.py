@@ -27,7 +27,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "engine.codec.value_json._TIME": ("10:11:12.000013",),
     "engine.columnar.metrics_modes._COUNT": ("100",),
     "engine.columnar.metrics_modes._TRUNCATE": ("truncate(16)",),
-    "engine.columnar.parquet_columns._WRONG_SIZES": ("parquet-mr version 1.2",),
     "engine.expressions.moments._PATTERN": ("+2024-02-29T10:11:12.000013 +01:00",),
     "engine.expressions.sql._PLAIN_NAME": ("a_1",),
     "engine.spark.places._PLAIN_NAME": ("a=1.b",),

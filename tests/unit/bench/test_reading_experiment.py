@@ -8,6 +8,7 @@ import pytest
 from bench.errors import ConfigError
 from bench.measure.experiments import surroundings_of
 from bench.measure.reading_experiments import run_reading_experiment
+from bench.measure.reading_tables import ReadingTables
 from bench.measure.run_file import read_run
 from bench.reading_experiment import ReadingExperiment, load_reading_experiment, parse_reading_experiment
 from bench.report.build import build_report
@@ -61,6 +62,44 @@ def test_what_is_wrong_is_said_with_its_place(change: dict[str, Any], message: s
         parse_reading_experiment(values(**change))
 
 
+@pytest.fixture
+def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table of large row groups is another one, which pyarrow writes: what is tested is not the writer."""
+    monkeypatch.setattr(
+        ReadingTables, "by_iceberg_java", lambda self, rows, seed: self.integers(rows, seed, decimals=True)
+    )
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_large_row_groups_are_read_by_fresh_processes(tmp_path: Path) -> None:
+    experiment = parse_reading_experiment(values(parts=["large"], large={"rows": 3000}, repetitions=1))
+    result = run_reading_experiment(experiment, where=surroundings_of(tmp_path))
+    assert not result.failures
+    found = {(r.metric, r.engine): r for r in result.records}
+    assert found.keys() == {
+        (metric, reader)
+        for metric in ("scan_cpu_first", "scan_cpu_second", "memory_peak")
+        for reader in ("icebench", "pyiceberg", "pyarrow")
+    }
+    assert all(record.samples[0] > 0 for record in found.values())
+    assert {record.counters["rows_returned"] for record in found.values()} == {3000}
+    report = build_report(read_run(result.path), results_file="x")
+    (section,) = [s for s in report.sections if s.key == "reading"]
+    assert "Memory that a process's scans took at most" in [t.title for t in section.tables]
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_a_fresh_process_that_reads_other_rows_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        ReadingTables, "by_iceberg_java", lambda self, rows, seed: self.integers(rows + 1, seed, decimals=True)
+    )
+    experiment = parse_reading_experiment(values(parts=["large"], large={"rows": 10}, engines=["icebench"]))
+    result = run_reading_experiment(experiment, where=surroundings_of(tmp_path))
+    assert {failure.engine for failure in result.failures} == {"icebench", "pyarrow"}
+    assert "reads 11 rows, not 10" in str(result.failures[0])
+
+
+@pytest.mark.usefixtures("without_spark")
 def test_everything_is_measured_and_reported(tmp_path: Path) -> None:
     experiment = parse_reading_experiment(values())
     result = run_reading_experiment(experiment, where=surroundings_of(tmp_path))

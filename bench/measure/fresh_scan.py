@@ -1,0 +1,65 @@
+"""Two scans in a process of its own: ``python -m bench.measure.fresh_scan READER METADATA_LOCATION``.
+
+Prints one line of JSON: the rows, the processor time of the first scan and of the second, and how far the process's
+resident memory rose above what it was before the first (Linux only; null elsewhere). Batches are let go as they come.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+
+from bench.measure.fresh_plan import rise_above, start_of_rise
+
+Scanner = Callable[[], int]
+"""Scans all columns, and gives the number of rows."""
+
+
+def main(arguments: list[str], cpu: Callable[[], float] = time.process_time) -> None:
+    """Scan twice and print; `cpu` gives the processor seconds of the process."""
+    name, location = arguments
+    scan = SCANNERS[name](location)
+    before = start_of_rise()
+    marks = [cpu()]
+    for _ in range(2):
+        rows = scan()
+        marks.append(cpu())
+    peak = None if before is None else rise_above(before)
+    answer = {"rows": rows, "cpu_first": marks[1] - marks[0], "cpu_second": marks[2] - marks[1], "peak_bytes": peak}
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
+
+
+def _icebench(location: str) -> Scanner:
+    import engine  # local import: a fresh process imports one engine and no other
+
+    table = engine.load_table(location)
+    return lambda: sum(batch.num_rows for batch in table.scan().to_batches())
+
+
+def _pyiceberg(location: str) -> Scanner:
+    from pyiceberg.table import StaticTable  # local import: a fresh process imports one engine and no other
+
+    table = StaticTable.from_metadata(location)
+    return lambda: sum(batch.num_rows for batch in table.scan().to_arrow_batch_reader())
+
+
+def _pyarrow(location: str) -> Scanner:
+    # local import: a fresh process imports what it needs and no more
+    import pyarrow.parquet as pq
+
+    import engine  # local import: as above
+
+    paths = engine.load_table(location).scan().plan().files["file_path"].to_pylist()
+    return lambda: sum(batch.num_rows for path in paths for batch in pq.ParquetFile(path).iter_batches())
+
+
+SCANNERS: dict[str, Callable[[str], Scanner]] = {"icebench": _icebench, "pyiceberg": _pyiceberg, "pyarrow": _pyarrow}
+"""Readers that give Arrow batches in a Python process. ``pyarrow`` streams the data files, which knows no deletes: what
+reading costs at least."""
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
