@@ -86,13 +86,13 @@ class ReadingTables:
         """Twelve columns of decimal(7,2) in the row groups that Iceberg Java makes by default."""
 
         def build(folder: Path) -> dict[str, Any]:
-            command = [sys.executable, "-m", "bench.workloads.java_files", str(rows), str(seed), str(folder)]
+            command = [sys.executable, "-m", "bench.measure.java_files", str(rows), str(seed), str(folder)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 raise DatasetFailed(f"Spark did not write the table: {done.stderr.strip()[-300:]}")
             return {"metadata_location": str(folder / "db/prices/metadata/v1.metadata.json")}
 
-        made_by = source_digest((*_MADE_BY, _ROOT / "bench/workloads/java_files.py"))
+        made_by = source_digest((*_MADE_BY, _ROOT / "bench.measure.java_files.py"))
         return self._found("by-iceberg-java", {"rows": rows, "seed": seed, "made by": made_by}, build)
 
     def without_deletes(self, rows: DeleteRows, version: int) -> str:

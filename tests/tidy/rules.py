@@ -88,7 +88,7 @@ LIBRARY_HOMES: dict[str, tuple[str, ...]] = {
     "polars": ("bench/engines/", "bench/measure/fresh_plan.py", "tests/"),
     "llvmlite": ("engine/machine_code.py", "tests/"),
     "duckdb": ("bench/engines/", "bench/workloads/dsdgen.py", "tests/"),
-    "pyiceberg": ("bench/engines/", "bench/measure/fresh_plan.py", "tests/"),
+    "pyiceberg": ("bench/engines/", "bench/measure/fresh_plan.py", "bench/measure/fresh_scan.py", "tests/"),
 }
 """Libraries and parts of libraries that only these places import or use."""
 
