@@ -84,6 +84,8 @@ def footers_of(tail: bytes, file_size: int, *, location: str | None = None) -> O
     """
     try:
         size = tail[-1]
+        if size >= len(tail):
+            raise IndexError(size)
         postscript = {number: value for number, value in fields_of(tail[-1 - size : -1]) if isinstance(value, int)}
     except IndexError as error:
         raise CorruptTable("not a readable ORC file: no postscript", location=location) from error

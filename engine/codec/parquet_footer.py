@@ -16,8 +16,10 @@ from engine.codec.parquet_footer_chunks import FooterChunks
 from engine.codec.parquet_layout import STACK_DEPTH
 from engine.codec.parquet_thrift import shape_of
 
-_STRUCT_BYTES = 700
-"""What pyarrow takes for a column chunk or schema element."""
+_ELEMENT_BYTES, _CHUNK_BYTES = 2000, 700
+"""What a column of the schema takes in pyarrow and here, and what a column chunk takes in pyarrow."""
+_STRUCT_BYTES = 1000
+"""Either, before it is known which it is."""
 _MOST_TIMES = 256
 """How many times its bytes a footer may take."""
 _FEWEST_BYTES = 1 << 14
@@ -34,27 +36,28 @@ def check_footer(footer: bytes, file_size: int, *, location: str | None = None) 
         TooLarge: See `engine.codec.budget`.
     """
     limit = budget_of(file_size)
-    if len(footer) * _MOST_TIMES > limit and _structs(footer, limit // _STRUCT_BYTES) * _STRUCT_BYTES > limit:
+    if len(footer) * _MOST_TIMES > limit and _objects_bytes(footer, limit) > limit:
         raise too_large(f"a footer of {len(footer)} bytes", limit, location=location, path="footer")
 
 
-def _structs(footer: bytes, most: int) -> int:
-    """How many structs a footer has, or more, as long as there are not more than `most`."""
+def _objects_bytes(footer: bytes, limit: int) -> int:
+    """What is made of a footer, or more, where that is within a limit."""
     zeros = np.frombuffer(footer, np.uint8) == 0
     # A struct ends with a zero; of other zeros, those in bounds and counts, many stand in a row, which empty ones may,
     # too: fifteen of them take as much as a column chunk.
     ends = zeros.copy()
     ends[3:] &= ~(zeros[2:-1] & zeros[1:-2] & zeros[:-3])
-    quick = np.count_nonzero(ends) + np.count_nonzero(zeros) // 15
-    if quick <= most:
-        return int(quick)
+    quick = _STRUCT_BYTES * int(np.count_nonzero(ends) + np.count_nonzero(zeros) // 15)
+    if quick <= limit:
+        return quick
     try:
         elements, leaves, row_groups = shape_of(footer)
     except (IndexError, ValueError):
-        return most + 1
-    if elements + row_groups * leaves > most or not FooterChunks(footer, row_groups, leaves).is_known:
-        return most + 1
-    return elements + row_groups * (leaves + 1)
+        return limit + 1
+    made = _ELEMENT_BYTES * elements + _CHUNK_BYTES * row_groups * (leaves + 1)
+    if made > limit or not FooterChunks(footer, row_groups, leaves).is_known:
+        return limit + 1
+    return made
 
 
 def slim_footer(footer: bytes, field_ids: Iterable[int]) -> bytes | None:
