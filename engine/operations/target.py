@@ -77,7 +77,8 @@ class Target:
             raise
 
     def discard(self, locations: Collection[str]) -> None:
-        """Delete files that nothing refers to; one that cannot be deleted stays, for orphan removal to find."""
-        for location in locations:
+        """Delete files that nothing refers to, in the order of their names; one that cannot be deleted stays, for
+        orphan removal to find."""
+        for location in sorted(locations):
             with suppress(EngineError):
                 self.store.delete(location)
