@@ -1,0 +1,115 @@
+"""Schedules drawn from seeds.
+
+Each seed enables some kinds of operations and some kinds of faults only: what rarely meets where everything may happen
+meets often where little may (swarm testing).
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from tests.simulation.operations import KEYS, KINDS, Drawing
+from tests.simulation.running import Ending, Result, run
+from tests.simulation.schedule import Operation, Schedule, Variant
+from tests.simulation.world import Drawn
+
+_IN_TRANSACTIONS = (
+    "append",
+    "append",
+    "append",
+    "append",
+    "delete",
+    "delete",
+    "update",
+    "upsert",
+    "keyed",
+    "overwrite",
+)
+_PAIRS = (
+    ("append", "append"),
+    ("append", "append"),
+    ("append", "upsert"),
+    ("append", "update"),
+    ("delete", "append"),
+    ("keyed", "keyed"),
+    ("keyed", "keyed"),
+)
+"""Steps of transactions that are known to matter. Two thirds of the transactions have one of these."""
+_THEMES = (
+    ("transaction",),
+    ("transaction",),
+    ("transaction",),
+    ("transaction", "keyed"),
+    ("transaction", "keyed"),
+    ("transaction", "keyed"),
+    ("transaction", "append"),
+    ("delete", "update", "upsert", "overwrite"),
+    ("keyed", "rewrite", "delete", "update"),
+    ("keyed", "evolve_spec", "overwrite_partitions"),
+    ("stage", "cherry_pick", "expire"),
+    ("expire", "tag", "branch", "remove_ref", "rollback"),
+    ("append", "expire", "remove_orphans"),
+    ("upgrade", "delete", "upsert", "transaction"),
+    ("rename", "create", "append", "delete", "remove_orphans"),
+)
+"""Kinds of which two or more are known to matter to each other. Half of the seeds have one of these."""
+_FAULTS = ("fail", "lose", "die", "die-after", "unsent", "busy", "late", "twice", "stall")
+
+
+def drawn_variant(rng: random.Random) -> Variant:
+    """A table to begin with."""
+    version = rng.choice((1, 2, 2, 3, 3))
+    return Variant(
+        catalog=rng.choice(("directory", "directory", "sql", "rest")),
+        format_version=version,
+        partitioning=rng.choice(("none", "none", "none", "p", "p", "bucket")),
+        deletes=version > 1 and rng.random() < 0.3,
+        merge_count=rng.choice((2, 4, 4, 4, 100)),
+    )
+
+
+def drawn(seed: int) -> tuple[Schedule, Drawn]:
+    """The schedule of a seed, and what decides its interrupts."""
+    rng = random.Random(seed)
+    variant = drawn_variant(rng)
+    possible = [name for name, kind in KINDS.items() if kind.suits(variant)]
+    if variant.format_version >= 3:
+        possible.remove("upgrade")
+    if rng.random() < 0.5:
+        kinds = [kind for kind in rng.choice(_THEMES) if kind == "transaction" or kind in possible]
+    else:
+        kinds = rng.sample([*possible, "transaction"], rng.choice((2, 3, 4)))
+    drawing = Drawing(rng, variant)
+    drawing.keys = rng.sample(KEYS, rng.choice((1, 2, 3)))
+    drawing.branches = ("main",) if rng.random() < 0.8 else ("main", "main", "b")
+    counts = rng.choice(((1, 1), (1, 1), (1, 1), (1, 1), (2, 1), (1, 2), (1, 1, 1)))
+    chosen = [*rng.sample(kinds, len(kinds)), *rng.choices(kinds, k=3)][: sum(counts)]
+    rng.shuffle(chosen)
+    actors = tuple(tuple(_operation(chosen.pop(), drawing) for _ in range(count)) for count in counts)
+    faults = rng.sample(_FAULTS, rng.choice((1, 2, 3))) if rng.random() < 0.4 else ()
+    chooser = Drawn(
+        rng, switches=rng.choice((0.02, 0.05, 0.1)), faults=faults, fault_rate=rng.choice((0.01, 0.03, 0.1))
+    )
+    return Schedule(seed, variant, actors), chooser
+
+
+def ending_of(seed: int) -> Ending:
+    """Most runs end soon: reading everything takes as long as some operations."""
+    return "read" if seed % 16 == 0 else "cleaned" if seed % 4 == 0 else "judged"
+
+
+def simulate(seed: int, *, ending: Ending | None = None) -> tuple[Schedule, Result]:
+    """Run the schedule of a seed; returns it with the interrupts that happened."""
+    schedule, chooser = drawn(seed)
+    result = run(schedule, chooser, ending=ending or ending_of(seed))
+    return replace(schedule, interrupts=chooser.recorded), result
+
+
+def _operation(kind: str, drawing: Drawing) -> Operation:
+    if kind != "transaction":
+        return Operation(kind, KINDS[kind].draw(drawing))
+    rng = drawing.rng
+    names = rng.choice(_PAIRS) if rng.random() < 0.67 else rng.choices(_IN_TRANSACTIONS, k=2)
+    suiting = [name if KINDS[name].suits(drawing.variant) else "append" for name in names]
+    return Operation("transaction", steps=tuple(_operation(name, drawing) for name in suiting))
