@@ -15,7 +15,8 @@ from tests.simulation.running import run
 from tests.simulation.world import deterministic
 from tests.tidy.source import REPOSITORY
 
-SCHEDULES, PARTS = 20_000, 80
+SCHEDULES, PARTS = 8_000, 32
+"""What two processors run in about two minutes, at some 25 ms of processor time each."""
 MOST_STEPS = 12
 
 
