@@ -16,7 +16,7 @@ from engine.storage.store import FileInfo, Store
 
 _METADATA_FILES = (".metadata.json", ".metadata.json.gz")
 _HEAD_BYTES = 4096
-_UUID = re.compile(rb'"(?:table|view)-uuid"\s*:\s*"([^"\\]*)"')
+_UUID = re.compile(r'"(?:table|view)-uuid"\s*:\s*"([^"\\]*)"')
 """Inside a string the quotes are escaped, so that this matches members alone."""
 
 
@@ -68,9 +68,9 @@ def check_ownership(
 def _is_of(metadata: TableMetadata, location: str, store: Store, places: Places) -> bool:
     """Whether a metadata file is of this table, or of none."""
     try:
-        found = _UUID.search(store.read(location, 0, _HEAD_BYTES))
+        found = _UUID.search(store.read(location, 0, _HEAD_BYTES).decode("utf-8", "replace"))
         if found is not None:
-            return found[1].decode("utf-8", "replace").lower() == metadata.table_uuid.lower()
+            return found[1].lower() == metadata.table_uuid.lower()
         document = parse_json_file(store.read(location), location=location)
     except FileNotFound:
         return True

@@ -47,6 +47,7 @@ from engine.expressions.predicate import (
     not_null,
     starts_with,
 )
+from engine.expressions.sql import shown
 
 _COMPARISONS: dict[type[exp.Expr], Operator] = {
     exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
@@ -85,9 +86,10 @@ def parse(text: str) -> Predicate:
     except ParseError as error:
         where = error.errors[0] if error.errors else {}
         place = f" at line {where['line']}, column {where['col']}" if where else ""
-        raise Invalid(f"cannot parse the filter {text!r}: {where.get('description', error)}{place}") from error
+        said = shown(str(where.get("description", error)))
+        raise Invalid(f"cannot parse the filter {shown(text)!r}: {said}{place}") from error
     except SqlglotError as error:
-        raise Invalid(f"cannot parse the filter {text!r}: {error}") from error
+        raise Invalid(f"cannot parse the filter {shown(text)!r}: {shown(str(error))}") from error
     except RecursionError as error:
         raise Invalid("the filter is nested too deeply; use `in (...)` for many values") from error
 

@@ -22,6 +22,14 @@ _RESERVED = frozenset({
 })  # fmt: skip
 
 
+_LONGEST_SHOWN = 300
+
+
+def shown(text: str) -> str:
+    """The text for a message: cut where it is too long for one."""
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}... ({len(text):,} characters)"
+
+
 def name_text(name: str) -> str:
     """A full dotted column name; each part is quoted where it has to be."""
     return ".".join(

@@ -15,6 +15,7 @@ LENGTH = 100_000
 """A pattern that tries every end from every beginning takes minutes for as many characters, others a millisecond."""
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
+    "engine.catalog.ownership._UUID": ('"table-uuid" : "9c12d441-03fe"',),
     "engine.catalog.versions._NUMBERED": ("v12.gz.metadata.json", "v1.metadata.json.gz"),
     "engine.catalog.versions._UNIQUE": ("00003-5b7d.metadata.json.gz",),
     "engine.catalog.versions._BEFORE_ID": ("00003-",),
@@ -29,9 +30,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "engine.columnar.metrics_modes._TRUNCATE": ("truncate(16)",),
     "engine.expressions.moments._PATTERN": ("+2024-02-29T10:11:12.000013 +01:00",),
     "engine.expressions.sql._PLAIN_NAME": ("a_1",),
+    "engine.spark.jobs._CARRIED": ("<engine-error:aGk+/w==>",),
     "engine.spark.places._PLAIN_NAME": ("a=1.b",),
     "engine.spark.session._LISTED": ("path=a/b; isDirectory=false; length=17",),
     "engine.spec.locations._LOCATION": ("s3a://bucket/key", "file:/a//b"),
+    "engine.spec.locations._UNTIDY": ("//", "/.", "/"),
     "engine.spec.transforms._PARAMETRIC": ("bucket[16]",),
 }
 """Pattern -> texts that it matches, which use all of its parts."""
@@ -70,7 +73,7 @@ def test_no_text_is_gone_through_again_and_again(name: str, known: dict[str, re.
 
 
 def ways(pattern: re.Pattern[str]) -> tuple[Callable[[str], object], ...]:
-    """How the pattern is used: but for two, it must match from the beginning."""
-    if pattern.pattern.startswith(("parquet-mr", "path=")):
+    """How the pattern is used: but for these, it must match from the beginning."""
+    if pattern.pattern.startswith(("parquet-mr", "path=", '"(?:table', "<engine-error", "//|")):
         return (pattern.search,)
     return pattern.match, pattern.fullmatch

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -128,25 +127,3 @@ def test_kernels_can_be_had_before_they_are_needed(fresh: None) -> None:
     assert not DECODE_CHUNK.interprets(1)
     assert not GATHER.interprets(1)
     assert KERNELS.pays(1)
-
-
-def test_a_scan_is_decoded_by_the_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine.prepare_kernels()
-    rows = pa.table({"id": range(1000), "name": [f"n{n % 7}" for n in range(1000)]})
-    table = engine.load_catalog(str(tmp_path)).create_table("a.b", rows.schema)
-    table.append(rows)
-    called: set[str] = set()
-    for name in ("scan_pages", "decode_page"):
-        monkeypatch.setattr(KERNELS, name, noting(called, name))
-    assert table.scan().to_arrow().num_rows == 1000
-    assert called == {"scan_pages", "decode_page"}
-
-
-def noting(called: set[str], name: str) -> Callable[[Sequence[int]], int]:
-    real: Callable[[Sequence[int]], int] = getattr(KERNELS, name)
-
-    def use(numbers: Sequence[int]) -> int:
-        called.add(name)
-        return real(numbers)
-
-    return use
