@@ -12,7 +12,7 @@ import random
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
@@ -23,8 +23,6 @@ from greenlet import greenlet
 
 from engine.codec import avro_columns, manifest, manifest_list
 from engine.codec.avro_file import read_header
-from engine.columnar import parquet
-from engine.commit import transaction
 from engine.errors import EngineError, StorageFailed
 from tests.simulation.schedule import Interrupt, Point
 
@@ -33,8 +31,6 @@ T = TypeVar("T")
 DAY_MS = 86_400_000
 START_MS = 1_700_000_000_000
 _MOST_CALLS = 5_000
-_LEAST_ROWS = 100_000
-"""As the engine has it: small files are for pyarrow, whose decoding is quicker there."""
 
 
 class Died(BaseException):
@@ -307,8 +303,6 @@ def deterministic() -> Iterator[None]:
         mock.patch.object(manifest_list, "decode_objects", _remembering(avro_columns.decode_objects)),
         mock.patch.object(os, "urandom", chance),
         mock.patch.object(os, "sched_getaffinity", create=True, return_value={0}),
-        mock.patch.object(parquet, "_LEAST_ROWS", _LEAST_ROWS),
-        mock.patch.object(transaction, "host_commit_lock", return_value=nullcontext(False)),
     ):
         yield
 
