@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from threading import Lock
 
 from engine.errors import AlreadyExists, FileNotFound, Invalid, StorageFailed, Unsupported
-from engine.storage.store import FileInfo, OutputFile
+from engine.storage.store import FileInfo, OutputFile, Store
 
 _SCHEME = "memory://"
 
@@ -95,9 +95,9 @@ class MemoryInputFile(io.BytesIO):
 
 
 class MemoryOutputFile(OutputFile):
-    """Bytes that become a file at `close`."""
+    """Bytes that become a file of a store at `close`."""
 
-    def __init__(self, store: MemoryStore, location: str, *, overwrite: bool) -> None:
+    def __init__(self, store: Store, location: str, *, overwrite: bool) -> None:
         self._store = store
         self._location = location
         self._overwrite = overwrite

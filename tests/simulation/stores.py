@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from engine.errors import AlreadyExists, FileNotFound, StorageFailed
-from engine.storage.memory import MemoryInputFile
-from engine.storage.store import FileInfo, OutputFile
+from engine.errors import AlreadyExists, FileNotFound
+from engine.storage.memory import MemoryInputFile, MemoryOutputFile
+from engine.storage.store import FileInfo
 from tests.simulation.world import World
 
 
@@ -70,8 +69,8 @@ class SimulatedStore:
     def open_input(self, location: str) -> MemoryInputFile:
         return MemoryInputFile(self.world.call("open", location, lambda: self._data(location)))
 
-    def open_output(self, location: str, *, overwrite: bool = False) -> SimulatedOutputFile:
-        return SimulatedOutputFile(self, location, overwrite=overwrite)
+    def open_output(self, location: str, *, overwrite: bool = False) -> MemoryOutputFile:
+        return MemoryOutputFile(self, location, overwrite=overwrite)
 
     def physical(self, location: str) -> str:
         return location
@@ -81,33 +80,3 @@ class SimulatedStore:
         if found is None:
             raise FileNotFound(location)
         return found[0]
-
-
-class SimulatedOutputFile(OutputFile):
-    """Bytes that become a file at `close`, which is a call."""
-
-    def __init__(self, store: SimulatedStore, location: str, *, overwrite: bool) -> None:
-        self._store = store
-        self._location = location
-        self._overwrite = overwrite
-        self._buffer = io.BytesIO()
-
-    @property
-    def closed(self) -> bool:
-        return self._buffer.closed
-
-    def write(self, data: bytes, /) -> int:
-        if self.closed:
-            raise StorageFailed(f"cannot write {self._location}: it is closed")
-        return self._buffer.write(data)
-
-    def tell(self) -> int:
-        return self._buffer.tell()
-
-    def close(self) -> None:
-        if not self.closed:
-            with self._buffer as buffer:
-                self._store.write(self._location, buffer.getvalue(), overwrite=self._overwrite)
-
-    def abort(self) -> None:
-        self._buffer.close()
