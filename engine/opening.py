@@ -17,7 +17,7 @@ from engine.codec.metadata_json import decode_metadata
 from engine.columnar.schemas import from_arrow_schema
 from engine.commit.committer import TableState
 from engine.errors import Invalid, Unsupported
-from engine.late import LateModule
+from engine.lazy_module import LateModule
 from engine.plan.cache import ManifestCache
 from engine.spec.creation import new_table_metadata
 from engine.spec.partitioning import UNPARTITIONED, PartitionSpec, partition_spec

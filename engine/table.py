@@ -15,7 +15,7 @@ from engine.commit.committer import Committer, Identifier, TableState
 from engine.commit.one_table import OneTable
 from engine.errors import Invalid, Unsupported
 from engine.expressions.predicate import Predicate
-from engine.late import LateModule
+from engine.lazy_module import LateModule
 from engine.operations.changing import Changing
 from engine.operations.evolving import Evolving
 from engine.plan.cache import ManifestCache

@@ -1,7 +1,7 @@
 """`avro_kernels` compiled by Numba, without the GIL. Importing this module imports Numba, so it is imported late.
 
-The compiled code is kept on disk (see `engine.compiling.jit` and `engine.machine_code`): only the first run on a
-machine compiles. There is one signature, whatever the writer schema.
+The compiled code is kept on disk (see `engine.kernels`): only the first run on a machine compiles. There is one
+signature, whatever the writer schema.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from numba.np.arrayobj import make_array, populate_array
 from engine.codec import avro_chunk_kernels as chunk_kernels
 from engine.codec import avro_kernels as kernels
 from engine.codec.avro_kernels import Integers
-from engine.compiling import jit
-from engine.machine_code import MachineCode
+from engine.kernels.compiling import jit
+from engine.kernels.machine_code import MachineCode
 
 _HELPERS: tuple[Callable[..., Any], ...] = (
     kernels.decode_object,

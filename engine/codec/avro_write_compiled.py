@@ -12,9 +12,9 @@ from numba.extending import overload, register_jitable
 
 from engine.codec import avro_write_kernels as kernels
 from engine.codec.avro_write_kernels import Memory
-from engine.codec.parquet_intrinsics import int64s_at, load8, load32, load64, move4, move8, store8, store32
-from engine.compiling import jit
-from engine.machine_code import MachineCode
+from engine.kernels.compiling import jit
+from engine.kernels.intrinsics import int64s_at, load8, load32, load64, move4, move8, store8, store32
+from engine.kernels.machine_code import MachineCode
 
 _HELPERS: tuple[Callable[..., Any], ...] = (
     kernels.write_rows,

@@ -1,4 +1,4 @@
-"""Whether to run the Avro kernels as machine code or as plain Python; see `engine.compiling`, `engine.machine_code`."""
+"""Whether to run the Avro kernels as machine code or as plain Python; see `engine.kernels`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine import compiling
-from engine.machine_code import Function, MachineCode
+from engine.kernels import compiling
+from engine.kernels.machine_code import Function, MachineCode
 
 _NS_PER_BYTE = 140
 """What plain Python takes for each uncompressed byte of a manifest."""
@@ -38,7 +38,7 @@ class FlatKernel:
     Args:
         name: Of the function that takes where they are.
         arrays: Their types.
-        sources: The files in this directory that it is compiled from.
+        sources: The files in `engine/` that it is compiled from.
         module: The module that has it, and compiles; by default `avro_compiled`.
     """
 
@@ -46,12 +46,12 @@ class FlatKernel:
         self,
         name: str,
         arrays: str,
-        sources: Sequence[str] = ("avro_kernels.py", "avro_chunk_kernels.py", "avro_compiled.py"),
+        sources: Sequence[str] = ("codec/avro_kernels.py", "codec/avro_chunk_kernels.py", "codec/avro_compiled.py"),
         module: Callable[[], Any] = _reading,
     ) -> None:
         self._name = name
         self._types = [np.dtype(letter) for letter in arrays]
-        self._code = MachineCode(name, [__file__.replace("kernel_choice.py", source) for source in sources])
+        self._code = MachineCode(name, sources)
         self._module = module
         self._function: Function | None = None
 
@@ -92,7 +92,7 @@ GATHER = FlatKernel("gather_at", "BqqB")
 WRITE_ROWS = FlatKernel(
     "write_rows_at",
     "qqBq",
-    ("avro_write_kernels.py", "avro_write_compiled.py", "parquet_intrinsics.py"),
+    ("codec/avro_write_kernels.py", "codec/avro_write_compiled.py", "kernels/intrinsics.py"),
     _writing,
 )
 

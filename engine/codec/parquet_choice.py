@@ -13,17 +13,20 @@ from collections.abc import Sequence
 from threading import Lock
 
 from engine.codec.parquet_layout import LIST_LENGTH, LIST_ORDERS_AT
-from engine.machine_code import Function, MachineCode
+from engine.kernels.machine_code import Function, MachineCode
 
 _VALUES_TO_LOAD = 3_000_000
 """pyarrow takes some 20 ms for so many; loading takes 60 ms."""
 _VALUES_TO_COMPILE = 300_000_000
 """pyarrow takes some 2 s for so many; compiling takes up to 8 s, once on a machine."""
 _NAMES = ("slim_footer_at", "list_chunks_at")
-_SOURCES = [
-    __file__.replace("choice.py", name)
-    for name in ("layout.py", "intrinsics.py", "thrift_kernels.py", "chunk_kernels.py", "footer_kernels.py")
-]
+_SOURCES = (
+    "codec/parquet_layout.py",
+    "kernels/intrinsics.py",
+    "codec/parquet_thrift_kernels.py",
+    "codec/parquet_chunk_kernels.py",
+    "codec/parquet_footer_kernels.py",
+)
 
 
 class ParquetKernels:

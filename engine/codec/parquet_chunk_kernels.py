@@ -7,7 +7,6 @@ consumes a byte or is bounded by the chunks that there is room for.
 
 from __future__ import annotations
 
-from engine.codec.parquet_intrinsics import int64s_at, load8
 from engine.codec.parquet_layout import (
     BAD_TYPE,
     CHUNK_DATA_AT,
@@ -31,6 +30,7 @@ from engine.codec.parquet_layout import (
     UNKNOWN,
 )
 from engine.codec.parquet_thrift_kernels import read_field, read_varint, skip_field
+from engine.kernels.intrinsics import int64s_at, load8
 
 # Types of Thrift's compact protocol.
 _STOP = 0

@@ -11,8 +11,8 @@ from numba.extending import register_jitable
 from engine.codec import parquet_chunk_kernels as chunks
 from engine.codec import parquet_footer_kernels as footers
 from engine.codec import parquet_thrift_kernels as thrift
-from engine.compiling import jit
-from engine.machine_code import MachineCode
+from engine.kernels.compiling import jit
+from engine.kernels.machine_code import MachineCode
 
 list_chunks_at = chunks.list_chunks_at
 slim_footer_at = footers.slim_footer_at

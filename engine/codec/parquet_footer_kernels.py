@@ -9,7 +9,6 @@ than what was read.
 from __future__ import annotations
 
 from engine.codec.parquet_chunk_kernels import read_list, skip_any
-from engine.codec.parquet_intrinsics import bytes_at, copy_bytes, int64s_at, store8
 from engine.codec.parquet_layout import (
     SLIM_FOOTER,
     SLIM_IS_KEPT,
@@ -24,6 +23,7 @@ from engine.codec.parquet_layout import (
     UNKNOWN,
 )
 from engine.codec.parquet_thrift_kernels import read_field, read_varint
+from engine.kernels.intrinsics import bytes_at, copy_bytes, int64s_at, store8
 
 # Types of Thrift's compact protocol.
 _STOP = 0

@@ -6,8 +6,8 @@ of a loop consumes a byte.
 
 from __future__ import annotations
 
-from engine.codec.parquet_intrinsics import load8
 from engine.codec.parquet_layout import BAD_NUMBER, TRUNCATED, UNKNOWN
+from engine.kernels.intrinsics import load8
 
 # Types of the compact protocol; lists and structs with lists in them are for `parquet_chunk_kernels.skip_any`.
 _STOP = 0

@@ -20,7 +20,7 @@ import pyarrow.types as pat
 from engine.columnar.decimals import is_narrow, unscaled
 from engine.columnar.hashing import byte_spans, murmur3_of_bytes
 from engine.columnar.schemas import storage_of
-from engine.compiling import kernel
+from engine.kernels.compiling import kernel
 
 Words = npt.NDArray[np.int64]
 

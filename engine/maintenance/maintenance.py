@@ -13,7 +13,7 @@ from engine.commit.changes.expire_snapshots import ExpireSnapshots
 from engine.commit.committer import TableState
 from engine.errors import Invalid
 from engine.expressions.predicate import Predicate
-from engine.late import LateModule
+from engine.lazy_module import LateModule
 from engine.maintenance.build_index import BuiltIndex, build_file_index
 from engine.maintenance.executor_groups import ExecutorGroups
 from engine.maintenance.expire_snapshots import ExpiredSnapshots, commit_expiry, delete_expired, preview_expiry

@@ -13,7 +13,7 @@ from engine.columnar.schemas import from_arrow_schema
 from engine.commit.committer import TableState
 from engine.errors import Invalid, Unsupported
 from engine.expressions.predicate import Predicate
-from engine.late import LateModule
+from engine.lazy_module import LateModule
 from engine.plan.cache import ManifestCache
 from engine.plan.scan import TableScan, table_scan
 from engine.runtime.counters import Counters

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Self
 
 from engine.errors import Invalid
-from engine.late import LateModule
+from engine.lazy_module import LateModule
 from engine.spec.partition_evolution import PartitionSpecUpdate
 from engine.spec.properties import RESERVED
 from engine.spec.schema_evolution import SchemaUpdate

@@ -28,8 +28,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.codec.columns import BoolArray, Int64Array
-from engine.compiling import kernel
 from engine.errors import CorruptTable
+from engine.kernels.compiling import kernel
 from engine.plan.arrow_columns import plain
 from engine.plan.grouping import binary_array, bytes_column, codes_of, mask_of_array, partition_codes
 from engine.plan.key_ranges import key_ranges

@@ -22,7 +22,7 @@ from engine.errors import CorruptTable, FileNotFound, Unsupported
 from engine.expressions.bound import BoundCompare, BoundIn, BoundLeaf
 from engine.expressions.bounds import PreparedLeaf
 from engine.expressions.segments import FALSE, NULL, TRUE, Outcomes
-from engine.late import LateModule
+from engine.lazy_module import LateModule
 from engine.plan.cache import ManifestCache
 from engine.plan.manifests import LiveEntries
 from engine.runtime.counters import Counters

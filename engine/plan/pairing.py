@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.codec.columns import BoolArray, Int64Array
-from engine.compiling import kernel
+from engine.kernels.compiling import kernel
 
 Pairs = Int64Array
 NO_PAIRS: Pairs = np.zeros(0, np.int64)

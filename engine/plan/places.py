@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.compiling import kernel
+from engine.kernels.compiling import kernel
 
 _COLON, _SLASH = ord(":"), ord("/")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from engine.expressions.bound import BoundPredicate
-from engine.late import LateModule
+from engine.lazy_module import LateModule
 from engine.plan.delete_index import DeletesOfFiles, match_deletes
 from engine.plan.filtering import MANIFESTS_SKIPPED_BY_SCHEMA_ID, Filtered
 from engine.plan.key_ranges import key_columns

@@ -14,7 +14,7 @@ from engine.codec.columns import Int64Array
 from engine.expressions.binding import bind
 from engine.expressions.bound import BOUND_TRUE, BoundPredicate
 from engine.expressions.predicate import TRUE, Predicate
-from engine.late import LateModule
+from engine.lazy_module import LateModule
 from engine.plan.cache import ManifestCache
 from engine.plan.files_table import delete_file_structs, files_table, with_deletes, with_residuals
 from engine.plan.manifests import ManifestSource

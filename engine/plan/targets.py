@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from engine.codec.columns import BoolArray, BytesColumn, Int64Array, ManifestColumns
 from engine.codec.taking import take_bytes
 from engine.columnar.reserved import DELETE_FILE_PATH_ID
-from engine.compiling import kernel
+from engine.kernels.compiling import kernel
 from engine.plan.manifests import LiveEntries
 from engine.plan.places import path_hashes
 from engine.spec.data_file import FileContent

@@ -17,8 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.codec.columns import BoolArray, Int64Array
-from engine.compiling import kernel
 from engine.errors import CorruptTable, Invalid
+from engine.kernels.compiling import kernel
 from engine.plan.grouping import codes_of
 from engine.spec.properties import SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST, SPLIT_SIZE
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.late import LateModule
+from engine.lazy_module import LateModule
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

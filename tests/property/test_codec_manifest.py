@@ -15,7 +15,7 @@ from engine.codec import avro_columns, avro_compiled
 from engine.codec.columns import ManifestColumns
 from engine.codec.kernel_choice import DECODE_CHUNK
 from engine.codec.manifest import decode_columns, decode_entries
-from engine.compiling import jit
+from engine.kernels.compiling import jit
 from engine.spec.manifest import ManifestEntry
 from tests.property.manifest_strategies import (
     BOUND_MAPS,

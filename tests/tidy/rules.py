@@ -4,7 +4,7 @@ A room is a package or module right below `engine` or `bench`; "" is the facade,
 """
 
 ENGINE_ROWS: tuple[tuple[str, ...], ...] = (
-    ("errors", "compiling", "late", "machine_code"),
+    ("errors", "kernels", "lazy_module"),
     ("spec",),
     ("codec", "expressions", "storage", "runtime"),
     ("columnar",),
@@ -54,9 +54,8 @@ IMPURE = ("glob", "io", "mmap", "os", "pathlib", "random", "secrets", "shutil", 
 ENGINE_LIBRARIES: dict[str, tuple[str, ...]] = {
     "": (),
     "errors": (),
-    "compiling": ("numba", "numpy"),
-    "late": (),
-    "machine_code": ("llvmlite", "numba", "numpy"),
+    "kernels": ("llvmlite", "numba", "numpy"),
+    "lazy_module": (),
     "spec": ("mmh3",),
     "codec": ("cramjam", "deflate", "isal", "numba", "numpy", "pyroaring", "zstandard"),
     "expressions": ("numpy", "sqlglot"),
@@ -86,7 +85,7 @@ LIBRARY_HOMES: dict[str, tuple[str, ...]] = {
     "pyarrow.parquet": ("engine/columnar/", "bench/", "tests/"),
     "pyspark": ("engine/spark/", "engine/spark_source/", "bench/", "tests/"),
     "polars": ("bench/engines/", "bench/measure/fresh_plan.py", "tests/"),
-    "llvmlite": ("engine/machine_code.py", "tests/"),
+    "llvmlite": ("engine/kernels/machine_code.py", "tests/"),
     "duckdb": ("bench/engines/", "bench/workloads/dsdgen.py", "tests/"),
     "pyiceberg": ("bench/engines/", "bench/measure/fresh_plan.py", "bench/measure/fresh_scan.py", "tests/"),
 }
@@ -138,7 +137,7 @@ FILES = (
     "tempfile.",
 )
 NOT_FILES = ("os.PathLike", "os.cpu_count", "os.fspath", "os.process_cpu_count", "os.sched_getaffinity")
-FILE_HOMES = ("engine/storage/", "engine/machine_code.py")
+FILE_HOMES = ("engine/storage/", "engine/kernels/machine_code.py")
 """In the engine, only these places touch files, so that tests can put faulty and counted storage beneath the rest; code
 that is kept on this machine is no part of a table."""
 

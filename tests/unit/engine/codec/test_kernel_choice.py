@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 import engine
-from engine import compiling
 from engine.codec import avro_compiled
 from engine.codec.kernel_choice import DECODE_CHUNK, GATHER, FlatKernel
 from engine.codec.parquet_choice import KERNELS
 from engine.codec.taking import gathered
+from engine.kernels import compiling
 
 FILES = 10_000
 COLUMNS = 8

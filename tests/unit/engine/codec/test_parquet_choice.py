@@ -9,7 +9,7 @@ import pytest
 from engine.codec import parquet_compiled
 from engine.codec.parquet_choice import KERNELS, ParquetKernels
 from engine.codec.parquet_footer_chunks import listed_by_kernel, listed_in_python
-from engine.machine_code import MachineCode
+from engine.kernels.machine_code import MachineCode
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -10,7 +10,7 @@ contents, which a checksum covers. What does not pass is ignored, as if nothing 
 
 Of llvmlite this uses its documented binding (MCJIT, `add_object_file`). Of Numba it uses what is private: options of
 `njit`, that a compiled ``int64(int64)`` is ``int32 name(int64 *result, void **error, int64)``, and of its library
-`_final_module` and `_get_compiled_object`. `tests/unit/engine/test_machine_code.py` pins that.
+`_final_module` and `_get_compiled_object`. `tests/unit/engine/kernels/test_machine_code.py` pins that.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ import numpy as np
 Function: TypeAlias = Callable[[int], int]
 """Compiled code, called without the GIL: takes an address, returns a number."""
 
+_ENGINE = Path(__file__).parents[1]
 _DIRECTORY = "icebench-machine-code"
 _WRITABLE_BY_OTHERS = 0o022
 _DIGEST_BYTES = 32
@@ -58,13 +59,13 @@ class MachineCode:
 
     Args:
         name: What to call its file.
-        sources: The files that it is compiled from.
+        sources: The files that it is compiled from; a relative path is one within `engine/`.
         directories: Where code may be kept, the best place first; by default where Numba keeps its own.
     """
 
     def __init__(self, name: str, sources: Sequence[str | Path], directories: Sequence[Path] | None = None) -> None:
         self._name = name
-        self._sources = [Path(source) for source in sources]
+        self._sources = [_ENGINE / source for source in sources]
         self._stamps = self._stamp()
         self._directories = (
             numba_directories(self._sources[0].parent, os.environ) if directories is None else directories

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine import compiling
-from engine.compiling import jit, kernel
 from engine.expressions import kernels
+from engine.kernels import compiling
+from engine.kernels.compiling import jit, kernel
 from engine.plan.places import path_hashes
 
 STRINGS = [

@@ -1,0 +1,1 @@
+"""Compiled kernels: when they are loaded or compiled, and where their machine code is kept."""
