@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from engine import errors
-    from engine.codec.prepare_kernels import prepare_kernels
     from engine.expressions.parse_scalar import sql
     from engine.expressions.scalar import SqlExpression
+    from engine.formats.prepare_kernels import prepare_kernels
     from engine.opening import Catalog, load_catalog, load_table
     from engine.plan.cache import ManifestCache
     from engine.runtime.counters import Counters
@@ -129,7 +129,7 @@ _ELSEWHERE = {
     "PartitionSpec": "engine.spec.partitioning",
     "UNPARTITIONED": "engine.spec.partitioning",
     "partition_spec": "engine.spec.partitioning",
-    "prepare_kernels": "engine.codec.prepare_kernels",
+    "prepare_kernels": "engine.formats.prepare_kernels",
 }
 """The modules of public names that are not in `engine.spec.types`."""
 

@@ -1,1 +1,1 @@
-"""Arrow and Parquet: schemas, projection by field id, masks, metrics, vectorized transforms."""
+"""Arrow columns: schemas, projection by field id, masks, vectorized transforms."""

@@ -17,13 +17,13 @@ import pyarrow as pa
 
 from engine.columnar.columns import column_by_id
 from engine.columnar.key_index import KeyIndex
-from engine.columnar.opening import open_source
 from engine.columnar.projection import Projector
 from engine.columnar.schemas import to_arrow_schema
-from engine.columnar.source import placed
 from engine.deletes.cache import DeleteCache
 from engine.deletes.files import DeleteFile, check_records
 from engine.errors import CorruptTable
+from engine.formats.opening import open_source
+from engine.formats.source import placed
 from engine.runtime.counters import DELETE_FILES_LOADED, DELETE_KEYS_APPLIED, Counters
 from engine.runtime.runner import Runner
 from engine.spec.name_mapping import NameMapping

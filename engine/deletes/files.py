@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.columnar.source import Source
 from engine.errors import CorruptTable
+from engine.formats.source import Source
 from engine.spec.data_file import FileContent
 
 

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.columnar.opening import open_source
 from engine.columnar.reserved import DELETE_FILE_PATH_ID, DELETE_POS_ID, POSITION_DELETES
 from engine.columnar.schemas import field_id_of
 from engine.deletes.cache import DeleteCache
 from engine.deletes.files import DeleteFile, check_records
 from engine.errors import CorruptTable
+from engine.formats.opening import open_source
 from engine.runtime.counters import DELETE_FILES_LOADED, Counters
 from engine.runtime.runner import Runner
 from engine.spec.locations import parts, same_place

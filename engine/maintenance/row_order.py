@@ -15,11 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from engine.columnar.columns import column_by_id
-from engine.columnar.metrics_modes import DEFAULT_PROPERTY
 from engine.columnar.partitions import group_rows
 from engine.columnar.reserved import LAST_UPDATED, ROW_ID
 from engine.columnar.schemas import to_arrow_field, to_arrow_schema
 from engine.columnar.sorting import sorted_table
+from engine.formats.metrics_modes import DEFAULT_PROPERTY
 from engine.maintenance.z_order import z_values
 from engine.read.reader import read_files
 from engine.read.request import FileRead, ReadRequest

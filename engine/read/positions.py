@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from engine.columnar.source import RowGroup, Source
 from engine.deletes.planned import FileDeletes
 from engine.deletes.positions import Positions
+from engine.formats.source import RowGroup, Source
 from engine.read.request import FileRead, ReadRequest
 from engine.read.row_group import Work, works_of
 from engine.read.row_group_stream import row_group_batches

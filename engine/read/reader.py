@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from engine.columnar.opening import check_format
-from engine.columnar.parquet import ParquetSource
-from engine.columnar.row_groups import RowGroupStatistics, matching_row_groups
-from engine.columnar.source import RowGroup, Source
 from engine.deletes.cache import DeleteCache
 from engine.deletes.planned import NO_DELETES, FileDeletes, PlannedDeletes, load_deletes
 from engine.expressions.bound import BoundConstant
+from engine.formats.opening import check_format
+from engine.formats.parquet.row_groups import RowGroupStatistics, matching_row_groups
+from engine.formats.parquet.source import ParquetSource
+from engine.formats.source import RowGroup, Source
 from engine.read.request import FileRead, ReadRequest
 from engine.read.row_group import Work, works_of
 from engine.read.row_group_stream import row_group_batches

@@ -23,7 +23,6 @@ import pyarrow.types as pat
 from engine.columnar.decimals import is_narrow
 from engine.columnar.filters import row_mask
 from engine.columnar.lineage import last_updated, row_ids
-from engine.columnar.opening import open_source
 from engine.columnar.projection import MissingValues, Projector
 from engine.columnar.reserved import (
     DELETED_ID,
@@ -37,11 +36,12 @@ from engine.columnar.reserved import (
     SPEC_ID_ID,
 )
 from engine.columnar.schemas import field_id_of
-from engine.columnar.source import RowGroup, Source, only, sliced
 from engine.deletes.equality import EqualityGroup
 from engine.deletes.planned import FileDeletes
 from engine.errors import CorruptTable
 from engine.expressions.bound import BoundConstant
+from engine.formats.opening import open_source
+from engine.formats.source import RowGroup, Source, only, sliced
 from engine.read.request import FileRead, ReadRequest
 from engine.runtime.counters import (
     DELETE_POSITIONS_APPLIED,
@@ -230,7 +230,7 @@ class RowGroupReader:
         work: The row group.
         request: What to read.
         counters: Count the work.
-        threads: See `engine.columnar.source.Source.batches`.
+        threads: See `engine.formats.source.Source.batches`.
     """
 
     def __init__(self, work: Work, request: ReadRequest, counters: Counters, *, threads: bool) -> None:

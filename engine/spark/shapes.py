@@ -14,9 +14,9 @@ from typing import Protocol
 import pyarrow as pa
 from pyspark.sql import types as st
 
-from engine.columnar.parquet import ParquetSource
 from engine.columnar.schemas import child_fields, field_id_of
 from engine.errors import Unsupported
+from engine.formats.parquet.source import ParquetSource
 from engine.read.request import FileRead, ReadRequest
 from engine.runtime.runner import Runner
 from engine.spark.read_schema import ReadColumn

@@ -12,13 +12,13 @@ from typing import Literal
 
 import pyarrow as pa
 
-from engine.columnar.metrics_modes import metrics_modes
-from engine.columnar.parquet_writer import ParquetOptions
 from engine.columnar.reserved import LAST_UPDATED, ROW_ID
 from engine.columnar.rows import table_rows
 from engine.columnar.schemas import to_arrow_schema
 from engine.columnar.sorting import sorted_table
 from engine.errors import EngineError, Unsupported
+from engine.formats.metrics_modes import metrics_modes
+from engine.formats.parquet.writer import ParquetOptions
 from engine.runtime.counters import FILES_WRITTEN, Counters
 from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.columnar.metrics_modes import FULL
-from engine.columnar.parquet_writer import ParquetOptions
 from engine.columnar.reserved import DELETE_FILE_PATH_ID, DELETE_POS_ID, POSITION_DELETES
 from engine.columnar.rows import table_rows
 from engine.columnar.schemas import to_arrow_schema
 from engine.errors import Invalid
+from engine.formats.metrics_modes import FULL
+from engine.formats.parquet.writer import ParquetOptions
 from engine.runtime.counters import FILES_WRITTEN, Counters
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.metadata import TableMetadata

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from engine.columnar.metrics import FileMetrics
-from engine.columnar.metrics_modes import MetricsMode
-from engine.columnar.parquet_writer import ParquetFileWriter, ParquetOptions, encoded_size
+from engine.formats.metrics_modes import MetricsMode
+from engine.formats.parquet.metrics import FileMetrics
+from engine.formats.parquet.writer import ParquetFileWriter, ParquetOptions, encoded_size
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.partitioning import Partition
 from engine.spec.schema import Schema

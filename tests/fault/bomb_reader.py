@@ -18,11 +18,11 @@ from engine.codec.kernel_choice import DECODE_CHUNK, GATHER
 from engine.codec.manifest import decode_columns, decode_entries
 from engine.codec.manifest_list import decode_manifest_list
 from engine.codec.metadata_json import decode_metadata
-from engine.codec.parquet_choice import KERNELS
 from engine.codec.puffin import read_blob, read_footer
-from engine.columnar.opening import open_source
 from engine.columnar.schemas import from_arrow_schema
 from engine.errors import EngineError
+from engine.formats.opening import open_source
+from engine.formats.parquet.kernel_choice import KERNELS
 from engine.spec.name_mapping import mapping_of
 from engine.storage.memory import MemoryStore
 from tests.fault.bombs import BOMBS

@@ -14,10 +14,10 @@ from typing import Any
 from engine.catalog.filesystem import FileSystemCatalog
 from engine.codec import avro_columns, manifest
 from engine.codec.listed_manifest import check_length
-from engine.codec.parquet_choice import KERNELS
 from engine.columnar import avro, orc
-from engine.columnar.source import check_size
 from engine.errors import CommitFailed, CorruptTable, EngineError
+from engine.formats.parquet.kernel_choice import KERNELS
+from engine.formats.source import check_size
 from tests.fault.damage import DAMAGES, damaged, vector_resealed
 from tests.fault.documents import Answers, read_view, view_specimen
 from tests.fault.guarded_calls import GuardedCalls

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.codec import avro_chunk_kernels as chunk_kernels
-from engine.codec import parquet_layout
 from engine.codec.kernel_choice import DECODE_CHUNK, FlatKernel
-from engine.codec.parquet_choice import KERNELS
+from engine.formats.parquet import layout as parquet_layout
+from engine.formats.parquet.kernel_choice import KERNELS
 from tests.fault.guarded_memory import GuardedMemory
 
 _PARQUET = ("list_chunks", "slim_footer")

@@ -13,10 +13,10 @@ from random import Random
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.codec import parquet_footer
-from engine.codec.parquet_choice import KERNELS
-from engine.codec.parquet_footer import slim_footer
-from engine.codec.parquet_footer_chunks import listed_by_kernel
+from engine.formats.parquet import footer as parquet_footer
+from engine.formats.parquet.footer import slim_footer
+from engine.formats.parquet.footer_chunks import listed_by_kernel
+from engine.formats.parquet.kernel_choice import KERNELS
 from tests.fault.damage import BLIND
 from tests.fault.guarded_calls import GuardedCalls
 

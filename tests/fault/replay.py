@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
-from engine.codec.parquet_choice import KERNELS
+from engine.formats.parquet.kernel_choice import KERNELS
 from tests.fault.damage_reader import Reader, outcome
 
 

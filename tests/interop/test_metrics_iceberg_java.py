@@ -21,9 +21,9 @@ import engine
 from bench.setup_jars import is_cached
 from engine.codec.partitioning_json import partition_spec_to_json
 from engine.codec.schema_json import schema_to_json
-from engine.columnar.parquet import ParquetSource
 from engine.columnar.scalars import from_arrow_array
 from engine.columnar.schemas import child_fields, from_arrow_schema
+from engine.formats.parquet.source import ParquetSource
 from engine.inspect.contents import Contents
 from engine.spec.data_file import DataFile
 from engine.spec.partitioning import PartitionSpec

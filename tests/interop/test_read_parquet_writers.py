@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from engine.columnar.parquet import ParquetSource
 from engine.columnar.schemas import from_arrow_schema
+from engine.formats.parquet.source import ParquetSource
 from engine.spec.name_mapping import parse_name_mapping
 from engine.storage.local import LocalStore
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codec import parquet_footer
-from engine.codec.parquet_choice import KERNELS
-from engine.codec.parquet_footer import slim_footer
+from engine.formats.parquet import footer as parquet_footer
+from engine.formats.parquet.footer import slim_footer
+from engine.formats.parquet.kernel_choice import KERNELS
 
 TYPES = st.recursive(
     st.sampled_from([pa.int32(), pa.int64(), pa.string(), pa.bool_(), pa.decimal128(7, 2), pa.decimal128(25, 2)]),

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codec.parquet_choice import KERNELS
-from engine.codec.parquet_footer_chunks import FooterChunks, listed_by_kernel, listed_in_python
+from engine.formats.parquet.footer_chunks import FooterChunks, listed_by_kernel, listed_in_python
+from engine.formats.parquet.kernel_choice import KERNELS
 from tests.property.test_parquet_footer import TYPES, footer_of, metadata_of, written
 
 FLAT = st.sampled_from(

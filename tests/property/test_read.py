@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codec import parquet_footer
-from engine.codec.parquet_choice import KERNELS
-from engine.columnar import parquet
 from engine.columnar.reserved import DELETED, FILE, POS
 from engine.columnar.schemas import to_arrow_schema
 from engine.expressions.bound import BoundAnd, BoundCompare, BoundIn, BoundIsNull, BoundOr, BoundPredicate, Column
+from engine.formats.parquet import footer as parquet_footer
+from engine.formats.parquet import source as parquet
+from engine.formats.parquet.kernel_choice import KERNELS
 from engine.read import row_group, row_group_stream
 from engine.read.plans import count_rows, planned_files, read_plan
 from engine.runtime.counters import ROWS_DECODED, ROWS_DELETED, ROWS_RETURNED

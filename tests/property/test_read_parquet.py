@@ -13,12 +13,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from engine.columnar import parquet
 from engine.columnar.decimals import is_narrow
-from engine.columnar.parquet import ParquetSource
 from engine.columnar.schemas import field_id_of, from_arrow_schema
-from engine.columnar.source import only
 from engine.errors import CorruptTable
+from engine.formats.parquet import source as parquet
+from engine.formats.parquet.source import ParquetSource
+from engine.formats.source import only
 from engine.spec.schema import Schema
 from engine.storage.memory import MemoryStore
 

@@ -17,13 +17,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.columnar import parquet
 from engine.columnar.reserved import DELETE_FILE_PATH_ID, DELETE_POS_ID, DELETED, POS, ROW_ID
 from engine.columnar.schemas import from_arrow_schema
 from engine.deletes.files import DeleteFile
 from engine.errors import CorruptTable
 from engine.expressions.binding import bind
 from engine.expressions.parse import parse
+from engine.formats.parquet import source as parquet
 from engine.read import row_group, row_group_stream
 from engine.read.positions import read_rows_at
 from engine.read.reader import read_files

@@ -13,8 +13,8 @@ import pytest
 import engine
 from engine.codec import avro_compiled
 from engine.codec.kernel_choice import DECODE_CHUNK, GATHER, FlatKernel
-from engine.codec.parquet_choice import KERNELS
 from engine.codec.taking import gathered
+from engine.formats.parquet.kernel_choice import KERNELS
 from engine.kernels import compiling
 
 FILES = 10_000

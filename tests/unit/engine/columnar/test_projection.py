@@ -3,10 +3,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from engine.columnar.file_columns import FileColumns
 from engine.columnar.projection import MissingValues, Projector
 from engine.columnar.schemas import leaves, to_arrow_field, to_arrow_schema
 from engine.errors import CorruptTable
+from engine.formats.file_columns import FileColumns
 from engine.spec.schema import Schema
 from engine.spec.types import (
     BINARY,

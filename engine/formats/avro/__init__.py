@@ -1,0 +1,1 @@
+"""Avro data and delete files."""

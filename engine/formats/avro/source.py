@@ -1,0 +1,273 @@
+"""Avro data and delete files: blocks by field id (spec: appendix A, "Avro").
+
+Top-level columns of primitive types are decoded by the columnar decoder of `engine.codec`. What it can not tell apart
+(a null struct from a struct of nulls) or has no columns for (nested types, decimals of varying length, fields without
+ids) goes through fastavro, value by value.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any, Self
+
+import fastavro
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pat
+from fastavro.schema import SchemaParseException
+
+from engine.codec.avro_columns import decode_objects
+from engine.codec.avro_file import AvroBlock, AvroHeader, read_blocks, read_header
+from engine.codec.avro_program import Selection
+from engine.codec.block_codecs import BadBlockError, Inflater
+from engine.codec.budget import budget_of, piece_limit, too_large
+from engine.codec.columns import BytesColumn, FixedColumn
+from engine.columnar.schemas import field_id_of
+from engine.errors import CorruptTable
+from engine.formats.avro.schemas import MALFORMED, arrow_schema, converter, is_plain, plain_schema
+from engine.formats.file_columns import FileColumns
+from engine.formats.name_mapping import identified
+from engine.formats.source import RowGroup, check_size, fetched, sliced, without_columns
+from engine.spec.name_mapping import NameMapping
+from engine.spec.schema import Schema
+from engine.storage.store import Store
+
+_SYNC_SIZE = 16
+_DECIMAL_BYTES = 16
+_MOST_EMPTY_ROWS = 1 << 20
+"""A block may have so many rows that take no bytes: of nulls that are no choice."""
+_VALUE_TIMES = 32
+"""What is decoded value by value takes so many times more than columns do: an empty record has hundreds of bytes."""
+_GROUP_BYTES = 8 << 20
+"""Compressed bytes that are decoded at once, about."""
+
+
+class AvroSource:
+    """An Avro file, in memory whole: blocks can not be found without reading what is before them.
+
+    Args:
+        store: Where the file is.
+        location: The file.
+        name_mapping: Gives field ids to a file that has none.
+        needed_by: What refers to the file, for errors.
+        size_bytes: The file's size, where it is known; the file must have it.
+
+    Raises:
+        FileNotFound: Naming the file and `needed_by`.
+        CorruptTable: The file is not Avro, not of that size, or its schema is not one of a table.
+        Unsupported: The file has no field ids and there is no name mapping, or a type that Iceberg does not have.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        location: str,
+        *,
+        name_mapping: NameMapping | None = None,
+        needed_by: str | None = None,
+        size_bytes: int | None = None,
+    ) -> None:
+        self.location = location
+        with fetched(location, needed_by):
+            self._data = store.read(location)
+        check_size(len(self._data), size_bytes, location)
+        self._header: AvroHeader = read_header(self._data, location=location)
+        self._stored = arrow_schema(self._header.schema, location)
+        self.columns = FileColumns(identified(self._stored, name_mapping, location))
+        self._groups = _groups(read_blocks(self._data, self._header))
+        found, first_row = [], 0
+        for index, blocks in enumerate(self._groups):
+            self._check_counts(blocks)
+            rows = sum(block.count for block in blocks)
+            found.append(RowGroup(index, first_row, rows, blocks[-1].end - self._start_of(blocks)))
+            first_row += rows
+        self.row_groups = tuple(found)
+        self.num_rows = first_row
+
+    def _check_counts(self, blocks: Sequence[AvroBlock]) -> None:
+        """Raise CorruptTable for a block with more rows than its bytes can be, before anyone makes room for them."""
+        most = max(piece_limit(len(self._data)), _MOST_EMPTY_ROWS)
+        for block in blocks:
+            if block.count > most:
+                reason = f"claims {block.count} rows"
+                raise CorruptTable(reason, location=self.location, path=f"block {block.index}")
+
+    def offset(self, row_group: int) -> int:
+        """See `engine.formats.source.Source.offset`."""
+        return self._start_of(self._groups[row_group])
+
+    def batches(
+        self,
+        row_group: int,
+        wanted: Schema,
+        *,
+        rows: int,
+        narrow: bool = False,
+        threads: bool = False,
+    ) -> Iterator[pa.Table]:
+        """See `engine.formats.source.Source.batches`; blocks are decoded by the megabyte."""
+        del narrow, threads
+        return sliced(self.read(row_group, wanted), rows)
+
+    def read(self, row_group: int, wanted: Schema) -> pa.Table:
+        """See `engine.formats.source.Source.read`."""
+        places = [place for f in wanted.fields if (place := self.columns.place_of(f.field_id, f.name)) is not None]
+        if not places:
+            return without_columns(self.row_groups[row_group].num_rows)
+        blocks = self._groups[row_group]
+        plain = [place for place in places if is_plain(self._stored.field(place), self._header.schema["fields"][place])]
+        columns = {**self._decoded(blocks, plain), **self._by_value(blocks, [p for p in places if p not in plain])}
+        fields = [self.columns.schema.field(place) for place in places]
+        arrays = [columns[place].cast(f.type) for place, f in zip(places, fields, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+    def _start_of(self, blocks: Sequence[AvroBlock]) -> int:
+        """Where the first block begins with its count: after the sync marker of the one before."""
+        first = blocks[0].index
+        return self._header.size if first == 0 else self._before[first] + _SYNC_SIZE
+
+    @cached_property
+    def _before(self) -> list[int]:
+        """For each block, where the bytes of the block before it end."""
+        return [0, *(block.end for blocks in self._groups for block in blocks)]
+
+    def _decoded(self, blocks: Sequence[AvroBlock], places: Sequence[int]) -> dict[int, pa.Array]:
+        if not places:
+            return {}
+        part = self._data[self._start_of(blocks) : blocks[-1].end + _SYNC_SIZE]
+        ids = {place: field_id_of(self._stored.field(place)) for place in places}
+        selection = Selection(frozenset((i,) for i in ids.values() if i is not None))
+        found = decode_objects(self._data[: self._header.size] + part, self._header, selection)
+        made = {}
+        for place, field_id in ids.items():
+            assert field_id is not None
+            column = found.columns[field_id,]
+            assert isinstance(column, FixedColumn | BytesColumn)
+            made[place] = _arrow_array(column, self._stored.field(place).type, self.location)
+        return made
+
+    def _by_value(self, blocks: Sequence[AvroBlock], places: Sequence[int]) -> dict[int, pa.Array]:
+        if not places:
+            return {}
+        schema = self._value_schema()
+        budget = budget_of(len(self._data))
+        inflate = Inflater(self._header.codec, piece_limit(len(self._data)) // _VALUE_TIMES)
+        made: dict[int, list[pa.Array]] = {place: [pa.array([], self._stored.field(place).type)] for place in places}
+        kept = 0
+        for block in blocks:
+            rows = self._values(block, inflate, schema)
+            for place, parts in made.items():
+                field = self._stored.field(place)
+                convert = converter(field.type)
+                values = [row[field.name] for row in rows]
+                parts.append(pa.array([None if v is None else convert(v) for v in values], field.type))
+                kept += parts[-1].nbytes
+            if kept > budget:
+                path = f"block {block.index}"
+                raise too_large(f"a file of {len(self._data)} bytes", budget, location=self.location, path=path)
+        return {place: pa.concat_arrays(parts) for place, parts in made.items()}
+
+    def _values(self, block: AvroBlock, inflate: Inflater, schema: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - JSON
+        """The rows of a block as Python's own values."""
+        path = f"block {block.index}"
+        try:
+            body = bytes(inflate(memoryview(self._data)[block.start : block.end]))
+            if block.count > max(len(body), _MOST_EMPTY_ROWS):
+                raise CorruptTable("has fewer bytes than rows", location=self.location, path=path)
+            stream = io.BytesIO(body)
+            return [fastavro.schemaless_reader(stream, schema, None) for _ in range(block.count)]  # type: ignore[misc]
+        except BadBlockError as error:
+            raise error.at(self.location, path) from error
+        except (EOFError, ValueError, IndexError, RecursionError) as error:
+            raise CorruptTable(f"{error!s:.300}", location=self.location, path=path) from error
+
+    def _value_schema(self) -> Any:  # noqa: ANN401 - JSON
+        """The schema as fastavro takes it."""
+        try:
+            return fastavro.parse_schema(plain_schema(self._header.schema))
+        except (SchemaParseException, *MALFORMED) as error:
+            raise CorruptTable(f"the Avro schema is malformed: {error!s:.300}", location=self.location) from error
+
+    def close(self) -> None:
+        """Let go of the bytes."""
+        self._data = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def _groups(blocks: Sequence[AvroBlock]) -> list[list[AvroBlock]]:
+    """Neighbouring blocks that are decoded together."""
+    groups: list[list[AvroBlock]] = []
+    size = 0
+    for block in blocks:
+        if not groups or size >= _GROUP_BYTES:
+            groups.append([])
+            size = 0
+        groups[-1].append(block)
+        size += block.end - block.start
+    return groups
+
+
+def _arrow_array(column: FixedColumn | BytesColumn, type_: pa.DataType, location: str) -> pa.Array:
+    """A decoded column as an Arrow array of one of the types of `avro_types.arrow_schema`."""
+    missing = None if column.valid is None else ~column.valid
+    if isinstance(column, FixedColumn):
+        if pat.is_boolean(type_):
+            return pa.array(column.values.astype(np.bool_), type_, mask=missing)
+        if pat.is_floating(type_):
+            return pa.array(column.values, type_, mask=missing)
+        width = np.int32 if type_.bit_width == 32 else np.int64
+        integers = pa.array(column.values.astype(width), mask=missing)
+        return integers if pat.is_integer(type_) else integers.view(type_)
+    if pat.is_decimal(type_) or pat.is_fixed_size_binary(type_):
+        rows = _fixed_bytes(column, location)
+        if pat.is_decimal(type_):
+            return _decimals(rows, column.valid, type_)
+        if not rows.shape[1]:
+            return pa.nulls(len(column), type_)
+        return pa.Array.from_buffers(
+            type_, len(column), [_validity(column.valid), pa.py_buffer(np.ascontiguousarray(rows))]
+        )
+    buffers = [_validity(column.valid), pa.py_buffer(column.offsets), pa.py_buffer(column.data)]
+    made = pa.Array.from_buffers(pa.large_string() if pat.is_string(type_) else pa.large_binary(), len(column), buffers)
+    if pat.is_string(type_):
+        try:
+            made.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise CorruptTable(f"text that is not UTF-8: {error}", location=location) from error
+    return made
+
+
+def _validity(valid: npt.NDArray[np.bool_] | None) -> pa.Buffer | None:
+    return None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+
+
+def _fixed_bytes(column: BytesColumn, location: str) -> npt.NDArray[np.uint8]:
+    """Byte strings of one length as the rows of a matrix, zeros where there is none."""
+    lengths = np.diff(column.offsets)
+    present = np.ones(len(column), np.bool_) if column.valid is None else column.valid
+    own = lengths[present]
+    if len(own) and (own != own[0]).any():
+        raise CorruptTable("fixed values of several lengths", location=location)
+    rows = np.zeros((len(column), int(own[0]) if len(own) else 0), np.uint8)
+    if len(own):
+        start = int(column.offsets[0])
+        rows[present] = column.data[start : start + int(own.sum())].reshape(len(own), -1)
+    return rows
+
+
+def _decimals(rows: npt.NDArray[np.uint8], valid: npt.NDArray[np.bool_] | None, type_: pa.DataType) -> pa.Array:
+    """Big-endian two's complement of one length as decimal128."""
+    count, width = rows.shape
+    wide = np.zeros((count, _DECIMAL_BYTES), np.uint8)
+    if width:
+        wide[:] = np.where(rows[:, :1] & 0x80, 0xFF, 0)
+        wide[:, :width] = rows[:, ::-1]
+    return pa.Array.from_buffers(type_, count, [_validity(valid), pa.py_buffer(wide)])

@@ -1,0 +1,67 @@
+"""Data and delete files, opened by their format."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from engine.errors import Unsupported
+from engine.formats.avro.source import AvroSource
+from engine.formats.orc.source import OrcSource
+from engine.formats.parquet.source import ParquetSource
+from engine.formats.source import Source
+from engine.spec.name_mapping import NameMapping
+from engine.storage.store import Store
+
+FORMATS = ("parquet", "orc", "avro")
+"""The formats of data files that are read."""
+
+
+def check_format(file_format: str, location: str) -> None:
+    """Raise Unsupported, naming the file, for a format that is not read."""
+    if file_format not in FORMATS:
+        raise Unsupported(f"{location}: reading {file_format} files is not supported, only {', '.join(FORMATS)}")
+
+
+def open_source(
+    store: Store,
+    location: str,
+    *,
+    file_format: str,
+    name_mapping: NameMapping | None = None,
+    needed_by: str | None = None,
+    dictionaries: Sequence[str] = (),
+    size_bytes: int | None = None,
+    field_ids: Collection[int] | None = None,
+) -> Source:
+    """Open a data or delete file.
+
+    Args:
+        store: Where the file is.
+        location: The file.
+        file_format: As its manifest entry says, in lower case.
+        name_mapping: Gives field ids to a file that has none.
+        needed_by: What refers to the file, for errors, e.g. ``"table db.t, snapshot 17"``.
+        dictionaries: Text columns, by name, that may come as Arrow dictionaries.
+        size_bytes: The file's size, where it is known; the file must have it.
+        field_ids: The top-level columns that will be asked for, so that what a wide file says of others is not read;
+            None for any.
+
+    Raises:
+        FileNotFound: Naming the file and `needed_by`.
+        CorruptTable: The file is not of that format, or not of that size.
+        Unsupported: Another format, or a file without field ids where there is no name mapping.
+    """
+    check_format(file_format, location)
+    if file_format == "orc":
+        return OrcSource(store, location, name_mapping=name_mapping, needed_by=needed_by, size_bytes=size_bytes)
+    if file_format == "avro":
+        return AvroSource(store, location, name_mapping=name_mapping, needed_by=needed_by, size_bytes=size_bytes)
+    return ParquetSource(
+        store,
+        location,
+        name_mapping=name_mapping,
+        needed_by=needed_by,
+        dictionaries=dictionaries,
+        size_bytes=size_bytes,
+        field_ids=field_ids,
+    )

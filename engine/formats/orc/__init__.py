@@ -1,0 +1,1 @@
+"""ORC files: footers and stripes."""

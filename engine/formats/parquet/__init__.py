@@ -1,0 +1,1 @@
+"""Parquet files: footers, row groups, statistics and the writer."""

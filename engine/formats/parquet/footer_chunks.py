@@ -1,0 +1,176 @@
+"""What a Parquet footer says of its column chunks: where they are, how they are stored, and their statistics.
+
+pyarrow has objects for that, but where some parts of a footer are damaged (statistics that are too short, size
+statistics that do not fit the column, marks of encryption) making one ends the process. So they are read here, by
+compiled code where that is at hand and else in plain Python.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.formats.parquet import layout, thrift
+from engine.formats.parquet.kernel_choice import KERNELS
+
+_VALUES_A_BYTE = 30
+"""Reading a byte of a footer takes Python as long as pyarrow takes to decode so many values."""
+_TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+_TYPE_ORDER = 1
+_OLD_MAX, _OLD_MIN, _NULL_COUNT, _MAX, _MIN = 1, 2, 3, 5, 6
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkStatistics:
+    """The statistics of a column chunk; None for what they do not tell.
+
+    Args:
+        values: In the chunk, with nulls.
+        nulls: Of these.
+        lower: No value is lower, in the order of the column's logical type; in plain encoding.
+        upper: No value is higher.
+        is_signed: The bounds are of the older kind (`min`, `max`), which writers filled in the order of signed numbers
+            whatever the type was: right for signed numbers alone.
+    """
+
+    values: int
+    nulls: int | None
+    lower: bytes | None
+    upper: bytes | None
+    is_signed: bool
+
+
+class FooterChunks:
+    """The column chunks of a footer, listed when one is asked for.
+
+    Args:
+        footer: A FileMetaData of the Parquet format, without what surrounds it; None where it could not be found.
+        row_groups: How many it has.
+        leaves: How many columns each of them has.
+    """
+
+    def __init__(self, footer: bytes | None, row_groups: int, leaves: int) -> None:
+        self._footer = footer or b""
+        self._row_groups = row_groups
+        self._leaves = leaves
+
+    @property
+    def is_known(self) -> bool:
+        """Whether each row group has a column chunk for each leaf, and all can be listed."""
+        return self._table is not None
+
+    def offset(self, row_group: int) -> int | None:
+        """Where the bytes of a row group begin: the first page of its first column; None where that is not known."""
+        return None if self._table is None else _start(self._table[row_group, 0].tolist())
+
+    def statistics(self, row_group: int, leaf: int, physical_type: str) -> ChunkStatistics | None:
+        """The statistics of a column chunk; None where there are none, or none that can be right.
+
+        Args:
+            row_group: The row group.
+            leaf: The column.
+            physical_type: As the schema has it, e.g. ``"INT32"``.
+        """
+        if self._table is None:
+            return None
+        chunk = self._table[row_group, leaf].tolist()
+        at, values = chunk[layout.CHUNK_STATISTICS_AT], chunk[layout.CHUNK_VALUES]
+        is_other = chunk[layout.CHUNK_TYPE] != _TYPES.index(physical_type)
+        if at < 0 or values < 0 or is_other or chunk[layout.CHUNK_IS_ELSEWHERE]:
+            return None
+        told = _fields(self._footer, at)
+        nulls = told.get(_NULL_COUNT)
+        if not isinstance(nulls, int) or not 0 <= nulls <= values:
+            nulls = None
+        is_ordered = leaf in self._in_type_order
+        lower, upper = (told.get(n) for n in ((_MIN, _MAX) if is_ordered else (_OLD_MIN, _OLD_MAX)))
+        return ChunkStatistics(
+            values,
+            nulls,
+            lower if isinstance(lower, bytes) else None,
+            upper if isinstance(upper, bytes) else None,
+            is_signed=not is_ordered,
+        )
+
+    @property
+    def _table(self) -> npt.NDArray[np.int64] | None:
+        return self._listed[0]
+
+    @cached_property
+    def _listed(self) -> tuple[npt.NDArray[np.int64] | None, int]:
+        """By row group and leaf the CHUNK_WIDTH numbers of a column chunk, and where the column orders are."""
+        if not self._footer or not self._row_groups or not self._leaves:
+            return None, -1
+        if not KERNELS.pays(len(self._footer) * _VALUES_A_BYTE):
+            return listed_in_python(self._footer, self._row_groups, self._leaves)
+        return listed_by_kernel(self._footer, self._row_groups, self._leaves)
+
+    @cached_property
+    def _in_type_order(self) -> frozenset[int]:
+        """Leaves whose bounds are in the order of their logical type."""
+        at = self._listed[1]
+        if at < 0:
+            return frozenset()
+        count, _, at = thrift.read_list(self._footer, at)
+        if count != self._leaves:
+            return frozenset()
+        found = []
+        for leaf in range(count):
+            number, kind, after = thrift.read_field(self._footer, at, 0)
+            if kind != thrift.STOP and number == _TYPE_ORDER:
+                found.append(leaf)
+            at = thrift.skip(self._footer, at, thrift.STRUCT) if kind != thrift.STOP else after
+        return frozenset(found)
+
+
+def listed_in_python(footer: bytes, row_groups: int, leaves: int) -> tuple[npt.NDArray[np.int64] | None, int]:
+    """The numbers of all column chunks, row group by row group, and where the list of column orders begins, or -1.
+
+    None for the numbers where the footer is damaged, unusual, or has another number of row groups or leaves.
+    """
+    try:
+        table, orders = thrift.list_chunks(footer, row_groups, leaves)
+    except (IndexError, ValueError):
+        return None, -1
+    return table.reshape(row_groups, leaves, layout.CHUNK_WIDTH), orders
+
+
+def listed_by_kernel(footer: bytes, row_groups: int, leaves: int) -> tuple[npt.NDArray[np.int64] | None, int]:
+    """The same by the kernel, which must have been loaded."""
+    source = np.frombuffer(footer, np.uint8)
+    # Each takes some bytes.
+    room = min(row_groups * leaves, len(source))
+    table = np.empty((room, layout.CHUNK_WIDTH), np.int64)
+    stack = np.empty(2 * layout.STACK_DEPTH, np.int64)
+    address, numbers, open_ = (array.__array_interface__["data"][0] for array in (source, table, stack))
+    found, orders = KERNELS.list_chunks([address, len(source), numbers, room, open_])
+    if found != row_groups * leaves:
+        return None, -1
+    chunks = table.reshape(row_groups, leaves, layout.CHUNK_WIDTH)
+    is_even = bool((chunks[:, :, layout.CHUNK_GROUP] == np.arange(row_groups)[:, None]).all())
+    return (chunks, orders) if is_even else (None, -1)
+
+
+def _start(chunk: list[int]) -> int:
+    data, dictionary = chunk[layout.CHUNK_DATA_AT], chunk[layout.CHUNK_DICTIONARY_AT]
+    return dictionary if 0 < dictionary < data else data
+
+
+def _fields(footer: bytes, at: int) -> dict[int, int | bytes]:
+    """The numbers and texts of a struct whose extent was checked."""
+    found: dict[int, int | bytes] = {}
+    number = 0
+    while True:
+        number, kind, at = thrift.read_field(footer, at, number)
+        if kind == thrift.STOP:
+            return found
+        after = thrift.skip(footer, at, kind)
+        if kind == thrift.BINARY:
+            size, start = thrift.read_size(footer, at)
+            found[number] = footer[start : start + size]
+        elif kind == thrift.INT64:
+            found[number], _ = thrift.read_number(footer, at)
+        at = after

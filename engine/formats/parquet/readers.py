@@ -1,0 +1,120 @@
+"""pyarrow's readers of one Parquet file, of which each thread needs one for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import Lock
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from engine.columnar.decimals import narrow_footer
+from engine.formats.parquet.footer_bytes import footer_file
+
+_BUFFER_BYTES = 24 << 20
+"""What the columns of a large row group may hold of their compressed bytes, together."""
+_LEAST_BUFFER_BYTES, _MOST_BUFFER_BYTES = 64 << 10, 2 << 20
+"""And each of them: enough to make few requests."""
+
+
+class ParquetReaders:
+    """Readers of an open file; making one for a wide file takes milliseconds, so those that are idle are kept.
+
+    Args:
+        file: The file, which threads may share.
+        footer: Its footer, as `engine.formats.parquet.footer_bytes.footer_bytes` finds it; None for pyarrow to look.
+        dictionaries: Text columns, by name, to decode as Arrow dictionaries, if there are any.
+        in_memory: Whether the file is in memory already.
+
+    Attributes:
+        footer: The file's.
+        schema: Its columns, as they are read.
+    """
+
+    def __init__(
+        self, file: pa.NativeFile, footer: bytes | None, dictionaries: Sequence[str], *, in_memory: bool
+    ) -> None:
+        self._file = file
+        metadata = None if footer is None else pq.read_metadata(footer_file(footer))
+        # pyarrow takes no name that the file does not have, and columns are told by their ids.
+        known = metadata.schema.names if dictionaries and metadata is not None else ()
+        self._dictionaries = [name for name in dictionaries if name in known]
+        self._in_memory = in_memory
+        self._lock = Lock()
+        self._narrow: pq.FileMetaData | None = None
+        self._narrow_made = False
+        first = self._open(metadata, 0)
+        self.footer: pq.FileMetaData = first.metadata
+        self.schema: pa.Schema = first.schema_arrow
+        self._idle: dict[tuple[bool, int], list[pq.ParquetFile]] = {(False, 0): [first]}
+
+    def read(self, row_group: int, leaves: Sequence[int], *, narrow: bool) -> pa.Table:
+        """Leaves of a row group, whole.
+
+        Args:
+            row_group: Its index.
+            leaves: Their numbers, ascending.
+            narrow: Decode decimals of up to 18 digits narrow, where that is possible.
+        """
+        with self._reader(narrow=narrow, buffer_bytes=0) as file:
+            return file.reader.read_row_group(row_group, column_indices=list(leaves), use_threads=False)
+
+    def batches(
+        self, row_group: int, leaves: Sequence[int], *, rows: int, narrow: bool, at_once: bool, threads: bool
+    ) -> Iterator[pa.RecordBatch]:
+        """The same in batches of at most `rows` rows, decoded as they are taken.
+
+        Args:
+            row_group: Its index.
+            leaves: Their numbers, ascending.
+            rows: At least 1.
+            narrow: As `read`.
+            at_once: Their bytes are fetched before the first batch, by few requests; otherwise as they are decoded.
+            threads: Several threads decode columns.
+        """
+        share = _BUFFER_BYTES // len(leaves)
+        size = min(max(share, _LEAST_BUFFER_BYTES), _MOST_BUFFER_BYTES) if not (at_once or self._in_memory) else 0
+        with self._reader(narrow=narrow, buffer_bytes=size) as file:
+            yield from file.reader.iter_batches(
+                rows, row_groups=[row_group], column_indices=list(leaves), use_threads=threads
+            )
+
+    @contextmanager
+    def _reader(self, *, narrow: bool, buffer_bytes: int) -> Iterator[pq.ParquetFile]:
+        footer = self._narrow_footer if narrow else None
+        key = footer is not None, buffer_bytes
+        with self._lock:
+            idle = self._idle.setdefault(key, [])
+            found = idle.pop() if idle else None
+        if found is None:
+            found = self._open(footer or self.footer, buffer_bytes)
+        yield found
+        # One that was left within a row group, or that failed, is not used again.
+        with self._lock:
+            idle.append(found)
+
+    def _open(self, footer: pq.FileMetaData | None, buffer_bytes: int) -> pq.ParquetFile:
+        return pq.ParquetFile(
+            self._file,
+            metadata=footer,
+            read_dictionary=self._dictionaries,
+            # The column chunks of a row group are fetched by few requests, near ones by one.
+            pre_buffer=not self._in_memory and not buffer_bytes,
+            buffer_size=buffer_bytes,
+            coerce_int96_timestamp_unit="us",
+            page_checksum_verification=True,
+        )
+
+    @property
+    def _narrow_footer(self) -> pq.FileMetaData | None:
+        """The footer for decoding decimals, made once, when the first decimal is wanted."""
+        with self._lock:
+            if not self._narrow_made:
+                self._narrow, self._narrow_made = narrow_footer(self.footer), True
+            return self._narrow
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            self._idle.clear()

@@ -1,0 +1,221 @@
+"""Parquet files: open one, know its row groups, decode the leaves that are wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Self, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from engine.errors import CorruptTable
+from engine.formats.file_columns import FileColumns
+from engine.formats.name_mapping import has_field_ids, identified
+from engine.formats.parquet.footer import check_footer, slim_footer
+from engine.formats.parquet.footer_bytes import footer_bytes
+from engine.formats.parquet.footer_chunks import FooterChunks
+from engine.formats.parquet.readers import ParquetReaders
+from engine.formats.source import RowGroup, check_size, fetched, in_equal_parts, sliced, without_columns
+from engine.spec.name_mapping import NameMapping
+from engine.spec.schema import Schema
+from engine.spec.types import DecimalType, ListType, MapType, StructType, Type
+from engine.storage.store import InputFile, Store
+
+Footer: TypeAlias = pq.FileMetaData
+"""The metadata of a Parquet file."""
+
+_WHOLE_FILE_BYTES = 1 << 20
+"""Smaller files are fetched by one request: more requests take longer than the bytes that they would save."""
+_AT_ONCE_BYTES = 64 << 20
+"""The column chunks of a row group that has no more are fetched before it is decoded, by few requests; of a larger one
+while it is decoded, so that its size does not matter."""
+_BROKEN = (pa.ArrowException, OSError, ValueError, IndexError, OverflowError, MemoryError)
+"""What pyarrow raises at a damaged file; a length that it would need too much memory for is among them."""
+
+
+class ParquetSource:
+    """An open Parquet file, to be shared by threads.
+
+    Args:
+        store: Where the file is.
+        location: The file.
+        name_mapping: Gives field ids to a file that has none.
+        needed_by: What refers to the file, for errors, e.g. ``"table db.t, snapshot 17"``.
+        dictionaries: Text columns, by name, to decode as Arrow dictionaries.
+        size_bytes: The file's size, where it is known; the file must have it.
+        field_ids: The top-level columns that will be asked for; None for any.
+
+    Attributes:
+        columns: The file's columns with field ids, its own or those of the name mapping; of a wide file perhaps only
+            those that will be asked for.
+        has_field_ids: Whether they are its own.
+        row_groups: All row groups, in file order.
+        chunks: What the footer says of column chunks.
+
+    Raises:
+        FileNotFound: Naming the file and `needed_by`.
+        CorruptTable: The file is not Parquet, or not of that size.
+        Unsupported: The file has no field ids, and there is no name mapping.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        location: str,
+        *,
+        name_mapping: NameMapping | None = None,
+        needed_by: str | None = None,
+        dictionaries: Sequence[str] = (),
+        size_bytes: int | None = None,
+        field_ids: Collection[int] | None = None,
+    ) -> None:
+        self.location = location
+        self._field_ids = None if field_ids is None else frozenset(field_ids)
+        self._name_mapping = name_mapping
+        in_memory = size_bytes is not None and size_bytes <= _WHOLE_FILE_BYTES
+        with fetched(location, needed_by):
+            if in_memory:
+                self._input = pa.BufferReader(store.read(location, 0, _WHOLE_FILE_BYTES))
+            else:
+                self._input = _native(store.open_input(location))
+        try:
+            size = self._input.size()
+            check_size(size, size_bytes, location)
+            tail = footer_bytes(self._input, size)
+            if tail is not None:
+                check_footer(tail, size, location=location)
+            if tail is not None and self._field_ids is not None:
+                tail = slim_footer(tail, self._field_ids) or tail
+            self._readers = ParquetReaders(self._input, tail, dictionaries, in_memory=in_memory)
+            self.footer: Footer = self._readers.footer
+            self.row_groups = _row_groups(self.footer)
+            stored = self._readers.schema
+            self.has_field_ids = has_field_ids(stored)
+            self.columns = FileColumns(identified(stored, name_mapping, location), self.footer.num_columns)
+            self.chunks = FooterChunks(tail, self.footer.num_row_groups, self.footer.num_columns)
+        except _BROKEN as error:
+            self._input.close()
+            raise CorruptTable(f"not a readable Parquet file: {error}", location=location) from error
+        except BaseException:
+            self._input.close()
+            raise
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows the file has."""
+        return int(self.footer.num_rows)
+
+    def offset(self, row_group: int) -> int:
+        """See `engine.formats.source.Source.offset`."""
+        offset = self.chunks.offset(row_group)
+        if offset is None:
+            raise CorruptTable("no place of a column chunk", location=self.location, path=f"row group {row_group}")
+        return offset
+
+    def read(self, row_group: int, wanted: Schema) -> pa.Table:
+        """See `engine.formats.source.Source.read`; exactly the wanted leaves are decoded."""
+        leaves = self._leaves(wanted)
+        if not leaves:
+            return without_columns(self.row_groups[row_group].num_rows)
+        with self._decoding(row_group):
+            table = self._readers.read(row_group, leaves, narrow=False)
+        self._check_rows(table.num_rows, row_group)
+        return self._identified(table)
+
+    def batches(
+        self,
+        row_group: int,
+        wanted: Schema,
+        *,
+        rows: int,
+        narrow: bool = False,
+        threads: bool = False,
+    ) -> Iterator[pa.Table]:
+        """See `engine.formats.source.Source.batches`; exactly the wanted leaves are decoded."""
+        leaves = self._leaves(wanted)
+        if not leaves:
+            yield from sliced(without_columns(self.row_groups[row_group].num_rows), rows)
+            return
+        narrow = narrow and any(_holds_narrow_decimal(f.type) for f in wanted.fields)
+        is_small = self.row_groups[row_group].size_bytes <= _AT_ONCE_BYTES
+        found = self._readers.batches(row_group, leaves, rows=rows, narrow=narrow, at_once=is_small, threads=threads)
+        count = 0
+        for table in in_equal_parts(self._tables(found, row_group), rows):
+            count += table.num_rows
+            yield self._identified(table)
+        self._check_rows(count, row_group)
+
+    def _leaves(self, wanted: Schema) -> tuple[int, ...]:
+        if self._field_ids is not None and not self._field_ids.issuperset(f.field_id for f in wanted.fields):
+            raise AssertionError(f"{self.location} was opened for other columns than {wanted}")
+        return self.columns.leaf_indices(wanted)
+
+    def _tables(self, batches: Iterator[pa.RecordBatch], row_group: int) -> Iterator[pa.Table]:
+        while True:
+            with self._decoding(row_group):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield pa.Table.from_batches([batch])
+
+    @contextmanager
+    def _decoding(self, row_group: int) -> Iterator[None]:
+        try:
+            yield
+        except _BROKEN as error:
+            raise CorruptTable(str(error), location=self.location, path=f"row group {row_group}") from error
+
+    def _identified(self, table: pa.Table) -> pa.Table:
+        if self.has_field_ids:
+            return table
+        return table.cast(identified(table.schema, self._name_mapping, self.location))
+
+    def _check_rows(self, rows: int, row_group: int) -> None:
+        if rows != self.row_groups[row_group].num_rows:
+            reason = f"has {rows} rows, and the footer says {self.row_groups[row_group].num_rows}"
+            raise CorruptTable(reason, location=self.location, path=f"row group {row_group}")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._readers.close()
+        self._input.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def _native(file: InputFile) -> pa.NativeFile:
+    """The file as one of pyarrow's, whose `read_at` threads may call at once."""
+    return file if isinstance(file, pa.NativeFile) else pa.PythonFile(file, mode="r")
+
+
+def _holds_narrow_decimal(type_: Type) -> bool:
+    match type_:
+        case DecimalType():
+            return type_.precision <= 18
+        case StructType(fields):
+            return any(_holds_narrow_decimal(f.type) for f in fields)
+        case ListType(element):
+            return _holds_narrow_decimal(element.type)
+        case MapType(key, value):
+            return _holds_narrow_decimal(key.type) or _holds_narrow_decimal(value.type)
+    return False
+
+
+def _row_groups(footer: Footer) -> tuple[RowGroup, ...]:
+    """All row groups; raises ValueError where their rows are not those of the file."""
+    found = []
+    first_row = 0
+    for index in range(footer.num_row_groups):
+        group = footer.row_group(index)
+        if group.num_rows < 0:
+            raise ValueError(f"row group {index} has {group.num_rows} rows")
+        found.append(RowGroup(index, first_row, group.num_rows, group.total_byte_size))
+        first_row += group.num_rows
+    if first_row != footer.num_rows:
+        raise ValueError(f"its row groups have {first_row} rows, and its footer says {footer.num_rows}")
+    return tuple(found)

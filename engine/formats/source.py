@@ -1,0 +1,182 @@
+"""What a reader needs of a data or delete file, whatever its format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from engine.errors import CorruptTable, FileNotFound
+from engine.formats.file_columns import FileColumns
+from engine.spec.schema import Schema
+
+_MANY = 0.8
+"""From this share of kept rows on, columns are filtered one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """A part of a file that is decoded at once: a row group of Parquet, a stripe of ORC, blocks of Avro.
+
+    Args:
+        index: Its place among the file's.
+        first_row: The position of its first row in the file.
+        num_rows: Its rows.
+        size_bytes: How many they are, before compression where the format tells.
+    """
+
+    index: int
+    first_row: int
+    num_rows: int
+    size_bytes: int
+
+
+class Source(Protocol):
+    """An open file. Threads may share it; closing it is for the last."""
+
+    @property
+    def location(self) -> str:
+        """The file."""
+        ...
+
+    @property
+    def columns(self) -> FileColumns:
+        """Its columns, with the field ids of the file or of the table's name mapping."""
+        ...
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows it has."""
+        ...
+
+    @property
+    def row_groups(self) -> tuple[RowGroup, ...]:
+        """All parts, in file order."""
+        ...
+
+    def offset(self, row_group: int) -> int:
+        """Where the bytes of a row group begin in the file.
+
+        Raises:
+            CorruptTable: The file does not tell.
+        """
+        ...
+
+    def read(self, row_group: int, wanted: Schema) -> pa.Table:
+        """Decode a row group's columns as far as `wanted` has them, in the file's own types and with field ids.
+
+        Args:
+            row_group: Its index.
+            wanted: Columns, of which the file may lack some, at every depth; more may come than are wanted.
+
+        Raises:
+            CorruptTable: The bytes are not what the file's own metadata says.
+        """
+        ...
+
+    def batches(
+        self,
+        row_group: int,
+        wanted: Schema,
+        *,
+        rows: int,
+        narrow: bool = False,
+        threads: bool = False,
+    ) -> Iterator[pa.Table]:
+        """The same in tables of `rows` rows each, the last of which may have fewer; decoded as they are taken, where
+        the format allows. One thread at a time may take them.
+
+        Args:
+            row_group: Its index.
+            wanted: As `read`.
+            rows: At least 1.
+            narrow: Decimals are welcome as decimal32 and decimal64, where that is less work.
+            threads: Several threads may decode it.
+
+        Raises:
+            CorruptTable: As `read`.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of the file."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exception: object) -> None: ...
+
+
+@contextmanager
+def fetched(location: str, needed_by: str | None) -> Iterator[None]:
+    """Around the first request for a file: one that is not there is told together with what refers to it."""
+    try:
+        yield
+    except FileNotFound as error:
+        raise FileNotFound(location, needed_by) from error
+
+
+@contextmanager
+def placed(location: str) -> Iterator[None]:
+    """Around what is made of a file's values: an error that names no file is about this one."""
+    try:
+        yield
+    except CorruptTable as error:
+        if error.location is not None:
+            raise
+        raise CorruptTable(error.reason, location=location, path=error.path, needed_by=error.needed_by) from error
+
+
+def check_size(found: int, size_bytes: int | None, location: str) -> None:
+    """Raise CorruptTable where a file has not the size that its manifest entry says."""
+    if size_bytes is not None and found != size_bytes:
+        raise CorruptTable(f"has {found} bytes, and its manifest entry says {size_bytes}", location=location)
+
+
+def without_columns(rows: int) -> pa.Table:
+    """A table of so many rows and nothing in them."""
+    return pa.table({"": pa.nulls(rows)}).select([])
+
+
+def sliced(table: pa.Table, rows: int) -> Iterator[pa.Table]:
+    """A table in tables of `rows` rows, the last of which may have fewer."""
+    for start in range(0, table.num_rows, rows):
+        # A table without columns does not clip a slice.
+        yield table.slice(start, min(rows, table.num_rows - start))
+
+
+def in_equal_parts(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
+    """The rows of small tables in tables of `rows` rows, the last of which may have fewer."""
+    waiting: list[pa.Table] = []
+    count = 0
+    for table in tables:
+        waiting.append(table)
+        count += table.num_rows
+        while count >= rows:
+            joined = pa.concat_tables(waiting) if len(waiting) > 1 else waiting[0]
+            yield joined.slice(0, rows) if count > rows else joined
+            count -= rows
+            waiting = [joined.slice(rows)] if count else []
+    if count:
+        yield pa.concat_tables(waiting)
+
+
+def only(table: pa.Table, keep: npt.NDArray[np.bool_] | None) -> pa.Table:
+    """The rows to keep, or all.
+
+    Arrow filters a table by taking row numbers, value by value; its filter of a single column copies what lies between
+    left-out rows at once, which is faster while those are few.
+    """
+    if keep is None:
+        return table
+    if not table.num_columns:
+        return without_columns(int(np.count_nonzero(keep)))
+    mask = pa.array(keep)
+    if np.count_nonzero(keep) < _MANY * len(keep):
+        return table.filter(mask)
+    return pa.Table.from_arrays([column.filter(mask) for column in table.columns], schema=table.schema)
