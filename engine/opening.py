@@ -13,7 +13,7 @@ from engine.catalog import catalog as rooms
 from engine.catalog.identifiers import dotted, namespace_identifier, table_identifier
 from engine.catalog.versions import current_metadata_file
 from engine.catalog.views import ViewCatalog
-from engine.codec.metadata_json import decode_metadata
+from engine.codec.metadata_json.table import decode_metadata
 from engine.columnar.schemas import from_arrow_schema
 from engine.commit.committer import TableState
 from engine.errors import Invalid, Unsupported

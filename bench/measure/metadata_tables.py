@@ -23,10 +23,10 @@ _MADE_BY = tuple(
     for part in (
         "bench/workloads/metadata_files.py",
         "bench/workloads/draws.py",
-        "engine/codec/manifest_writer.py",
-        "engine/codec/manifest_rows.py",
-        "engine/codec/row_program.py",
-        "engine/codec/avro_write_kernels.py",
+        "engine/codec/manifests/writer.py",
+        "engine/codec/manifests/rows.py",
+        "engine/codec/avro/row_program.py",
+        "engine/codec/avro/write_kernels.py",
         "engine/codec/block_codecs.py",
     )
 )

@@ -25,7 +25,7 @@ from engine.catalog.identifiers import dotted
 from engine.catalog.metadata_files import RecentMetadata
 from engine.catalog.ownership import check_ownership
 from engine.catalog.versions import VERSION_HINT, current_version, existing_version, version_of
-from engine.codec.metadata_json import encode_metadata
+from engine.codec.metadata_json.table import encode_metadata
 from engine.commit.committer import Committed, Conflicted, Identifier, Outcome, TableState, Unknown
 from engine.errors import (
     AlreadyExists,

@@ -9,7 +9,7 @@ from contextlib import suppress
 from threading import Lock
 
 from engine.catalog.versions import next_version
-from engine.codec.metadata_json import decode_metadata, encode_metadata
+from engine.codec.metadata_json.table import decode_metadata, encode_metadata
 from engine.commit.staging import metadata_file_location
 from engine.errors import EngineError
 from engine.spec.metadata import TableMetadata

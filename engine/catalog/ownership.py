@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from engine.codec.json_files import parse_json_file
+from engine.codec.metadata_json.files import parse_json_file
 from engine.commit.committer import TableState
 from engine.errors import CorruptTable, FileNotFound, Invalid
 from engine.runtime.runner import Runner

@@ -22,8 +22,8 @@ from engine.catalog.rest_errors import NoSuchFile, NoSuchNamespace, error_of, se
 from engine.catalog.rest_http import AnswerLost
 from engine.catalog.rest_session import Endpoint, Request, Session
 from engine.catalog.rest_stores import TableStores, Vended
-from engine.codec.json_object import JsonObject
-from engine.codec.rest_json import (
+from engine.codec.metadata_json.objects import JsonObject
+from engine.codec.metadata_json.rest import (
     commit_to_json,
     create_table_to_json,
     credentials_from_json,

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from engine.catalog.rest_errors import server_error
 from engine.catalog.rest_http import HttpClient
-from engine.codec.rest_json import token_from_json
+from engine.codec.metadata_json.rest import token_from_json
 from engine.errors import CorruptTable, Invalid, StorageFailed
 
 _EARLY_SECONDS = 60.0

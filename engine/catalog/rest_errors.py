@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.catalog.rest_http import Answer, Secrets, decoded_or_none
-from engine.codec.rest_json import ServerError, error_from_json
+from engine.codec.metadata_json.rest import ServerError, error_from_json
 from engine.errors import (
     AlreadyExists,
     CommitStateUnknown,

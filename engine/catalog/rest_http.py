@@ -16,7 +16,7 @@ from urllib.request import getproxies, proxy_bypass
 import urllib3
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, ProxyError, SSLError
 
-from engine.codec.json_object import JsonObject, parse_json
+from engine.codec.metadata_json.objects import JsonObject, parse_json
 from engine.commit.retry import Backoff, Waiting
 from engine.errors import CommitStateUnknown, CorruptTable, Invalid, StorageFailed
 

@@ -13,8 +13,8 @@ from urllib.parse import quote
 from engine.catalog.rest_auth import Authentication, BearerToken, ClientCredentials
 from engine.catalog.rest_errors import error_of
 from engine.catalog.rest_http import Answer, HttpClient, Secrets, Timeouts
-from engine.codec.json_object import JsonObject, write_json
-from engine.codec.rest_json import Page, RestConfig, config_from_json
+from engine.codec.metadata_json.objects import JsonObject, write_json
+from engine.codec.metadata_json.rest import Page, RestConfig, config_from_json
 from engine.commit.retry import Waiting
 from engine.errors import CorruptTable, Invalid, Unsupported
 

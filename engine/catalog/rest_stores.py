@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 
-from engine.codec.rest_json import LoadedTable, StorageCredential
+from engine.codec.metadata_json.rest import LoadedTable, StorageCredential
 from engine.errors import EngineError, Unsupported
 from engine.storage.arrow import ArrowOutputFile, ArrowStore
 from engine.storage.resolve import Stores

@@ -12,7 +12,7 @@ from engine.catalog.rest_errors import error_of
 from engine.catalog.rest_http import Answer
 from engine.catalog.rest_session import Endpoint, Request, Session
 from engine.catalog.views import ViewState
-from engine.codec.rest_json import (
+from engine.codec.metadata_json.rest import (
     create_view_to_json,
     identifiers_from_json,
     rename_to_json,

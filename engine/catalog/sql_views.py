@@ -16,7 +16,7 @@ from engine.catalog.sql_database import AnswerLost, DatabaseBusy
 from engine.catalog.sql_tables import TABLES
 from engine.catalog.versions import next_version
 from engine.catalog.views import ViewState
-from engine.codec.view_json import decode_view, encode_view
+from engine.codec.metadata_json.views import decode_view, encode_view
 from engine.commit.committer import Identifier
 from engine.commit.retry import Waiting
 from engine.errors import (

@@ -11,11 +11,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from engine.codec import manifest_schema as ids
-from engine.codec.avro_file import encode_long
+from engine.codec.avro.file import encode_long
+from engine.codec.avro.row_program import Integers, RowProgram
 from engine.codec.columns import BoolArray, ByteArray, FixedColumn, Int64Array
-from engine.codec.manifest_rows import value_column
-from engine.codec.row_program import Integers, RowProgram
+from engine.codec.manifests import schema as ids
+from engine.codec.manifests.rows import value_column
 from engine.spec.data_file import FileContent
 from engine.spec.manifest import EntryStatus
 from engine.spec.partitioning import PartitionKey, partition_key
@@ -72,7 +72,7 @@ class DescribedFiles:
         count: How many.
         spec_id: Their partition spec.
         content: What they hold.
-        columns: By the field id of `manifest_schema`, without content and partition; optional ones may be missing.
+        columns: By the field id of `engine.codec.manifests.schema`, without content and partition; optional ones may be missing.
         partition: A column for each field of the spec.
     """
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from engine.codec.avro.kernel_choice import GATHER
 from engine.codec.columns import BoolArray, ByteArray, BytesColumn, FixedColumn, Int64Array, ListColumn
-from engine.codec.kernel_choice import GATHER
 
 
 def take_numbers(column: FixedColumn, rows: Int64Array) -> FixedColumn:

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.codec import manifest_schema as ids
+from engine.codec.avro.row_program import Integers
 from engine.codec.columns import BoolArray, FixedColumn
 from engine.codec.described_files import DescribedFiles, DistinctColumn, FileColumn, Lists, PairsColumn, Strings
-from engine.codec.manifest_writer import BATCH_ENTRIES, BATCH_METRICS
-from engine.codec.row_program import Integers
+from engine.codec.manifests import schema as ids
+from engine.codec.manifests.writer import BATCH_ENTRIES, BATCH_METRICS
 from engine.columnar.scalars import from_arrow_array
 from engine.columnar.schemas import storage_of, to_arrow_type
 from engine.errors import Invalid, Unsupported

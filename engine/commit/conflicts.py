@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from engine.codec.manifest import decode_entries
+from engine.codec.manifests.reader import decode_entries
 from engine.columnar.reserved import DELETE_FILE_PATH_ID
 from engine.commit.file_refs import FileRef
 from engine.commit.manifests import load_manifests

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.codec.manifest import decode_entries
+from engine.codec.manifests.reader import decode_entries
 from engine.commit.committer import TableState, Unknown
 from engine.commit.manifests import load_manifests
 from engine.commit.snapshots import Staged

@@ -10,8 +10,8 @@ from typing import Generic, TypeAlias, TypeVar, cast
 import pyarrow as pa
 
 from engine.codec.described_files import DescribedFiles
-from engine.codec.manifest import decode_entries
-from engine.codec.manifest_writer import (
+from engine.codec.manifests.reader import decode_entries
+from engine.codec.manifests.writer import (
     Compression,
     EncodedManifest,
     ManifestBuilder,

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from engine.codec import manifest_schema as ids
 from engine.codec.columns import ManifestColumns
 from engine.codec.described_files import DescribedFiles, Strings
-from engine.codec.manifest import decode_columns
+from engine.codec.manifests import schema as ids
+from engine.codec.manifests.reader import decode_columns
 from engine.commit.staging import Staging
 from engine.errors import AlreadyExists, Invalid
 from engine.expressions.vectors import pack

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, compress
 
-from engine.codec.manifest import decode_columns, decode_entries
+from engine.codec.manifests.reader import decode_columns, decode_entries
 from engine.commit.file_refs import FileRef, key_of
 from engine.commit.manifests import AttemptCache, WrittenManifest, write_manifests
 from engine.commit.staging import Staging

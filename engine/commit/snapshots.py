@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from engine.codec.manifest_list import encode_manifest_list
+from engine.codec.manifests.manifest_list import encode_manifest_list
 from engine.commit.manifests import WrittenManifest
 from engine.commit.staging import Staging
 from engine.errors import Invalid

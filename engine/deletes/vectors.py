@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 from pyroaring import BitMap64
 
-from engine.codec.bitmap import decode_vector, encode_vector
+from engine.codec.puffin.bitmap import decode_vector, encode_vector
 from engine.deletes.cache import DeleteCache
 from engine.deletes.files import DeleteFile
 from engine.deletes.positions import Positions

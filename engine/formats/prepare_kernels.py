@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.codec.kernel_choice import DECODE_CHUNK, GATHER, WRITE_ROWS
+from engine.codec.avro.kernel_choice import DECODE_CHUNK, GATHER, WRITE_ROWS
 from engine.formats.parquet.kernel_choice import KERNELS
 
 

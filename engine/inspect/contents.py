@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from engine.codec.manifest import decode_entries
-from engine.codec.manifest_list import decode_manifest_list
+from engine.codec.manifests.manifest_list import decode_manifest_list
+from engine.codec.manifests.reader import decode_entries
 from engine.errors import CorruptTable, FileNotFound, Unsupported
 from engine.plan.manifests import spec_of
 from engine.spec.inheritance import inherited

@@ -13,7 +13,7 @@ import numpy as np
 
 from engine.codec.columns import BoolArray, BytesColumn
 from engine.codec.file_index import FILE_INDEX, FileIndex, IndexKind, build_index, encode_index, joined_index
-from engine.codec.puffin import EncodedPuffin, NewBlob, PuffinBlob, decode_blob, read_footer, write_puffin
+from engine.codec.puffin.file import EncodedPuffin, NewBlob, PuffinBlob, decode_blob, read_footer, write_puffin
 from engine.columnar.columns import column_by_id
 from engine.columnar.value_hashes import Hashes, value_hashes
 from engine.commit.changes.statistics import UpdateStatistics

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engine.codec.manifest import decode_entries
+from engine.codec.manifests.reader import decode_entries
 from engine.commit.changes.rewrite_files import RewriteFiles
 from engine.commit.committer import TableState
 from engine.commit.conflicts import Validation

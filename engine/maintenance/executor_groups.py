@@ -10,7 +10,7 @@ from typing import TypeVar, cast
 
 import pyarrow as pa
 
-from engine.codec.encoded_files import EncodedFiles, encode_files
+from engine.codec.manifests.encoded_files import EncodedFiles, encode_files
 from engine.maintenance.file_groups import FileGroup
 from engine.maintenance.rewrite_group import GroupRewrite, RewrittenGroup
 from engine.write.data_files import remove_files_of

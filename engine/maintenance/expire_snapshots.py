@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from engine.codec.metadata_json import decode_metadata
+from engine.codec.metadata_json.table import decode_metadata
 from engine.commit.changes.expire_snapshots import ExpireSnapshots
 from engine.commit.committer import TableState
 from engine.errors import EngineError, FileNotFound, ValidationFailed

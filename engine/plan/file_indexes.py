@@ -17,7 +17,7 @@ import numpy as np
 
 from engine.codec.columns import BytesColumn, Int64Array
 from engine.codec.file_index import FILE_INDEX, FileIndex, decode_index
-from engine.codec.puffin import decode_blob, read_footer
+from engine.codec.puffin.file import decode_blob, read_footer
 from engine.errors import CorruptTable, FileNotFound, Unsupported
 from engine.expressions.bound import BoundCompare, BoundIn, BoundLeaf
 from engine.expressions.bounds import PreparedLeaf

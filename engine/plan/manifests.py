@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.codec.columns import BoolArray, FixedColumn, Int64Array, ManifestColumns
-from engine.codec.manifest import decode_columns, decode_header
-from engine.codec.manifest_list import decode_manifest_list
+from engine.codec.manifests.manifest_list import decode_manifest_list
+from engine.codec.manifests.reader import decode_columns, decode_header
 from engine.errors import CorruptTable, FileNotFound, Unsupported
 from engine.plan.cache import ManifestCache, Metrics
 from engine.runtime.runner import Runner

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from engine.codec.encoded_files import EncodedFiles, encode_files
+from engine.codec.manifests.encoded_files import EncodedFiles, encode_files
 from engine.runtime.counters import FILES_WRITTEN, Counters
 from engine.spark.distribution import PROPERTY, distributed, distribution_mode
 from engine.spark.jobs import carried_errors, errors_of_executors

@@ -17,7 +17,7 @@ from pyspark.sql import datasource as sd
 from pyspark.sql import types as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from engine.codec.encoded_files import EncodedFiles
+from engine.codec.manifests.encoded_files import EncodedFiles
 from engine.columnar.schemas import from_arrow_schema
 from engine.commit.changes.stream_batch import BATCH_ID, STREAM_ID, last_batch
 from engine.errors import CommitStateUnknown, EngineError, Invalid, ValidationFailed

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import count
 
-from engine.codec.puffin import DELETION_VECTOR, NewBlob, write_puffin
+from engine.codec.puffin.file import DELETION_VECTOR, NewBlob, write_puffin
 from engine.columnar.reserved import POS_ID
 from engine.deletes.vectors import vector_blob
 from engine.errors import Invalid

@@ -13,12 +13,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from engine.codec.bitmap import decode_vector
-from engine.codec.kernel_choice import DECODE_CHUNK, GATHER
-from engine.codec.manifest import decode_columns, decode_entries
-from engine.codec.manifest_list import decode_manifest_list
-from engine.codec.metadata_json import decode_metadata
-from engine.codec.puffin import read_blob, read_footer
+from engine.codec.avro.kernel_choice import DECODE_CHUNK, GATHER
+from engine.codec.manifests.manifest_list import decode_manifest_list
+from engine.codec.manifests.reader import decode_columns, decode_entries
+from engine.codec.metadata_json.table import decode_metadata
+from engine.codec.puffin.bitmap import decode_vector
+from engine.codec.puffin.file import read_blob, read_footer
 from engine.columnar.schemas import from_arrow_schema
 from engine.errors import EngineError
 from engine.formats.opening import open_source

@@ -15,12 +15,12 @@ import fastavro
 import zstandard
 from pyroaring import BitMap64
 
-from engine.codec import manifest_schema
-from engine.codec.avro_file import encode_container, encode_long
-from engine.codec.avro_schema import record_schema
-from engine.codec.bitmap import encode_vector
-from engine.codec.puffin import MAGIC as PUFFIN
-from engine.codec.schema_json import encode_schema
+from engine.codec.avro.file import encode_container, encode_long
+from engine.codec.avro.schema import record_schema
+from engine.codec.manifests import schema as manifest_schema
+from engine.codec.metadata_json.schema import encode_schema
+from engine.codec.puffin.bitmap import encode_vector
+from engine.codec.puffin.file import MAGIC as PUFFIN
 from engine.spec.schema import Schema
 from engine.spec.types import LONG, NestedField, StructType
 

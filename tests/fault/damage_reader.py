@@ -11,11 +11,14 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+
 from engine.catalog.filesystem import FileSystemCatalog
-from engine.codec import avro_columns, manifest
-from engine.codec.listed_manifest import check_length
-from engine.columnar import avro, orc
+from engine.codec.avro import columns as avro_columns
+from engine.codec.manifests import reader as manifest
+from engine.codec.manifests.listed_manifest import check_length
 from engine.errors import CommitFailed, CorruptTable, EngineError
+from engine.formats.avro import source as avro
+from engine.formats.orc import source as orc
 from engine.formats.parquet.kernel_choice import KERNELS
 from engine.formats.source import check_size
 from tests.fault.damage import DAMAGES, damaged, vector_resealed

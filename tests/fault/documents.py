@@ -8,8 +8,8 @@ from typing import Any
 
 from engine.catalog.rest import RestCatalog
 from engine.catalog.rest_session import open_session
-from engine.codec.metadata_json import encode_metadata
-from engine.codec.view_json import decode_view
+from engine.codec.metadata_json.table import encode_metadata
+from engine.codec.metadata_json.views import decode_view
 from engine.commit.committer import Committed
 from engine.commit.retry import Waiting
 from engine.spec.metadata import TableMetadata

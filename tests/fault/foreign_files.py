@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import orc
 
 import engine
-from engine.codec.avro_schema import record_schema
+from engine.codec.avro.schema import record_schema
 from engine.columnar.schemas import field_id_of, is_list, to_arrow_schema
 from engine.spec.data_file import DataFile, FileFormat
 from engine.spec.schema import Schema

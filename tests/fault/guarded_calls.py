@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.codec import avro_chunk_kernels as chunk_kernels
-from engine.codec.kernel_choice import DECODE_CHUNK, FlatKernel
+from engine.codec.avro import chunk_kernels
+from engine.codec.avro.kernel_choice import DECODE_CHUNK, FlatKernel
 from engine.formats.parquet import layout as parquet_layout
 from engine.formats.parquet.kernel_choice import KERNELS
 from tests.fault.guarded_memory import GuardedMemory

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 import engine
 from engine.catalog.filesystem import FileSystemCatalog
-from engine.codec.manifest import decode_entries
-from engine.codec.manifest_list import decode_manifest_list
+from engine.codec.manifests.manifest_list import decode_manifest_list
+from engine.codec.manifests.reader import decode_entries
 from engine.runtime.local import LocalRunner
 from engine.spec.data_file import FileContent, FileFormat
 from engine.spec.manifest import ManifestContent

@@ -24,8 +24,8 @@ import engine
 from engine.catalog.catalog import Catalog
 from engine.catalog.filesystem import FileSystemCatalog
 from engine.catalog.sql import SqlCatalog
-from engine.codec.manifest import decode_entries
-from engine.codec.metadata_json import decode_metadata
+from engine.codec.manifests.reader import decode_entries
+from engine.codec.metadata_json.table import decode_metadata
 from engine.commit.manifests import load_manifests
 from engine.errors import CommitStateUnknown, EngineError
 from engine.spec.types import LONG

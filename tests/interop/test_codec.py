@@ -25,10 +25,10 @@ from pyiceberg.schema import Schema as PySchema
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 
-from engine.codec.manifest import decode_columns, decode_entries, decode_header
-from engine.codec.manifest_list import decode_manifest_list, encode_manifest_list
-from engine.codec.manifest_writer import encode_manifest
-from engine.codec.schema_json import schema_from_json, schema_to_json
+from engine.codec.manifests.manifest_list import decode_manifest_list, encode_manifest_list
+from engine.codec.manifests.reader import decode_columns, decode_entries, decode_header
+from engine.codec.manifests.writer import encode_manifest
+from engine.codec.metadata_json.schema import schema_from_json, schema_to_json
 from engine.spec.data_file import DataFile
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
 from engine.spec.partitioning import partition_spec

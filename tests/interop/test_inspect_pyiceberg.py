@@ -11,7 +11,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 from pyiceberg.transforms import MonthTransform
 
-from engine.codec.metadata_json import decode_metadata
+from engine.codec.metadata_json.table import decode_metadata
 from engine.errors import NotFound
 from engine.inspect.inspector import TABLES, Inspector
 from engine.storage.local import LocalStore

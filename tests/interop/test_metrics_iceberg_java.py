@@ -19,8 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import engine
 from bench.setup_jars import is_cached
-from engine.codec.partitioning_json import partition_spec_to_json
-from engine.codec.schema_json import schema_to_json
+from engine.codec.metadata_json.partitioning import partition_spec_to_json
+from engine.codec.metadata_json.schema import schema_to_json
 from engine.columnar.scalars import from_arrow_array
 from engine.columnar.schemas import child_fields, from_arrow_schema
 from engine.formats.parquet.source import ParquetSource

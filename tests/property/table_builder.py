@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from engine.codec.manifest_list import encode_manifest_list
-from engine.codec.manifest_writer import encode_manifest
+from engine.codec.manifests.manifest_list import encode_manifest_list
+from engine.codec.manifests.writer import encode_manifest
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
 from engine.spec.metadata import TableMetadata

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from engine.codec import avro_columns
-from engine.codec.bitmap import decode_vector, encode_vector
-from engine.codec.manifest import decode_columns, decode_entries, decode_header
-from engine.codec.manifest_list import decode_manifest_list, encode_manifest_list
-from engine.codec.metadata_json import decode_metadata
-from engine.codec.puffin import NewBlob, footer_size, read_blob, read_footer, write_puffin
+from engine.codec.avro import columns as avro_columns
+from engine.codec.manifests.manifest_list import decode_manifest_list, encode_manifest_list
+from engine.codec.manifests.reader import decode_columns, decode_entries, decode_header
+from engine.codec.metadata_json.table import decode_metadata
+from engine.codec.puffin.bitmap import decode_vector, encode_vector
+from engine.codec.puffin.file import NewBlob, footer_size, read_blob, read_footer, write_puffin
 from engine.errors import CorruptTable, Unsupported
 from engine.spec.manifest import ManifestContent, ManifestFile, PartitionFieldSummary
 from tests.property.manifest_strategies import WrittenManifest, manifests

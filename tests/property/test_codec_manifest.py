@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codec import avro_columns, avro_compiled
+from engine.codec.avro import columns as avro_columns
+from engine.codec.avro import compiled as avro_compiled
+from engine.codec.avro.kernel_choice import DECODE_CHUNK
 from engine.codec.columns import ManifestColumns
-from engine.codec.kernel_choice import DECODE_CHUNK
-from engine.codec.manifest import decode_columns, decode_entries
+from engine.codec.manifests.reader import decode_columns, decode_entries
 from engine.kernels.compiling import jit
 from engine.spec.manifest import ManifestEntry
 from tests.property.manifest_strategies import (

@@ -14,11 +14,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from engine.codec import avro_columns, manifest_writer
-from engine.codec.avro_file import read_blocks, read_header
-from engine.codec.kernel_choice import WRITE_ROWS
-from engine.codec.manifest import decode_columns, decode_entries, decode_header
-from engine.codec.manifest_writer import (
+from engine.codec.avro import columns as avro_columns
+from engine.codec.avro.file import read_blocks, read_header
+from engine.codec.avro.kernel_choice import WRITE_ROWS
+from engine.codec.manifests import writer as manifest_writer
+from engine.codec.manifests.reader import decode_columns, decode_entries, decode_header
+from engine.codec.manifests.writer import (
     Compression,
     EncodedManifest,
     ManifestBuilder,

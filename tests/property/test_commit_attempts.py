@@ -8,7 +8,7 @@ from functools import partial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codec.manifest import decode_entries
+from engine.codec.manifests.reader import decode_entries
 from engine.commit.changes.change import Change
 from engine.commit.changes.evolution import UpgradeFormat
 from engine.commit.changes.merge_append import MergeAppend

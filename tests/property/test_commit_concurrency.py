@@ -13,7 +13,7 @@ import pytest
 
 import engine
 from engine import errors
-from engine.codec.manifest import decode_entries
+from engine.codec.manifests.reader import decode_entries
 from engine.commit.manifests import load_manifests
 from engine.spec.snapshots import MAIN
 

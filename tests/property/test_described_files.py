@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codec.manifest import decode_entries
-from engine.codec.manifest_writer import ManifestBuilder, ManifestLayout, encode_added_part, encode_part
+from engine.codec.manifests.reader import decode_entries
+from engine.codec.manifests.writer import ManifestBuilder, ManifestLayout, encode_added_part, encode_part
 from engine.columnar import described_files
 from engine.columnar.described_files import check_described, described_batches, described_columns
 from engine.commit.summary import FileCounts

@@ -20,9 +20,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import engine
-from engine.codec.manifest import decode_entries, decode_header
-from engine.codec.manifest_list import decode_manifest_list, encode_manifest_list
-from engine.codec.manifest_writer import encode_manifest
+from engine.codec.manifests.manifest_list import decode_manifest_list, encode_manifest_list
+from engine.codec.manifests.reader import decode_entries, decode_header
+from engine.codec.manifests.writer import encode_manifest
 from engine.errors import EngineError, Invalid
 from engine.runtime.local import LocalRunner
 from engine.spec.data_file import DataFile

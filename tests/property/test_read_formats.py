@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import orc
 
-from engine.codec.avro_schema import record_schema
+from engine.codec.avro.schema import record_schema
 from engine.columnar.reserved import POS, POSITION_DELETES
 from engine.columnar.scalars import to_arrow_array
 from engine.columnar.schemas import child_fields, field_id_of, is_list, to_arrow_schema, to_arrow_type

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from engine.codec.avro_file import encode_bytes, encode_long
-from engine.codec.kernel_choice import WRITE_ROWS
-from engine.codec.row_program import RowProgram
+from engine.codec.avro.file import encode_bytes, encode_long
+from engine.codec.avro.kernel_choice import WRITE_ROWS
+from engine.codec.avro.row_program import RowProgram
 from tests.property.manifest_strategies import INT32, INT64
 
 KEYS = st.integers(0, (1 << 31) - 1)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from engine.codec.json_object import JsonObject
-from engine.codec.snapshot_json import (
+from engine.codec.metadata_json.objects import JsonObject
+from engine.codec.metadata_json.snapshots import (
     plain_snapshot,
     plain_snapshot_log,
     snapshot_from_json,

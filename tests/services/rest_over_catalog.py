@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from typing import Literal
 from urllib.parse import unquote
 
-from engine.codec.json_object import JsonObject
-from engine.codec.metadata_json import encode_metadata
-from engine.codec.requirements_json import requirement_from_json
-from engine.codec.updates_json import update_from_json
+from engine.codec.metadata_json.objects import JsonObject
+from engine.codec.metadata_json.requirements import requirement_from_json
+from engine.codec.metadata_json.table import encode_metadata
+from engine.codec.metadata_json.updates import update_from_json
 from engine.commit.committer import Committed, Committer, Conflicted, Identifier, TableState
 from engine.errors import EngineError, NotFound
 from tests.services.scripted_http import Reply, Seen

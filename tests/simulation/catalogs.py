@@ -24,11 +24,11 @@ from engine.catalog.sql_database import AnswerLost as DatabaseAnswerLost
 from engine.catalog.sql_database import Database, DatabaseBusy
 from engine.catalog.sql_tables import TABLES
 from engine.catalog.versions import version_of
-from engine.codec.json_object import JsonObject
-from engine.codec.metadata_json import encode_metadata
-from engine.codec.requirements_json import requirement_from_json
-from engine.codec.rest_json import RestConfig
-from engine.codec.updates_json import update_from_json
+from engine.codec.metadata_json.objects import JsonObject
+from engine.codec.metadata_json.requirements import requirement_from_json
+from engine.codec.metadata_json.rest import RestConfig
+from engine.codec.metadata_json.table import encode_metadata
+from engine.codec.metadata_json.updates import update_from_json
 from engine.commit.committer import Identifier, TableState
 from engine.commit.retry import Backoff, Waiting
 from engine.errors import CommitConflict, EngineError

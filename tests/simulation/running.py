@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
-from engine.codec.metadata_json import decode_metadata
+from engine.codec.metadata_json.table import decode_metadata
 from engine.commit.committer import TableState
 from engine.errors import EngineError
 from engine.maintenance.remove_orphan_files import DEFAULT_AGE_MS

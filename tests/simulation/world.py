@@ -21,8 +21,10 @@ from unittest import mock
 
 from greenlet import greenlet
 
-from engine.codec import avro_columns, manifest, manifest_list
-from engine.codec.avro_file import read_header
+from engine.codec.avro import columns as avro_columns
+from engine.codec.avro.file import read_header
+from engine.codec.manifests import manifest_list
+from engine.codec.manifests import reader as manifest
 from engine.errors import EngineError, StorageFailed
 from tests.simulation.schedule import Interrupt, Point
 

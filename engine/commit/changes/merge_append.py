@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from engine.codec.manifest import decode_entries
+from engine.codec.manifests.reader import decode_entries
 from engine.commit.changes.append import Append
 from engine.commit.manifests import AttemptCache, WrittenManifest, write_manifests
 from engine.commit.staging import Staging

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.codec.manifest import decode_entries
+from engine.codec.manifests.reader import decode_entries
 from engine.commit.conflicts import changed_files, snapshots_since
 from engine.commit.file_changes import FileChanges
 from engine.commit.file_refs import FileRef, ref_to

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from engine.codec.manifest import decode_entries
+from engine.codec.manifests.reader import decode_entries
 from engine.commit.manifests import AttemptCache, WrittenManifest, load_manifests, write_manifests
 from engine.commit.snapshots import AddsSnapshot, Staged, branch_head, stage_snapshot
 from engine.commit.staging import Staging

@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.types as pat
 from fastavro.schema import SchemaParseException
 
-from engine.codec.avro_columns import decode_objects
-from engine.codec.avro_file import AvroBlock, AvroHeader, read_blocks, read_header
-from engine.codec.avro_program import Selection
+from engine.codec.avro.columns import decode_objects
+from engine.codec.avro.file import AvroBlock, AvroHeader, read_blocks, read_header
+from engine.codec.avro.program import Selection
 from engine.codec.block_codecs import BadBlockError, Inflater
 from engine.codec.budget import budget_of, piece_limit, too_large
 from engine.codec.columns import BytesColumn, FixedColumn

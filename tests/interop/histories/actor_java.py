@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import engine
-from engine.codec.value_json import value_to_json
+from engine.codec.metadata_json.values import value_to_json
 from engine.spec.schema import Schema
 from engine.spec.types import DecimalType, PrimitiveType, Type
 from tests.interop.histories import language as lang

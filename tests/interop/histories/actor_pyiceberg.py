@@ -13,7 +13,7 @@ from pyiceberg.transforms import parse_transform
 from pyiceberg.types import PrimitiveType
 
 import engine
-from engine.codec.schema_json import type_to_json
+from engine.codec.metadata_json.schema import type_to_json
 from engine.spec.types import Type
 from tests.interop.histories import language as lang
 from tests.interop.histories.rows_as_arrow import arrow_rows, imported_file

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import engine
-from engine.codec.partitioning_json import partition_spec_to_json
-from engine.codec.schema_json import schema_to_json
+from engine.codec.metadata_json.partitioning import partition_spec_to_json
+from engine.codec.metadata_json.schema import schema_to_json
 from engine.columnar.schemas import from_arrow_schema
 from engine.spec.partitioning import partition_spec
 from tests.interop.histories.accounts import check_summaries

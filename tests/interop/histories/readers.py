@@ -14,7 +14,7 @@ from pyiceberg.catalog import Catalog
 from pyspark.sql import SparkSession
 
 import engine
-from engine.codec.value_json import value_from_json
+from engine.codec.metadata_json.values import value_from_json
 from engine.columnar.scalars import to_arrow_array
 from tests.interop.histories.actor_java import Java, lacks_spark_type
 from tests.interop.histories.filters import Row

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.catalog.rest_session import Session, open_session
-from engine.codec.metadata_json import encode_metadata
+from engine.codec.metadata_json.table import encode_metadata
 from engine.commit.retry import Waiting
 from engine.spec.metadata import TableMetadata
 from tests.services.scripted_http import Reply, ScriptedServer, Seen, scripted_server

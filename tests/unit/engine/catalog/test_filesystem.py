@@ -9,7 +9,7 @@ import pytest
 from pyarrow import fs
 
 from engine.catalog.filesystem import FileSystemCatalog
-from engine.codec.metadata_json import encode_metadata
+from engine.codec.metadata_json.table import encode_metadata
 from engine.commit.committer import Committed, Conflicted, Outcome, TableState, Unknown
 from engine.errors import AlreadyExists, CommitStateUnknown, Invalid, StorageFailed, Unsupported
 from engine.spec.creation import new_table_metadata

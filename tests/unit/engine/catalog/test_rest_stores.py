@@ -12,8 +12,8 @@ import pytest
 
 from engine.catalog.rest import LOAD_CREDENTIALS, LOAD_TABLE, RestCatalog
 from engine.catalog.rest_stores import TableStores, Vended
-from engine.codec.json_object import JsonObject
-from engine.codec.rest_json import LoadedTable, table_from_json
+from engine.codec.metadata_json.objects import JsonObject
+from engine.codec.metadata_json.rest import LoadedTable, table_from_json
 from engine.errors import EngineError, StorageFailed, Unsupported
 from engine.storage.local import LocalStore
 from engine.storage.store import Store

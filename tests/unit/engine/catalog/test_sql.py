@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from engine.catalog.sql import SqlCatalog
 from engine.catalog.sql_database import AnswerLost, Database, DatabaseBusy
 from engine.catalog.sql_tables import overlapping
-from engine.codec.metadata_json import encode_metadata
+from engine.codec.metadata_json.table import encode_metadata
 from engine.commit.committer import Committed, Conflicted, Unknown
 from engine.errors import AlreadyExists, CommitStateUnknown, CorruptTable, Invalid, NotFound, StorageFailed
 from engine.spec.creation import new_table_metadata

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.codec import avro_columns
+from engine.codec.avro import columns as avro_columns
 from engine.codec.budget import DEFAULT_BYTES, Budget, budget_of, piece_limit, too_large
-from engine.codec.manifest import decode_columns
-from engine.codec.manifest_list import decode_manifest_list, encode_manifest_list
+from engine.codec.manifests.manifest_list import decode_manifest_list, encode_manifest_list
+from engine.codec.manifests.reader import decode_columns
 from engine.errors import Invalid, TooLarge
 from engine.spec.manifest import ManifestContent, ManifestFile
 from tests.property.manifest_strategies import WrittenManifest, manifests

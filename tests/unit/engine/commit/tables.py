@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from engine.codec.manifest import decode_entries
+from engine.codec.manifests.reader import decode_entries
 from engine.commit.committer import Committed, Conflicted, Identifier, Outcome, TableState, Unknown
 from engine.commit.manifests import load_manifests
 from engine.commit.retry import Waiting

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.codec.manifest import decode_entries
+from engine.codec.manifests.reader import decode_entries
 from engine.commit.changes.append import Append
 from engine.commit.manifests import load_manifests
 from engine.errors import Invalid, ValidationFailed

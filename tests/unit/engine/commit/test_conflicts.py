@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.codec.manifest_list import encode_manifest_list
+from engine.codec.manifests.manifest_list import encode_manifest_list
 from engine.commit.changes.append import Append
 from engine.commit.changes.change import Change
 from engine.commit.changes.evolution import UpdateSpec

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.codec.manifest import decode_entries
+from engine.codec.manifests.reader import decode_entries
 from engine.commit.changes.append import Append
 from engine.commit.changes.merge_append import MergeAppend
 from engine.commit.manifests import load_manifests

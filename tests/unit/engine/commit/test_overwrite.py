@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codec.manifest import decode_entries
+from engine.codec.manifests.reader import decode_entries
 from engine.commit.changes.append import Append
 from engine.commit.changes.overwrite import Overwrite
 from engine.commit.changes.row_delta import RowDelta

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine.codec.manifest import decode_entries
+from engine.codec.manifests.reader import decode_entries
 from engine.commit.changes.append import Append
 from engine.commit.changes.overwrite import Overwrite
 from engine.commit.changes.rewrite_files import RewriteFiles

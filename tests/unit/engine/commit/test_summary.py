@@ -7,7 +7,7 @@ import pytest
 
 from engine.codec.columns import FixedColumn
 from engine.codec.described_files import DescribedFiles, DistinctColumn
-from engine.codec.manifest_schema import FILE_SIZE_IN_BYTES, RECORD_COUNT
+from engine.codec.manifests.schema import FILE_SIZE_IN_BYTES, RECORD_COUNT
 from engine.commit.summary import FileCounts, summarize
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.snapshots import Snapshot

@@ -11,7 +11,7 @@ import pytest
 
 import engine
 from engine.codec.file_index import FILE_INDEX, build_index, decode_index, encode_index
-from engine.codec.puffin import NewBlob, read_blob, read_footer, write_puffin
+from engine.codec.puffin.file import NewBlob, read_blob, read_footer, write_puffin
 from engine.commit.changes.statistics import UpdateStatistics
 from engine.commit.committer import Outcome, TableState
 from engine.errors import CorruptTable, Invalid, Unsupported, ValidationFailed

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import engine
-from engine.codec.manifest import decode_entries
+from engine.codec.manifests.reader import decode_entries
 from engine.commit.committer import Unknown
 from engine.commit.manifests import load_manifests
 from engine.errors import CommitStateUnknown, EngineError, FileNotFound, Invalid, NotFound, StorageFailed

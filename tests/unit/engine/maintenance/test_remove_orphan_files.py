@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import engine
-from engine.codec.metadata_json import encode_metadata
+from engine.codec.metadata_json.table import encode_metadata
 from engine.commit.committer import Committed
 from engine.errors import Invalid
 from engine.spec.statistics import PartitionStatisticsFile, StatisticsFile

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import engine
-from engine.codec.partition_summaries import _FieldSummary
+from engine.codec.manifests.partition_summaries import _FieldSummary
 from engine.operations.row_changes import Mode
 
 ROWS = pa.schema([pa.field("u", pa.uuid()), pa.field("n", pa.int64())])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.codec.columns import FixedColumn, ManifestColumns
-from engine.codec.manifest import decode_entries
+from engine.codec.manifests.reader import decode_entries
 from engine.errors import CorruptTable, FileNotFound, Unsupported
 from engine.plan.cache import ManifestCache
 from engine.plan.manifests import ManifestSource, live_entries, spec_of

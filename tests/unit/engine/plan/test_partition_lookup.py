@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codec.partition_summaries import PartitionSummaries
+from engine.codec.manifests.partition_summaries import PartitionSummaries
 from engine.plan.partition_lookup import may_list_partitions
 from engine.spec.creation import new_table_metadata
 from engine.spec.manifest import ManifestContent, ManifestFile, PartitionFieldSummary

@@ -15,7 +15,7 @@ from pyspark.sql import datasource as sd
 from pyspark.sql import types as st
 
 import engine
-from engine.codec.manifest_writer import encode_manifest
+from engine.codec.manifests.writer import encode_manifest
 from engine.columnar.schemas import from_arrow_schema
 from engine.errors import Invalid, Unsupported
 from engine.operations.row_source import WrittenRows

@@ -2,7 +2,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from engine.codec.puffin import read_blob, read_footer
+from engine.codec.puffin.file import read_blob, read_footer
 from engine.deletes.files import DeleteFile
 from engine.deletes.vectors import load_vectors
 from engine.errors import Invalid

@@ -11,7 +11,7 @@ from bench.errors import DatasetFailed
 from bench.measure.brute.manifests import live_files, manifest_list, read_avro
 from bench.measure.brute.metadata import TableJson, load_table_json
 from bench.measure.brute.rewrite import home_prefixes, relocated, without_deletes
-from engine.codec.puffin import read_footer
+from engine.codec.puffin.file import read_footer
 from tests.unit.bench.measure.scripted import small_table
 
 

@@ -1,0 +1,1 @@
+"""Avro object container files, decoded to columns and encoded from them."""

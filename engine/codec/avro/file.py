@@ -1,0 +1,182 @@
+"""Avro object container files (Avro spec: "Object Container Files"): the header and where the blocks are."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from engine.codec.avro.schema import AvroSchema
+from engine.codec.block_codecs import Buffer
+from engine.codec.metadata_json.objects import parse_json, write_json
+from engine.errors import CorruptTable
+
+MAGIC = b"Obj\x01"
+_SYNC_SIZE = 16
+_MAX_VARINT_BYTES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class AvroBlock:
+    """One block: how many objects it claims, and where its compressed bytes are in the file."""
+
+    index: int
+    count: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class AvroHeader:
+    """The header of a file. `size` is its length in bytes, where the first block begins."""
+
+    metadata: Mapping[str, bytes]
+    sync: bytes
+    size: int
+    location: str | None = None
+
+    @property
+    def codec(self) -> str:
+        """The Avro name of the block codec."""
+        return self.metadata.get("avro.codec", b"null").decode("latin-1") or "null"
+
+    @cached_property
+    def schema_json(self) -> bytes:
+        """The text of the writer schema; raises CorruptTable when there is none."""
+        text = self.metadata.get("avro.schema")
+        if text is None:
+            raise CorruptTable("the Avro header has no schema", location=self.location, path="header")
+        return text
+
+    @cached_property
+    def schema(self) -> AvroSchema:
+        """The writer schema; raises CorruptTable when it is not JSON."""
+        return parse_json(self.schema_json, location=self.location)
+
+    def text(self, key: str) -> str | None:
+        """A UTF-8 metadata value, None when absent; raises CorruptTable when it is not UTF-8."""
+        value = self.metadata.get(key)
+        try:
+            return None if value is None else value.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise CorruptTable("is not UTF-8", location=self.location, path=f"header.{key}") from error
+
+
+class _Cursor:
+    """Reads Avro primitives of the container itself; every failure is a CorruptTable at a byte position."""
+
+    def __init__(self, data: bytes, location: str | None) -> None:
+        self.data = data
+        self.location = location
+        self.position = 0
+
+    def error(self, reason: str) -> CorruptTable:
+        return CorruptTable(reason, location=self.location, path=f"byte {self.position}")
+
+    def long(self) -> int:
+        value, end = _read_long(self.data, self.position)
+        if end < 0:
+            raise self.error("a number is cut off or too long")
+        self.position = end
+        return value
+
+    def take(self, size: int) -> bytes:
+        start, end = self.position, self.position + size
+        if size < 0 or end > len(self.data):
+            raise self.error(f"{size} bytes are promised and {len(self.data) - start} left")
+        self.position = end
+        return self.data[start:end]
+
+
+def _read_long(data: bytes, position: int) -> tuple[int, int]:
+    """An Avro number and the position after it, which is below zero when there is no number."""
+    value = shift = 0
+    for byte in data[position : position + _MAX_VARINT_BYTES]:
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), position
+        shift += 7
+    return 0, -1
+
+
+def read_header(data: bytes, *, location: str | None = None) -> AvroHeader:
+    """The header of a container file; `data` may be its beginning only.
+
+    Raises:
+        CorruptTable: The bytes are not an Avro file, or the header is cut off.
+    """
+    cursor = _Cursor(data, location)
+    if cursor.take(min(4, len(data))) != MAGIC:
+        raise CorruptTable("not an Avro file", location=location)
+    metadata: dict[str, bytes] = {}
+    while count := cursor.long():
+        if count < 0:
+            count = -count
+            cursor.long()
+        for _ in range(count):
+            key = cursor.take(cursor.long())
+            metadata[key.decode("utf-8", "replace")] = cursor.take(cursor.long())
+    sync = cursor.take(_SYNC_SIZE)
+    return AvroHeader(metadata, sync, cursor.position, location)
+
+
+def read_blocks(data: bytes, header: AvroHeader) -> tuple[AvroBlock, ...]:
+    """Where the blocks are; sync markers are checked.
+
+    Raises:
+        CorruptTable: A block is cut off, has a negative size or count, or a sync marker is wrong.
+    """
+    blocks: list[AvroBlock] = []
+    position = header.size
+    while position < len(data):
+        count, start = _read_long(data, position)
+        size, start = _read_long(data, start) if start >= 0 else (0, -1)
+        end = start + size
+        if start < 0 or count < 0 or size < 0 or end + _SYNC_SIZE > len(data):
+            reason = "the block is cut off, or has a negative size or count"
+            raise CorruptTable(reason, location=header.location, path=f"block {len(blocks)}")
+        position = end + _SYNC_SIZE
+        if data[end:position] != header.sync:
+            reason = "the sync marker after the block is wrong"
+            raise CorruptTable(reason, location=header.location, path=f"block {len(blocks)}")
+        blocks.append(AvroBlock(len(blocks), count, start, end))
+    return tuple(blocks)
+
+
+def encode_long(value: int) -> bytes:
+    """An Avro int or long: zigzag, then seven bits a byte."""
+    rest = (value << 1) ^ (value >> 63)
+    made = bytearray()
+    while rest > 0x7F:
+        made.append((rest & 0x7F) | 0x80)
+        rest >>= 7
+    made.append(rest)
+    return bytes(made)
+
+
+def encode_bytes(value: bytes) -> bytes:
+    """Avro bytes or string: the length, then the bytes."""
+    return encode_long(len(value)) + value
+
+
+def encode_container(
+    schema: AvroSchema, metadata: Mapping[str, str], codec: str, blocks: Iterable[tuple[int, Buffer]]
+) -> bytes:
+    """A container file of compressed blocks, each with its object count.
+
+    The sync marker is a digest of the header instead of a random number: the same content gives the same bytes.
+    """
+    entries = {
+        "avro.schema": write_json(schema),
+        "avro.codec": codec.encode(),
+        **{key: value.encode("utf-8") for key, value in metadata.items()},
+    }
+    header = MAGIC + encode_long(len(entries))
+    header += b"".join(encode_bytes(key.encode()) + encode_bytes(value) for key, value in entries.items()) + b"\x00"
+    sync = hashlib.blake2b(header, digest_size=_SYNC_SIZE).digest()
+    parts: list[Buffer] = [header, sync]
+    for count, block in blocks:
+        parts += [encode_long(count) + encode_long(len(block)), block, sync]
+    return b"".join(parts)

@@ -1,0 +1,159 @@
+"""Columns with the instructions that write them as Avro objects (see `write_kernels`).
+
+Columns are read where they are: those of Arrow tables in Arrow's own memory, whatever the width of their numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.codec.avro import write_kernels as kernels
+from engine.codec.avro.kernel_choice import WRITE_ROWS
+from engine.codec.columns import BoolArray, ByteArray, BytesColumn, Int64Array
+
+Integers: TypeAlias = NDArray[np.int64] | NDArray[np.int32]
+
+_LONGEST_NUMBER = 10
+
+
+class RowProgram:
+    """Takes the columns of so many rows one after the other, in the order of the Avro record, then writes the rows.
+
+    Args:
+        rows: How many values each column has.
+    """
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+        self._code: list[int] = []
+        self._sources: list[NDArray[Any]] = []
+        self._literal = bytearray()
+        self._bound = kernels.SLACK_BYTES
+        self._numbers = 0
+
+    def add_literal(self, data: bytes) -> None:
+        """The same bytes in each row."""
+        self._literal += data
+        self._bound += self._rows * len(data)
+
+    def add_numbers(self, values: Integers, valid: BoolArray | None, *, required: bool) -> None:
+        """Ints or longs."""
+        self._instruct(kernels.WRITE_NUMBER, [values], valid=valid, required=required)
+
+    def add_bytes(
+        self, offsets: Integers, data: ByteArray, valid: BoolArray | None, *, required: bool, is_fixed: bool = False
+    ) -> None:
+        """Byte strings or text: value i is ``data[offsets[i]:offsets[i + 1]]``.
+
+        Args:
+            offsets: One more than rows.
+            data: What they point into.
+            valid: Which values are there; None where all are.
+            required: Whether the schema has no null.
+            is_fixed: For those whose length the schema says.
+        """
+        what = kernels.WRITE_FIXED if is_fixed else kernels.WRITE_BYTES
+        self._instruct(what, [offsets, data], valid=valid, required=required, data_bytes=_spanned(offsets))
+
+    def add_lists(self, offsets: Integers, elements: Integers, valid: BoolArray | None, *, required: bool) -> None:
+        """Lists of ints or longs; `offsets` point into `elements`."""
+        what = kernels.WRITE_LIST
+        self._instruct(what, [offsets, elements], valid=valid, required=required, elements=_spanned(offsets))
+
+    def add_maps(
+        self, offsets: Integers, first_keys: Integers, keys: Integers, values: Integers | tuple[Integers, ByteArray]
+    ) -> None:
+        """Maps from ints; map i has the values ``offsets[i]`` to ``offsets[i + 1]``.
+
+        An empty map is written as null, as writers do that have no metrics.
+
+        Args:
+            offsets: One more than rows.
+            first_keys: Where the keys of each map begin in `keys`.
+            keys: What they point into.
+            values: Numbers, or byte strings as their offsets and data.
+        """
+        elements = _spanned(offsets)
+        if elements == 0:
+            self.add_literal(b"\x00")
+        elif isinstance(values, tuple):
+            begin, end = values[0][offsets[0]], values[0][offsets[-1]]
+            arrays = [offsets, first_keys, keys, *values]
+            self._instruct(kernels.WRITE_BYTES_MAP, arrays, elements=2 * elements, data_bytes=int(end - begin))
+        else:
+            arrays = [offsets, first_keys, keys, values]
+            self._instruct(kernels.WRITE_NUMBER_MAP, arrays, elements=2 * elements)
+
+    def encode(self) -> tuple[memoryview, Int64Array]:
+        """The bytes of all rows, and where each one ends."""
+        self._end_literal()
+        if WRITE_ROWS.interprets(self._numbers * 8):
+            ends = [0] * self._rows
+            made = bytearray(self._bound)
+            sources = [part for source in self._sources for part in (source.data, source.itemsize)]
+            size = kernels.write_rows(self._code, sources, made, ends)
+            return memoryview(made)[:size], np.array(ends, np.int64)
+        out = np.empty(self._bound, np.uint8)
+        row_ends = np.zeros(self._rows, np.int64)
+        places = [part for source in self._sources for part in (_address(source), source.itemsize)]
+        size = WRITE_ROWS(np.array(self._code, np.int64), np.array(places, np.int64), out, row_ends)
+        return out[:size].data, row_ends
+
+    def _instruct(
+        self,
+        what: int,
+        arrays: Sequence[NDArray[Any]],
+        *,
+        valid: BoolArray | None = None,
+        required: bool = False,
+        elements: int = 0,
+        data_bytes: int = 0,
+    ) -> None:
+        self._end_literal()
+        marks = -1 if valid is None else self._source(valid)
+        sources = [self._source(array) for array in arrays]
+        self._code += [what, int(not required), marks, *sources, *[0] * (kernels.CODE_WIDTH - 3 - len(sources))]
+        # Of each value an option's branch, its number or length, and a map's or list's count, size and end.
+        self._bound += self._rows * (2 * _LONGEST_NUMBER + 2) + elements * _LONGEST_NUMBER + data_bytes
+        self._numbers += self._rows + elements
+
+    def _end_literal(self) -> None:
+        if self._literal:
+            data = np.frombuffer(bytes(self._literal), np.uint8)
+            self._code += [kernels.WRITE_LITERAL, 0, -1, self._source(data), len(data), 0, 0, 0]
+            self._literal.clear()
+
+    def _source(self, array: NDArray[Any]) -> int:
+        if array.dtype.kind not in "ibu" or array.itemsize not in (1, 4, 8):
+            raise TypeError(f"no column is of {array.dtype}")
+        self._sources.append(np.ascontiguousarray(array))
+        return len(self._sources) - 1
+
+
+def _spanned(offsets: Integers) -> int:
+    return int(offsets[-1]) - int(offsets[0])
+
+
+def _address(array: NDArray[Any]) -> int:
+    found: int = array.__array_interface__["data"][0]
+    return found
+
+
+def joined(values: Sequence[bytes | None]) -> BytesColumn:
+    """Byte strings as a column."""
+    sizes = np.fromiter((0 if value is None else len(value) for value in values), np.int64, len(values))
+    offsets = np.zeros(len(values) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    data = np.frombuffer(b"".join(value for value in values if value is not None), np.uint8)
+    if None not in values:
+        return BytesColumn(offsets, data)
+    return BytesColumn(offsets, data, np.array([value is not None for value in values], np.bool_))
+
+
+def valid_mask(values: Sequence[Any]) -> BoolArray | None:
+    """Which values are there; None where all are."""
+    return np.array([value is not None for value in values], np.bool_) if None in values else None

@@ -1,0 +1,120 @@
+"""`write_kernels` compiled by Numba, without the GIL. Importing this module imports Numba, so it is imported late.
+
+Arrays are addresses here, and their numbers are loaded with as many bytes as they have: nothing is copied or widened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba.extending import overload, register_jitable
+
+from engine.codec.avro import write_kernels as kernels
+from engine.codec.avro.write_kernels import Memory
+from engine.kernels.compiling import jit
+from engine.kernels.intrinsics import int64s_at, load8, load32, load64, move4, move8, store8, store32
+from engine.kernels.machine_code import MachineCode
+
+_HELPERS: tuple[Callable[..., Any], ...] = (
+    kernels.write_rows,
+    kernels.write_value,
+    kernels.write_map,
+    kernels.put_numbers,
+    kernels.put_strings,
+    kernels.long_size,
+    kernels.put_long,
+    kernels.move,
+)
+
+for _helper in _HELPERS:
+    register_jitable(_helper)
+
+
+@overload(kernels.number)
+def _number(source: Memory, width: int, index: int) -> int:
+    del source, width, index  # Numba asks with types, and calls what is returned.
+
+    def call(source: Memory, width: int, index: int) -> int:
+        found: int = load32(source + 4 * index) if width == 4 else load64(source + 8 * index)
+        return found
+
+    return call  # type: ignore[return-value]
+
+
+@overload(kernels.byte_of)
+def _byte_of(source: Memory, index: int) -> int:
+    del source, index
+
+    def call(source: Memory, index: int) -> int:
+        found: int = load8(source + index)
+        return found
+
+    return call  # type: ignore[return-value]
+
+
+@overload(kernels.put_byte)
+def _put_byte(out: Memory, position: int, value: int) -> int:
+    del out, position, value
+
+    def call(out: Memory, position: int, value: int) -> int:
+        store8(out + position, value)
+        return position + 1
+
+    return call  # type: ignore[return-value]
+
+
+@overload(kernels.put_bytes)
+def _put_bytes(out: Memory, position: int, source: Memory, begin: int, end: int) -> int:
+    del out, position, source, begin, end
+
+    def call(out: Memory, position: int, source: Memory, begin: int, end: int) -> int:
+        size = end - begin
+        to, at = out + position, source + begin
+        if size >= 8:
+            # In eights; the last ones may overlap those before them.
+            last = size - 8
+            for place in range(0, last, 8):
+                move8(to + place, at + place)
+            move8(to + last, at + last)
+        elif size >= 4:
+            move4(to, at)
+            move4(to + size - 4, at + size - 4)
+        else:
+            for place in range(size):
+                store8(to + place, load8(at + place))
+        return position + size
+
+    return call  # type: ignore[return-value]
+
+
+@overload(kernels.write_long)
+def _write_long(out: Memory, position: int, value: int) -> int:
+    del out, position, value
+
+    def call(out: Memory, position: int, value: int) -> int:
+        rest = (value << 1) ^ (value >> 63)
+        if rest >= 0 and rest < 128:
+            store8(out + position, rest)
+            return position + 1
+        if rest >= 0 and rest < 1 << 28:
+            # Two to four bytes at once: sevens of bits go to bytes of their own, all but the last get the eighth bit.
+            more = 1 + int(rest >= 1 << 14) + int(rest >= 1 << 21)
+            spread = (rest & 0x7F) | (rest & 0x3F80) << 1 | (rest & 0x1F_C000) << 2 | (rest & 0xFE0_0000) << 3
+            store32(out + position, spread | (0x80_8080 & ((1 << 8 * more) - 1)))
+            return position + more + 1
+        return kernels.put_long(out, position, value)
+
+    return call  # type: ignore[return-value]
+
+
+def write_rows_at(address: int) -> int:
+    """`write_rows` of arrays whose addresses and lengths, two integers each, are at an address."""
+    at = int64s_at(address, 8)
+    return kernels.write_rows(int64s_at(at[0], at[1]), int64s_at(at[2], at[3]), at[4], int64s_at(at[6], at[7]))
+
+
+def compiled(code: MachineCode, function: Callable[[int], int]) -> Callable[[int], int]:
+    """The function as machine code; where that cannot be kept, by Numba's own cache."""
+    # Without Numba's reference counts: the kernels allocate nothing, and the caller holds all memory.
+    return code.compile(function) or jit(function, _nrt=False)

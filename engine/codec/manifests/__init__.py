@@ -1,0 +1,1 @@
+"""Manifests and manifest lists (spec: "Manifests", "Manifest Lists")."""

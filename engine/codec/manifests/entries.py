@@ -1,0 +1,133 @@
+"""Manifest entries as objects, from decoded columns."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import Any, cast
+
+from engine.codec.avro.program import ColumnLayout
+from engine.codec.columns import BytesColumn, PartitionColumn
+from engine.codec.manifests.columns import MAPS, PARTITION, ManifestReader
+from engine.errors import Unsupported
+from engine.spec.data_file import DataFile, FileContent, FileFormat
+from engine.spec.manifest import EntryStatus, ManifestEntry
+from engine.spec.partitioning import PartitionSpec
+from engine.spec.values import Value, decimal_of
+
+_FORMATS = frozenset({"parquet", "avro", "orc", "puffin"})
+_STATUSES = tuple(EntryStatus)
+_CONTENTS = tuple(FileContent)
+
+
+def entries_of(reader: ManifestReader, spec: PartitionSpec) -> list[ManifestEntry]:
+    """The entries of a manifest that was decoded with all pairs of its metric maps.
+
+    Raises:
+        CorruptTable: A partition value is not one of its type.
+        Unsupported: A file format that Iceberg does not use.
+    """
+    files = _data_files(reader, spec)
+    numbers = (reader.number(name).to_pylist() for name in ("snapshot_id", "sequence_number", "file_sequence_number"))
+    statuses = reader.code("status", EntryStatus).to_pylist()
+    return [
+        ManifestEntry(
+            status=_STATUSES[status],
+            snapshot_id=snapshot_id,
+            sequence_number=sequence_number,
+            file_sequence_number=file_sequence_number,
+            data_file=data_file,
+        )
+        for status, snapshot_id, sequence_number, file_sequence_number, data_file in zip(
+            statuses, *numbers, files, strict=True
+        )
+    ]
+
+
+def _data_files(reader: ManifestReader, spec: PartitionSpec) -> list[DataFile]:
+    count = reader.count
+    columns: dict[str, list[Any]] = {
+        name: reader.number(name).to_pylist()
+        for name in (
+            "record_count", "file_size_in_bytes", "sort_order_id", "first_row_id", "content_offset",
+            "content_size_in_bytes",
+        )
+    }  # fmt: skip
+    columns["content"] = [_CONTENTS[code] for code in reader.code("content", FileContent).to_pylist()]
+    columns["file_path"] = _texts(reader.text("file_path"))
+    columns["referenced_data_file"] = _texts(reader.text("referenced_data_file"))
+    columns["file_format"] = [_file_format(name) for name in _texts(reader.text("file_format"))]
+    columns["key_metadata"] = reader.text("key_metadata").to_pylist()
+    for name in ("split_offsets", "equality_ids"):
+        columns[name] = [None if value is None else tuple(value) for value in reader.list(name).to_pylist()]
+    for name in MAPS:
+        columns[name] = _maps(reader, name)
+    columns["partition"] = _partitions(reader, spec)
+    names = list(columns)
+    rows = zip(*columns.values(), strict=True) if count else ()
+    return [DataFile(spec_id=spec.spec_id, **dict(zip(names, row, strict=True))) for row in rows]
+
+
+def _texts(column: BytesColumn) -> list[str | None]:
+    return [None if value is None else value.decode("utf-8") for value in column.to_pylist()]
+
+
+def _file_format(name: str | None) -> FileFormat:
+    lowered = (name or "").lower()
+    if lowered not in _FORMATS:
+        raise Unsupported(f"the file format {name!r}")
+    return cast("FileFormat", lowered)
+
+
+def _maps(reader: ManifestReader, name: str) -> list[dict[int, Any]]:
+    pairs = reader.pairs(name, MAPS[name])
+    if pairs is None:
+        return [{} for _ in range(reader.count)]
+    lists, key_column, value_column = pairs
+    ends, keys, values = lists.offsets.tolist(), key_column.to_pylist(), value_column.to_pylist()
+    made = [dict(zip(keys[a:b], values[a:b], strict=True)) for a, b in pairwise(ends)]
+    if value_column.valid is None:
+        return made
+    return [{key: value for key, value in one.items() if value is not None} for one in made]
+
+
+def _partitions(reader: ManifestReader, spec: PartitionSpec) -> list[tuple[Value | None, ...]]:
+    found = reader.partition()
+    layouts = reader.layouts
+    values = []
+    for f in spec.fields:
+        column = found.get(f.field_id)
+        if column is None:
+            # The specification lets writers leave out fields of type unknown.
+            values.append([None] * reader.count)
+            continue
+        try:
+            values.append(_partition_values(column, layouts[*PARTITION, f.field_id]))
+        except ValueError as error:
+            raise reader.corrupt(f"a value of the partition field {f.name}: {error}", "partition") from error
+    return list(zip(*values, strict=True)) if values else [()] * reader.count
+
+
+def _partition_values(column: PartitionColumn, layout: ColumnLayout) -> list[Any]:
+    values = column.to_pylist()
+    convert = _converter(layout)
+    return values if convert is None else [None if value is None else convert(value) for value in values]
+
+
+def _converter(layout: ColumnLayout) -> Callable[[Any], Value] | None:
+    """How the decoded values of a partition field become internal ones; None when they are already."""
+    avro: Mapping[str, Any] = layout.avro or {}
+    logical, kind = avro.get("logicalType"), avro.get("type")
+    if layout.kind == "boolean":
+        return bool
+    if layout.kind != "bytes":
+        return None
+    if logical == "decimal":
+        scale = avro.get("scale", 0)
+        if not isinstance(scale, int):
+            raise ValueError(f"a decimal of scale {scale!r}")
+        return lambda value: decimal_of(int.from_bytes(value, "big", signed=True), scale)
+    if logical == "uuid":
+        return (lambda value: uuid.UUID(value.decode("ascii"))) if kind == "string" else (lambda v: uuid.UUID(bytes=v))
+    return (lambda value: value.decode("utf-8")) if kind == "string" else None

@@ -1,0 +1,75 @@
+"""The key-value metadata of manifests (spec: "Manifests")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.codec.avro.file import AvroHeader, read_header
+from engine.codec.metadata_json.objects import JsonObject, parse_json
+from engine.codec.metadata_json.partitioning import partition_fields_from_json
+from engine.codec.metadata_json.schema import schema_from_json
+from engine.errors import CorruptTable, Unsupported
+from engine.spec.manifest import ManifestContent
+from engine.spec.metadata import LATEST_FORMAT_VERSION
+from engine.spec.partitioning import PartitionSpec
+from engine.spec.schema import Schema
+
+_CONTENTS = {"data": ManifestContent.DATA, "deletes": ManifestContent.DELETES}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestHeader:
+    """What a manifest says of itself. `schema` is the table schema at the time of writing."""
+
+    schema: Schema
+    spec: PartitionSpec
+    format_version: int
+    content: ManifestContent
+
+
+def decode_header(data: bytes, *, location: str | None = None) -> ManifestHeader:
+    """The header of a manifest; `data` may be the beginning of the file.
+
+    Raises:
+        CorruptTable: The bytes are not an Avro file, or a required key is missing or malformed.
+        Unsupported: A format version above 3, or a type of such a version.
+    """
+    header = read_header(data, location=location)
+    version = _number(header, "format-version", 1)
+    if version > LATEST_FORMAT_VERSION:
+        raise Unsupported(f"format version {version} of the manifest {location or ''}")
+    content = header.text("content") or "data"
+    if content not in _CONTENTS:
+        raise CorruptTable(f"{content!r} is not data or deletes", location=location, path="header.content")
+    schema = parse_json(_required(header, "schema"), location=location)
+    return ManifestHeader(
+        schema=schema_from_json(schema, path="header.schema", location=location),
+        spec=spec_of(header),
+        format_version=version,
+        content=_CONTENTS[content],
+    )
+
+
+def spec_of(header: AvroHeader) -> PartitionSpec:
+    """The partition spec in the header of a manifest; raises CorruptTable."""
+    fields = parse_json(_required(header, "partition-spec"), location=header.location)
+    node = JsonObject({"partition-spec": fields}, path="header", location=header.location)
+    return PartitionSpec(
+        partition_fields_from_json(node.children("partition-spec")), _number(header, "partition-spec-id", 0)
+    )
+
+
+def _required(header: AvroHeader, key: str) -> bytes:
+    value = header.metadata.get(key)
+    if value is None:
+        raise CorruptTable("is required and missing", location=header.location, path=f"header.{key}")
+    return value
+
+
+def _number(header: AvroHeader, key: str, default: int) -> int:
+    text = header.text(key)
+    if text is None:
+        return default
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise CorruptTable(f"{text!r} is not a number", location=header.location, path=f"header.{key}")
+    return int(text)

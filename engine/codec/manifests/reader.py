@@ -1,0 +1,85 @@
+"""Reads manifests: columns for planning, entries for rewriting and inspection (spec: "Manifests").
+
+Every writer schema of format versions 1 to 3 is read by field id, extra fields included; what v1 lacks is null, except
+`content`, which is then data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from engine.codec.avro.columns import MapFunction, decode_objects
+from engine.codec.avro.file import read_header
+from engine.codec.columns import ManifestColumns
+from engine.codec.manifests.columns import WITH_PAIRS, WITH_SLOTS, WITHOUT_METRICS, ManifestReader
+from engine.codec.manifests.entries import entries_of
+from engine.codec.manifests.header import ManifestHeader, decode_header, spec_of
+from engine.codec.manifests.listed_manifest import check_counts, check_length, entry_count
+from engine.spec.manifest import EntryStatus, ManifestEntry, ManifestFile
+
+__all__ = [
+    "ManifestHeader",
+    "decode_columns",
+    "decode_entries",
+    "decode_header",
+]
+
+
+def decode_columns(
+    data: bytes,
+    *,
+    location: str | None = None,
+    metrics: Collection[int] | None = (),
+    map_chunks: MapFunction = map,
+    listed: ManifestFile | None = None,
+) -> ManifestColumns:
+    """The entries of a manifest as columns.
+
+    Args:
+        data: The whole file.
+        location: For messages.
+        metrics: The column ids whose sizes, counts and bounds are wanted; None means all that occur. Asking for fewer
+            is faster: what is not wanted is stepped over.
+        map_chunks: Runs the parts of a large manifest, in order; a thread pool's `map` makes use of several cores.
+        listed: Its entry in the manifest list, whose length and counts the manifest must have.
+
+    Raises:
+        CorruptTable: The bytes contradict the Avro or the Iceberg specification, or the manifest list; `path` says
+            which block and entry.
+        Unsupported: An Avro codec or schema that Iceberg does not use.
+    """
+    if listed is not None:
+        check_length(listed, len(data))
+    header = read_header(data, location=location)
+    keys = None if metrics is None else sorted({key for key in metrics if key >= 0})
+    selection = WITH_PAIRS if keys is None else WITH_SLOTS if keys else WITHOUT_METRICS
+    count = None if listed is None else entry_count(listed)
+    found = decode_objects(data, header, selection, keys=keys or (), map_chunks=map_chunks, count=count)
+    columns = ManifestReader(header, found).manifest_columns(keys)
+    if listed is not None:
+        check_counts(listed, columns.status.values, columns.record_count.values)
+    return columns
+
+
+def decode_entries(
+    data: bytes,
+    *,
+    location: str | None = None,
+    map_chunks: MapFunction = map,
+    listed: ManifestFile | None = None,
+) -> list[ManifestEntry]:
+    """The entries of a manifest with everything in them, for rewriting and inspection.
+
+    Partition tuples are in the order of the manifest's own partition spec. What is null is left null: inheritance is
+    the planner's business. Arguments and errors are those of `decode_columns`; a file format that Iceberg does not use
+    is Unsupported.
+    """
+    if listed is not None:
+        check_length(listed, len(data))
+    header = read_header(data, location=location)
+    spec = spec_of(header)
+    count = None if listed is None else entry_count(listed)
+    reader = ManifestReader(header, decode_objects(data, header, WITH_PAIRS, map_chunks=map_chunks, count=count))
+    if listed is not None:
+        check_counts(listed, reader.code("status", EntryStatus).values, reader.number("record_count").values)
+    return entries_of(reader, spec)

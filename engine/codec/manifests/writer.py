@@ -1,0 +1,384 @@
+"""Writes manifests (spec: "Manifests"): 64 KiB blocks of many entries, metric maps that a reader can step over.
+
+Parts of a manifest, entries that are encoded and compressed, are made independently, so several threads can make them;
+memory is bounded by the parts in the making and the compressed manifest.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from engine.codec.avro.file import encode_container
+from engine.codec.avro.schema import record_schema
+from engine.codec.block_codecs import AVRO_NAMES, Buffer, Compression, compress_block
+from engine.codec.columns import Int64Array
+from engine.codec.described_files import DescribedFiles, encode_file_rows
+from engine.codec.manifests.partition_summaries import PartitionSummaries
+from engine.codec.manifests.rows import encode_rows
+from engine.codec.manifests.schema import CONTENT_OFFSET, entry_type
+from engine.codec.metadata_json.objects import write_json
+from engine.codec.metadata_json.partitioning import partition_fields_to_json
+from engine.codec.metadata_json.schema import encode_schema
+from engine.errors import Invalid
+from engine.spec.data_file import FileContent
+from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile, PartitionFieldSummary
+from engine.spec.partitioning import PartitionSpec
+from engine.spec.schema import Schema
+from engine.spec.transforms import UnknownTransform
+from engine.spec.types import StructType
+
+__all__ = [
+    "Compression",
+    "EncodedManifest",
+    "ManifestBuilder",
+    "ManifestLayout",
+    "ManifestPart",
+    "encode_added_part",
+    "encode_manifest",
+    "encode_part",
+    "entry_batches",
+]
+
+_BLOCK_BYTES = 64 * 1024
+BATCH_ENTRIES = 1024
+"""The most entries of a part: enough for several blocks."""
+BATCH_METRICS = 64 * 1024
+"""A part is not made larger once it has so many value counts and lower bounds, which bounds its memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncodedManifest:
+    """A manifest's bytes and what its manifest-list entry says of them.
+
+    `min_sequence_number` is the least data sequence number of the live entries, None when every live entry inherits it.
+    `length` is that of the bytes, also where they were dropped once they are in storage.
+    """
+
+    data: bytes
+    length: int
+    spec_id: int
+    content: ManifestContent
+    snapshot_id: int
+    added_files_count: int
+    existing_files_count: int
+    deleted_files_count: int
+    added_rows_count: int
+    existing_rows_count: int
+    deleted_rows_count: int
+    min_sequence_number: int | None
+    partitions: tuple[PartitionFieldSummary, ...]
+
+    def manifest_file(
+        self, path: str, *, sequence_number: int, first_row_id: int | None = None, key_metadata: bytes | None = None
+    ) -> ManifestFile:
+        """The manifest-list entry once the manifest is at `path` and its snapshot has this sequence number."""
+        least = sequence_number if self.min_sequence_number is None else self.min_sequence_number
+        return ManifestFile(
+            manifest_path=path,
+            manifest_length=self.length,
+            partition_spec_id=self.spec_id,
+            content=self.content,
+            sequence_number=sequence_number,
+            min_sequence_number=min(least, sequence_number),
+            added_snapshot_id=self.snapshot_id,
+            added_files_count=self.added_files_count,
+            existing_files_count=self.existing_files_count,
+            deleted_files_count=self.deleted_files_count,
+            added_rows_count=self.added_rows_count,
+            existing_rows_count=self.existing_rows_count,
+            deleted_rows_count=self.deleted_rows_count,
+            partitions=self.partitions,
+            key_metadata=key_metadata,
+            first_row_id=first_row_id,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManifestLayout:
+    """What all entries of a manifest have in common.
+
+    Args:
+        schema: The table schema; gives the partition types and goes into the header.
+        spec: The partition spec of every entry.
+        format_version: 1, 2 or 3.
+        content: Data files or delete files; v1 has no delete manifests.
+        snapshot_id: The snapshot that adds the manifest.
+        compression: Of the Avro blocks.
+        former_schemas: All schemas of the table, oldest first, for the types of partition fields whose source column
+            was dropped.
+
+    Raises:
+        Invalid: The format version has no such manifests, or the spec cannot be written.
+    """
+
+    schema: Schema
+    spec: PartitionSpec
+    format_version: int
+    content: ManifestContent
+    snapshot_id: int
+    compression: Compression = "gzip"
+    former_schemas: Sequence[Schema] = ()
+
+    def __post_init__(self) -> None:
+        if self.format_version not in (1, 2, 3):
+            raise Invalid(f"format version {self.format_version} is not 1, 2 or 3")
+        if self.format_version == 1 and self.content is not ManifestContent.DATA:
+            raise Invalid("format version 1 has no delete manifests")
+        for f in self.spec.fields:
+            if isinstance(f.transform, UnknownTransform):
+                raise Invalid(f"the partition field {f.name!r} has the unknown transform {f.transform}")
+
+    @cached_property
+    def partition_type(self) -> StructType:
+        """The struct of the spec's values."""
+        return self.spec.partition_type(self.schema, self.former_schemas)
+
+    @cached_property
+    def entry_type(self) -> StructType:
+        """The struct of an entry."""
+        return entry_type(self.partition_type, self.format_version)
+
+    def header(self) -> dict[str, str]:
+        """The key-value metadata."""
+        made = {
+            "schema": encode_schema(self.schema).decode("utf-8"),
+            "schema-id": str(self.schema.schema_id),
+            "partition-spec": write_json(partition_fields_to_json(self.spec)).decode("utf-8"),
+            "partition-spec-id": str(self.spec.spec_id),
+            "format-version": str(self.format_version),
+        }
+        if self.format_version > 1:
+            made["content"] = "deletes" if self.content is ManifestContent.DELETES else "data"
+        return made
+
+    def check(self, entry: ManifestEntry) -> None:
+        """Raises Invalid for an entry that the format version forbids."""
+        file = entry.data_file
+        if len(file.partition) != len(self.spec.fields):
+            raise Invalid(f"the partition of {file.file_path} does not fit partition spec {self.spec.spec_id}")
+        if (file.content is FileContent.DATA) != (self.content is ManifestContent.DATA):
+            raise Invalid(f"{file.file_path} holds {file.content.name}, the manifest is one of {self.content.name}")
+        if self.format_version == 1:
+            if entry.snapshot_id is None:
+                raise Invalid(f"{file.file_path} has no snapshot id, which format version 1 requires")
+        elif entry.sequence_number is None and entry.status is not EntryStatus.ADDED:
+            raise Invalid(f"{file.file_path} is {entry.status.name} and has no sequence number")
+        if file.content_offset is not None and self.format_version < 3:
+            raise Invalid(f"{file.file_path} is a deletion vector, which needs format version 3")
+
+    def check_files(self, files: DescribedFiles) -> None:
+        """Raises Invalid for files that the format version forbids."""
+        if len(files.partition) != len(self.spec.fields):
+            raise Invalid(f"the partition of the files does not fit partition spec {self.spec.spec_id}")
+        if (files.content is FileContent.DATA) != (self.content is ManifestContent.DATA):
+            raise Invalid(f"the files hold {files.content.name}, the manifest is one of {self.content.name}")
+        if self.format_version < 3 and files.has_values(CONTENT_OFFSET):
+            raise Invalid("deletion vectors need format version 3")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManifestPart:
+    """Encoded and compressed entries, not yet in a manifest.
+
+    Args:
+        blocks: Entries and bytes of each block.
+        counts: Files and rows by status.
+        min_sequence_number: The least data sequence number of live entries; None where all inherit it.
+        summaries: Of the entries' partitions.
+    """
+
+    blocks: Sequence[tuple[int, Buffer]]
+    counts: Mapping[EntryStatus, tuple[int, int]]
+    min_sequence_number: int | None
+    summaries: PartitionSummaries
+
+    @property
+    def size_bytes(self) -> int:
+        """The compressed bytes."""
+        return sum(len(block) for _, block in self.blocks)
+
+
+def encode_part(layout: ManifestLayout, entries: Sequence[ManifestEntry]) -> ManifestPart:
+    """A part of a manifest; a pure function, so that parts can be made on several threads.
+
+    Args:
+        layout: All entries are of its spec and content. In v1 every snapshot id is set; from v2 on only added entries
+            may have null sequence numbers.
+        entries: At least one.
+
+    Raises:
+        Invalid: An entry cannot be written in this format version, or its partition does not fit the spec.
+    """
+    counts = {status: [0, 0] for status in EntryStatus}
+    least: int | None = None
+    for entry in entries:
+        layout.check(entry)
+    summaries = PartitionSummaries(layout.partition_type)
+    with _values_that_fit():
+        summaries.add([entry.data_file.partition for entry in entries])
+        data, ends = encode_rows(entries, layout.entry_type)
+    for entry in entries:
+        count = counts[entry.status]
+        count[0] += 1
+        count[1] += entry.data_file.record_count
+        number = entry.sequence_number
+        if number is not None and entry.status is not EntryStatus.DELETED:
+            least = number if least is None else min(least, number)
+    return ManifestPart(
+        blocks=_blocks(data, ends, layout.compression),
+        counts={status: (files, rows) for status, (files, rows) in counts.items()},
+        min_sequence_number=least,
+        summaries=summaries,
+    )
+
+
+def encode_added_part(
+    layout: ManifestLayout, files: DescribedFiles, *, sequence_number: int | None = None
+) -> ManifestPart:
+    """A part of a manifest: ADDED entries of files that are described by column.
+
+    Args:
+        layout: The files are of its spec and content.
+        files: At least one.
+        sequence_number: The data sequence number of all; None leaves it to be inherited.
+
+    Raises:
+        Invalid: As `encode_part`.
+    """
+    layout.check_files(files)
+    summaries = PartitionSummaries(layout.partition_type)
+    with _values_that_fit():
+        summaries.add_fields([column.values for column in files.partition])
+        data, ends = encode_file_rows(
+            files, layout.entry_type, snapshot_id=layout.snapshot_id, sequence_number=sequence_number
+        )
+    return ManifestPart(
+        blocks=_blocks(data, ends, layout.compression),
+        counts={EntryStatus.ADDED: (files.count, files.row_count)},
+        min_sequence_number=sequence_number,
+        summaries=summaries,
+    )
+
+
+class ManifestBuilder:
+    """A manifest in the making, from parts in the order of its entries.
+
+    Args:
+        layout: The layout that the parts were made with.
+    """
+
+    def __init__(self, layout: ManifestLayout) -> None:
+        self._layout = layout
+        self._blocks: list[tuple[int, Buffer]] = []
+        self._counts = {status: [0, 0] for status in EntryStatus}
+        self._min_sequence_number: int | None = None
+        self._summaries = PartitionSummaries(layout.partition_type)
+        self.size_bytes = 0
+
+    def add(self, part: ManifestPart) -> None:
+        """Take a part."""
+        self._blocks += part.blocks
+        self.size_bytes += part.size_bytes
+        for status, (files, rows) in part.counts.items():
+            self._counts[status][0] += files
+            self._counts[status][1] += rows
+        if part.min_sequence_number is not None:
+            least = self._min_sequence_number
+            self._min_sequence_number = (
+                part.min_sequence_number if least is None else min(least, part.min_sequence_number)
+            )
+        self._summaries.merge(part.summaries)
+
+    def finish(self) -> EncodedManifest:
+        """The manifest; nothing may be added after."""
+        layout = self._layout
+        schema = record_schema(layout.entry_type, "manifest_entry")
+        existing, added, deleted = (self._counts[status] for status in EntryStatus)
+        data = encode_container(schema, layout.header(), AVRO_NAMES[layout.compression], self._blocks)
+        return EncodedManifest(
+            data=data,
+            length=len(data),
+            spec_id=layout.spec.spec_id,
+            content=layout.content,
+            snapshot_id=layout.snapshot_id,
+            added_files_count=added[0],
+            existing_files_count=existing[0],
+            deleted_files_count=deleted[0],
+            added_rows_count=added[1],
+            existing_rows_count=existing[1],
+            deleted_rows_count=deleted[1],
+            min_sequence_number=self._min_sequence_number,
+            partitions=self._summaries.finish(),
+        )
+
+
+def encode_manifest(
+    entries: Iterable[ManifestEntry],
+    *,
+    schema: Schema,
+    spec: PartitionSpec,
+    format_version: int,
+    content: ManifestContent,
+    snapshot_id: int,
+    compression: Compression = "gzip",
+) -> EncodedManifest:
+    """One manifest of these entries, in their order, whatever its size; see `ManifestLayout` and `encode_part`."""
+    layout = ManifestLayout(
+        schema=schema,
+        spec=spec,
+        format_version=format_version,
+        content=content,
+        snapshot_id=snapshot_id,
+        compression=compression,
+    )
+    builder = ManifestBuilder(layout)
+    for batch in entry_batches(entries):
+        builder.add(encode_part(layout, batch))
+    return builder.finish()
+
+
+def entry_batches(entries: Iterable[ManifestEntry]) -> Iterator[list[ManifestEntry]]:
+    """Entries of one partition spec each, in batches small enough to bound memory however many columns have metrics.
+
+    The order is kept within each spec.
+    """
+    waiting: dict[int, tuple[list[ManifestEntry], list[int]]] = {}
+    for entry in entries:
+        file = entry.data_file
+        batch, metrics = waiting.setdefault(file.spec_id, ([], [0]))
+        batch.append(entry)
+        metrics[0] += len(file.value_counts) + len(file.lower_bounds)
+        if len(batch) >= BATCH_ENTRIES or metrics[0] >= BATCH_METRICS:
+            del waiting[file.spec_id]
+            yield batch
+    for batch, _ in waiting.values():
+        yield batch
+
+
+@contextmanager
+def _values_that_fit() -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, TypeError, OverflowError, struct.error) as error:
+        raise Invalid(f"an entry does not fit the manifest's schema: {error}") from error
+
+
+def _blocks(data: memoryview, ends: Int64Array, compression: Compression) -> list[tuple[int, Buffer]]:
+    """The objects in compressed blocks of about equal size, the last of each being the one that fills it."""
+    codec = AVRO_NAMES[compression]
+    size = len(data)
+    wanted = -(-size // max(1, round(size / _BLOCK_BYTES)))
+    made: list[tuple[int, Buffer]] = []
+    begin = first = 0
+    while first < len(ends):
+        after = min(int(np.searchsorted(ends, begin + wanted)) + 1, len(ends))
+        end = int(ends[after - 1])
+        made.append((after - first, compress_block(codec, data[begin:end])))
+        begin, first = end, after
+    return made

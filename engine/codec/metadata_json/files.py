@@ -1,0 +1,43 @@
+"""Metadata files of tables and views: JSON, plain or gzip (spec: "Metadata files"; the view spec allows the same)."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+
+from engine.codec.budget import budget_of, too_large
+from engine.codec.metadata_json.objects import JsonValue, parse_json
+from engine.errors import CorruptTable
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_COPIES = 3
+"""What the text of metadata takes at least while it is decoded, see `parse_json`."""
+
+
+def parse_json_file(data: bytes, *, location: str | None = None) -> JsonValue:
+    """The value in a metadata file; gzip is recognised by its first bytes, whatever the file is named.
+
+    Raises:
+        CorruptTable: Broken gzip, not JSON, or nested too deeply.
+        TooLarge: See `engine.codec.budget`.
+    """
+    text = _inflated(data, location) if data.startswith(_GZIP_MAGIC) else data
+    return parse_json(text, location=location, file_size=len(data))
+
+
+def _inflated(data: bytes, location: str | None) -> bytes:
+    limit = budget_of(len(data)) // _COPIES
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            text = file.read(limit + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise CorruptTable(f"not valid gzip: {error}", location=location) from error
+    if len(text) > limit:
+        raise too_large(f"gzip of {len(data)} bytes", limit, location=location)
+    return text
+
+
+def compressed(text: bytes) -> bytes:
+    """The text as gzip; the same text gives the same bytes."""
+    return gzip.compress(text, mtime=0)

@@ -1,0 +1,232 @@
+"""JSON form of single values, which schemas use for defaults (spec appendix D: "JSON single-value serialization").
+
+Primitive values are in the internal representation of `engine.spec.values`. Nested values are hashable tuples: a struct
+is ``((field_id, value), ...)``, a list ``(element, ...)``, a map ``((key, value), ...)``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import uuid
+from decimal import Decimal, InvalidOperation
+from typing import Any, TypeAlias
+
+from engine.codec.metadata_json.objects import JsonValue
+from engine.spec.transforms import civil_of
+from engine.spec.types import DecimalType, FixedType, ListType, MapType, PrimitiveType, StructType, Type
+
+DefaultValue: TypeAlias = Any
+"""A value in the representation that the docstring of this module gives, or None."""
+
+_DATE = re.compile(r"([+-]?\d{4,9})-(\d\d)-(\d\d)", re.ASCII)
+_TIME = re.compile(r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?", re.ASCII)
+_INTEGER_BITS = {"int": 32, "long": 64}
+_PER_SECOND = {
+    "time": 10**6, "timestamp": 10**6, "timestamptz": 10**6, "timestamp_ns": 10**9, "timestamptz_ns": 10**9,
+}  # fmt: skip
+_SECONDS_PER_DAY = 86_400
+_UTC = ("+00:00", "Z")
+_NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+def value_from_json(type_: Type, raw: JsonValue) -> DefaultValue:
+    """The value that a parsed JSON value stands for; null is None.
+
+    Raises:
+        ValueError: The JSON value is not one of the type; the caller knows the path.
+    """
+    if raw is None:
+        return None
+    match type_:
+        case StructType(fields):
+            members = _expect(raw, dict, type_)
+            return tuple(
+                (f.field_id, value_from_json(f.type, members[str(f.field_id)]))
+                for f in fields
+                if str(f.field_id) in members
+            )
+        case ListType(element):
+            return tuple(value_from_json(element.type, item) for item in _expect(raw, list, type_))
+        case MapType(key, value):
+            members = _expect(raw, dict, type_)
+            keys, values = (_expect(members.get(part), list, type_) for part in ("keys", "values"))
+            if len(keys) != len(values):
+                raise ValueError(f"{type_} has {len(keys)} keys and {len(values)} values")
+            pairs = zip(keys, values, strict=True)
+            return tuple((value_from_json(key.type, k), value_from_json(value.type, v)) for k, v in pairs)
+        case PrimitiveType():
+            return _primitive_from_json(type_, raw)
+    raise ValueError(f"{type_} has no JSON form")
+
+
+def _expect(raw: JsonValue, expected: type | tuple[type, ...], type_: Type) -> DefaultValue:
+    if not isinstance(raw, expected) or (isinstance(raw, bool) and expected is not bool):
+        raise ValueError(f"{raw!r} is not a value of {type_}")
+    return raw
+
+
+def _primitive_from_json(type_: PrimitiveType, raw: JsonValue) -> DefaultValue:
+    match type_.name:
+        case "boolean":
+            return _expect(raw, bool, type_)
+        case "int" | "long":
+            limit = 1 << (_INTEGER_BITS[type_.name] - 1)
+            if not -limit <= _expect(raw, int, type_) < limit:
+                raise ValueError(f"{raw!r} is not a value of {type_}")
+            return raw
+        case "float" | "double":
+            return _float_from_json(type_, raw)
+    return _parse_text(type_, _expect(raw, str, type_))
+
+
+def _parse_text(type_: PrimitiveType, text: str) -> DefaultValue:
+    match type_.name:
+        case "string":
+            return text
+        case "decimal":
+            assert isinstance(type_, DecimalType)
+            return _decimal_from_json(type_, text)
+        case "uuid":
+            return uuid.UUID(text)
+        case "fixed" | "binary":
+            data = bytes.fromhex(text)
+            if isinstance(type_, FixedType) and len(data) != type_.length:
+                raise ValueError(f"{type_} has {type_.length} bytes, not {len(data)}")
+            return data
+        case "date":
+            return _days_of(text)
+        case "time":
+            return _time_of(text, _PER_SECOND[type_.name])
+        case "timestamp" | "timestamptz" | "timestamp_ns" | "timestamptz_ns":
+            return _timestamp_of(type_, text)
+    raise ValueError(f"{type_} has no value other than null here")
+
+
+def _float_from_json(type_: PrimitiveType, raw: JsonValue) -> float:
+    if isinstance(raw, str) and raw in _NON_FINITE:
+        return _NON_FINITE[raw]
+    try:
+        return float(_expect(raw, (int, float), type_))
+    except OverflowError as error:
+        raise ValueError(f"{raw} is out of range for {type_}") from error
+
+
+def _decimal_from_json(type_: DecimalType, text: str) -> Decimal:
+    try:
+        value = Decimal(text)
+    except InvalidOperation as error:
+        raise ValueError(f"{text!r} is not a decimal") from error
+    exponent = value.as_tuple().exponent
+    if exponent != -type_.scale or len(value.as_tuple().digits) > type_.precision:
+        raise ValueError(f"{text!r} is not a value of {type_}")
+    return value
+
+
+def _days_of(text: str) -> int:
+    found = _DATE.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is not an ISO date")
+    year, month, day = int(found[1]), int(found[2]), int(found[3])
+    days = days_of_civil(year, month, day)
+    if not 1 <= month <= 12 or civil_of(days) != (year, month, day):
+        raise ValueError(f"{text!r} is not a day of the calendar")
+    return days
+
+
+def days_of_civil(year: int, month: int, day: int) -> int:
+    """Days from 1970-01-01 of a proleptic Gregorian date; the inverse of `engine.spec.transforms.civil_of`."""
+    shifted_year = year - (month <= 2)
+    era, year_of_era = divmod(shifted_year, 400)
+    day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
+    return era * 146_097 + year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year - 719_468
+
+
+def _time_of(text: str, per_second: int) -> int:
+    found = _TIME.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is not an ISO time")
+    hour, minute, second = int(found[1]), int(found[2]), int(found[3] or 0)
+    if hour > 23 or minute > 59 or second > 59:
+        raise ValueError(f"{text!r} is not a time of day")
+    nanos = int((found[4] or "0").ljust(9, "0"))
+    fraction, lost = divmod(nanos, 10**9 // per_second)
+    if lost:
+        raise ValueError(f"{text!r} has more digits than the type")
+    return (hour * 3600 + minute * 60 + second) * per_second + fraction
+
+
+def _timestamp_of(type_: PrimitiveType, text: str) -> int:
+    zoned = type_.name.startswith("timestamptz")
+    offset = next((o for o in _UTC if text.endswith(o)), None)
+    if zoned != (offset is not None):
+        raise ValueError(f"{text!r} is not a value of {type_}: " + ("needs +00:00" if zoned else "has a zone"))
+    date, separator, time = text.removesuffix(offset or "").partition("T")
+    if not separator:
+        raise ValueError(f"{text!r} is not an ISO timestamp")
+    per_second = _PER_SECOND[type_.name]
+    value = _days_of(date) * _SECONDS_PER_DAY * per_second + _time_of(time, per_second)
+    if not -(1 << 63) <= value < 1 << 63:
+        raise ValueError(f"{text!r} is out of range for {type_}")
+    return value
+
+
+def value_to_json(type_: Type, value: DefaultValue) -> JsonValue:
+    """The JSON-ready form of a value in the representation of this module; None is null."""
+    if value is None:
+        return None
+    match type_:
+        case StructType(fields):
+            types = {f.field_id: f.type for f in fields}
+            return {str(field_id): value_to_json(types[field_id], item) for field_id, item in value}
+        case ListType(element):
+            return [value_to_json(element.type, item) for item in value]
+        case MapType(key, item):
+            return {
+                "keys": [value_to_json(key.type, k) for k, _ in value],
+                "values": [value_to_json(item.type, v) for _, v in value],
+            }
+        case PrimitiveType(name):
+            return _primitive_to_json(name, value)
+    raise AssertionError(f"{type_} is not a type")
+
+
+def _primitive_to_json(name: str, value: DefaultValue) -> JsonValue:
+    match name:
+        case "float" | "double":
+            return value if math.isfinite(value) else _non_finite_text(value)
+        case "decimal":
+            return str(value)
+        case "uuid":
+            return str(value)
+        case "fixed" | "binary":
+            return value.hex()
+        case "date":
+            return _iso_date(value)
+        case "time":
+            return _iso_time(value, _PER_SECOND[name])
+        case "timestamp" | "timestamptz" | "timestamp_ns" | "timestamptz_ns":
+            per_second = _PER_SECOND[name]
+            days, rest = divmod(value, _SECONDS_PER_DAY * per_second)
+            zone = "+00:00" if name.startswith("timestamptz") else ""
+            return f"{_iso_date(days)}T{_iso_time(rest, per_second)}{zone}"
+    return value
+
+
+def _non_finite_text(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+def _iso_date(days: int) -> str:
+    year, month, day = civil_of(days)
+    sign = "-" if year < 0 else "+" if year > 9999 else ""
+    return f"{sign}{abs(year):04d}-{month:02d}-{day:02d}"
+
+
+def _iso_time(value: int, per_second: int) -> str:
+    seconds, fraction = divmod(value, per_second)
+    minutes, second = divmod(seconds, 60)
+    hour, minute = divmod(minutes, 60)
+    return f"{hour:02d}:{minute:02d}:{second:02d}.{fraction:0{len(str(per_second)) - 1}d}"

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import pytest
+
+from engine.codec.avro import columns as avro_columns
+from engine.codec.manifests.reader import decode_columns
+from engine.codec.manifests.writer import encode_manifest
+from engine.spec.manifest import ManifestContent
+from engine.spec.partitioning import UNPARTITIONED
+from engine.spec.schema import Schema
+from engine.spec.types import STRING, NestedField
+from tests.property.table_builder import added, data_file
+
+SCHEMA = Schema((NestedField(field_id=1, name="s", type=STRING),))
+
+
+@pytest.mark.parametrize("length", [1, 17, 1_000])
+def test_bounds_of_any_length_are_decoded(monkeypatch: pytest.MonkeyPatch, length: int) -> None:
+    monkeypatch.setattr(avro_columns, "interprets", lambda _: False)
+    bounds = [f"{i:04d}".encode() * length for i in range(2_000)]
+    entries = [added(data_file(f"memory://t/{i}", lower_bounds={1: bound})) for i, bound in enumerate(bounds)]
+    encoded = encode_manifest(
+        entries,
+        schema=SCHEMA,
+        spec=UNPARTITIONED,
+        format_version=2,
+        content=ManifestContent.DATA,
+        snapshot_id=1,
+    )
+    columns = decode_columns(encoded.data, location="memory://m", metrics=frozenset({1}))
+    assert columns.lower_bounds[1].to_pylist() == bounds
