@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import pyarrow as pa
 
 from engine.catalog.identifiers import dotted
-from engine.columnar.reserved import METADATA_COLUMNS, PARTITION_NAME, partition_column
 from engine.commit.committer import Committer, Identifier, TableState
 from engine.commit.one_table import OneTable
 from engine.errors import Invalid, Unsupported
 from engine.expressions.predicate import Predicate
 from engine.lazy_module import LateModule
-from engine.operations.changing import Changing
-from engine.operations.evolving import Evolving
+from engine.operations.metadata_operations import Evolving
+from engine.operations.row_operations import Changing
 from engine.plan.cache import ManifestCache
 from engine.plan.incremental import incremental_append_scan, snapshots_between
 from engine.plan.planner import PlanningMode
@@ -26,6 +25,7 @@ from engine.plan.snapshots import AsOf
 from engine.runtime.counters import Counters
 from engine.runtime.runner import Runner
 from engine.spec.metadata import TableMetadata
+from engine.spec.metadata_columns import METADATA_COLUMNS, PARTITION_NAME, partition_column
 from engine.spec.partitioning import PartitionSpec, common_partition_type
 from engine.spec.schema import Schema
 from engine.spec.snapshots import Snapshot, SnapshotRef

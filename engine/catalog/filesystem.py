@@ -43,7 +43,7 @@ from engine.spec.metadata import TableMetadata
 from engine.spec.properties import METADATA_COMPRESSION, METADATA_DELETE_AFTER_COMMIT, METADATA_PATH
 from engine.spec.requirements import TableRequirement, check_requirements
 from engine.spec.updates import TableUpdate, apply_updates
-from engine.storage.places import Places
+from engine.storage.location_identity import Places
 from engine.storage.store import Store
 
 _MARKER = ".namespace"

@@ -14,7 +14,7 @@ from engine.commit.staging import metadata_file_location
 from engine.errors import EngineError
 from engine.spec.metadata import TableMetadata
 from engine.spec.properties import METADATA_COMPRESSION, METADATA_DELETE_AFTER_COMMIT
-from engine.storage.places import Places
+from engine.storage.location_identity import Places
 from engine.storage.store import Store
 
 _KEPT = 16

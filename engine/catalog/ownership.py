@@ -11,7 +11,7 @@ from engine.errors import CorruptTable, FileNotFound, Invalid
 from engine.runtime.runner import Runner
 from engine.spec.metadata import TableMetadata
 from engine.spec.properties import METADATA_PATH
-from engine.storage.places import Places
+from engine.storage.location_identity import Places
 from engine.storage.store import FileInfo, Store
 
 _METADATA_FILES = (".metadata.json", ".metadata.json.gz")

@@ -72,7 +72,8 @@ class DescribedFiles:
         count: How many.
         spec_id: Their partition spec.
         content: What they hold.
-        columns: By the field id of `engine.codec.manifests.schema`, without content and partition; optional ones may be missing.
+        columns: By field id (see `engine.codec.manifests.schema`), without content and partition; optional ones may be
+            missing.
         partition: A column for each field of the spec.
     """
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.columnar.reserved import LAST_UPDATED, ROW_ID
+from engine.spec.metadata_columns import LAST_UPDATED, ROW_ID
 
 
 def row_ids(stored: pa.Array | None, first_row_id: int | None, positions: npt.NDArray[np.int64]) -> pa.Array:

@@ -13,7 +13,6 @@ from typing import Literal
 import numpy as np
 
 from engine.codec.manifests.reader import decode_entries
-from engine.columnar.reserved import DELETE_FILE_PATH_ID
 from engine.commit.file_refs import FileRef
 from engine.commit.manifests import load_manifests
 from engine.commit.staging import Staging
@@ -27,6 +26,7 @@ from engine.spec.data_file import DataFile, FileContent
 from engine.spec.locations import parts, same_place
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
 from engine.spec.metadata import TableMetadata
+from engine.spec.metadata_columns import DELETE_FILE_PATH_ID
 from engine.spec.partitioning import partition_key
 from engine.spec.snapshots import Snapshot
 from engine.storage.store import Store

@@ -18,8 +18,8 @@ from engine.codec.manifests.reader import decode_columns
 from engine.commit.staging import Staging
 from engine.errors import AlreadyExists, Invalid
 from engine.expressions.vectors import pack
-from engine.plan.places import path_hashes
-from engine.plan.targets import Hashes, is_in, place_hashes, targets_of
+from engine.plan.delete_targets import Hashes, is_in, place_hashes, targets_of
+from engine.plan.location_hashes import path_hashes
 from engine.spec.data_file import DataFile
 from engine.spec.locations import same_place
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.columnar.reserved import DELETE_FILE_PATH_ID, DELETE_POS_ID, POSITION_DELETES
 from engine.columnar.schemas import field_id_of
 from engine.deletes.cache import DeleteCache
 from engine.deletes.files import DeleteFile, check_records
@@ -23,6 +22,7 @@ from engine.formats.opening import open_source
 from engine.runtime.counters import DELETE_FILES_LOADED, Counters
 from engine.runtime.runner import Runner
 from engine.spec.locations import parts, same_place
+from engine.spec.metadata_columns import DELETE_FILE_PATH_ID, DELETE_POS_ID, POSITION_DELETES
 from engine.spec.name_mapping import mapping_of
 from engine.storage.store import Store
 

@@ -26,9 +26,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.expressions.moments import NANOS_PER_DAY, Moment, MomentKind
 from engine.expressions.predicate import Operator
 from engine.expressions.sql import binary_operator, literal_text, name_text
+from engine.expressions.temporal_literals import NANOS_PER_DAY, Moment, MomentKind
 from engine.spec.types import PrimitiveType, Type
 from engine.spec.values import Value
 

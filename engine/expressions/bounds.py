@@ -38,7 +38,7 @@ from engine.expressions.bound import (
     disjunction,
     leaves,
 )
-from engine.expressions.segments import FALSE, NULL, TRUE, Outcomes, Segments, segments_of
+from engine.expressions.literal_intervals import FALSE, NULL, TRUE, Outcomes, Segments, segments_of
 from engine.expressions.vectors import Vector
 
 Flags = NDArray[np.bool_] | bool

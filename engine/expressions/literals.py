@@ -19,8 +19,8 @@ from fractions import Fraction
 import numpy as np
 
 from engine.errors import Invalid, Unsupported
-from engine.expressions.moments import NANOS_PER_DAY, Moment, parse_moment
 from engine.expressions.predicate import LiteralValue
+from engine.expressions.temporal_literals import NANOS_PER_DAY, Moment, parse_moment
 from engine.spec.types import DecimalType, FixedType, PrimitiveType
 from engine.spec.values import Value, decimal_of
 

@@ -27,7 +27,6 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, SqlglotError
 
 from engine.errors import Invalid, Unsupported
-from engine.expressions.moments import Moment, parse_moment
 from engine.expressions.predicate import (
     FALSE,
     MIRRORED,
@@ -48,6 +47,7 @@ from engine.expressions.predicate import (
     starts_with,
 )
 from engine.expressions.sql import shown
+from engine.expressions.temporal_literals import Moment, parse_moment
 
 _COMPARISONS: dict[type[exp.Expr], Operator] = {
     exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",

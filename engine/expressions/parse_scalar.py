@@ -1,4 +1,4 @@
-"""SQL text that computes values from the columns of a row, as a tree that `engine.columnar.computed` evaluates.
+"""Parses SQL that computes values from the columns of a row into a tree; see `engine.columnar.scalar_evaluation`.
 
 ::
 

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from engine.expressions.bounds import ColumnBounds, Evidence, PreparedLeaf
 from engine.expressions.kernels import add_big_endian, utf16_length_at_least
+from engine.expressions.literal_intervals import FALSE, TRUE, Outcomes, Segments
 from engine.expressions.literals import INTEGER_RANGES
-from engine.expressions.segments import FALSE, TRUE, Outcomes, Segments
 from engine.expressions.vectors import BytesVector, NumberVector, Vector, mask_of
 from engine.spec.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, Year
 from engine.spec.types import DecimalType, PrimitiveType

@@ -21,8 +21,8 @@ from decimal import Decimal
 from typing import Literal
 
 from engine.errors import Invalid
-from engine.expressions.moments import Moment, moment_of
 from engine.expressions.sql import binary_operator, literal_text, name_text
+from engine.expressions.temporal_literals import Moment, moment_of
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">="]
 LiteralValue = bool | int | float | Decimal | str | bytes | uuid.UUID | Moment

@@ -1,5 +1,5 @@
 """Expressions over the columns of a row, as trees. `engine.expressions.parse_scalar` makes them of SQL,
-`engine.columnar.computed` evaluates them."""
+`engine.columnar.scalar_evaluation` evaluates them."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Iterable
 from decimal import Decimal
 
-from engine.expressions.moments import Moment
+from engine.expressions.temporal_literals import Moment
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Words that begin something else in a filter. A word too many only costs quotes.

@@ -21,7 +21,7 @@ from engine.spec.data_file import FileContent
 from engine.spec.metadata import TableMetadata
 from engine.spec.snapshots import Snapshot
 from engine.spec.updates import apply_updates
-from engine.storage.places import Places
+from engine.storage.location_identity import Places
 from engine.storage.store import Store
 
 

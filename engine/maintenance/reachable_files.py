@@ -12,7 +12,7 @@ from engine.spec.data_file import FileContent
 from engine.spec.manifest import EntryStatus, ManifestFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.snapshots import Snapshot
-from engine.storage.places import Places
+from engine.storage.location_identity import Places
 from engine.storage.store import Store
 
 

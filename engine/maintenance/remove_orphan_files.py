@@ -13,7 +13,7 @@ from engine.maintenance.maintained_table import MaintainedTable
 from engine.maintenance.reachable_files import Reach
 from engine.spec.metadata import TableMetadata
 from engine.spec.properties import GC_ENABLED
-from engine.storage.places import Places
+from engine.storage.location_identity import Places
 from engine.storage.store import FileInfo
 
 DEFAULT_AGE_MS = 3 * 24 * 60 * 60 * 1000

@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from engine.columnar.columns import column_by_id
 from engine.columnar.partitions import group_rows
-from engine.columnar.reserved import LAST_UPDATED, ROW_ID
 from engine.columnar.schemas import to_arrow_field, to_arrow_schema
 from engine.columnar.sorting import sorted_table
 from engine.formats.metrics_modes import DEFAULT_PROPERTY
@@ -27,6 +26,7 @@ from engine.runtime.counters import Counters
 from engine.runtime.runner import Runner
 from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata
+from engine.spec.metadata_columns import LAST_UPDATED, ROW_ID
 from engine.spec.partitioning import PartitionField, PartitionSpec
 from engine.spec.properties import DATA_PATH, DEFAULT_FILE_FORMAT, TARGET_FILE_SIZE_BYTES
 from engine.spec.schema import Schema

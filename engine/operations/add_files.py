@@ -10,9 +10,9 @@ from engine.commit.changes.append import Append
 from engine.commit.changes.row_delta import RowDelta
 from engine.commit.committer import TableState
 from engine.commit.conflicts import Validation
-from engine.commit.file_changes import FileChanges
 from engine.commit.file_refs import FileRef
 from engine.commit.manifests import AddedFiles
+from engine.commit.snapshot_producer import FileChanges
 from engine.errors import Invalid, Unsupported
 from engine.operations.target import Target
 from engine.spec.data_file import DataFile, FileContent

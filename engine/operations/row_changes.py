@@ -17,15 +17,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from engine.columnar.lineage import without_preliminary
-from engine.columnar.reserved import POS
 from engine.commit.changes.append import Append
 from engine.commit.changes.overwrite import Overwrite
 from engine.commit.changes.read import Read
 from engine.commit.changes.row_delta import RowDelta
 from engine.commit.conflicts import Validation
-from engine.commit.file_changes import FileChanges
 from engine.commit.file_refs import FileRef, ref_of, refs_of_deletes
-from engine.deletes.planned import PlannedFile, load_deletes
+from engine.commit.snapshot_producer import FileChanges
+from engine.deletes.loaded_deletes import PlannedFile, load_deletes
 from engine.errors import Invalid, Unsupported
 from engine.expressions.predicate import Predicate
 from engine.operations.target import Target
@@ -37,6 +36,7 @@ from engine.read.request import FileRead
 from engine.runtime.local import LocalRunner
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.metadata import TableMetadata
+from engine.spec.metadata_columns import POS
 from engine.spec.properties import Property
 from engine.spec.schema import Schema
 from engine.write.data_files import remove_files, write_data_files, written_schema

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from engine.commit.changes.change import Change
 from engine.commit.changes.read import Read
 from engine.commit.committer import TableState
-from engine.commit.file_changes import FileChanges
+from engine.commit.snapshot_producer import FileChanges
 from engine.commit.snapshots import branch_head
 from engine.commit.staging import Staging
 from engine.commit.transaction import stage_all

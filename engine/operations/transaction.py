@@ -11,8 +11,8 @@ from engine.catalog.identifiers import dotted
 from engine.commit.changes.change import Change
 from engine.commit.committer import TableState
 from engine.errors import Invalid
-from engine.operations.changing import Changing
-from engine.operations.evolving import Evolving
+from engine.operations.metadata_operations import Evolving
+from engine.operations.row_operations import Changing
 from engine.operations.staged import StagedTarget
 from engine.operations.target import Target
 from engine.plan.cache import ManifestCache

@@ -7,9 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from engine.columnar.computed import check_computed, computed
-from engine.columnar.reserved import LAST_UPDATED
 from engine.columnar.rows import exact_cast
+from engine.columnar.scalar_evaluation import check_computed, computed
 from engine.columnar.schemas import storage_of, to_arrow_schema
 from engine.commit.committer import TableState
 from engine.errors import Invalid
@@ -21,6 +20,7 @@ from engine.plan.scan import ScanPlan
 from engine.read.plans import request_for
 from engine.read.reader import read_files
 from engine.runtime.local import LocalRunner
+from engine.spec.metadata_columns import LAST_UPDATED
 from engine.spec.properties import UPDATE_ISOLATION, UPDATE_MODE
 from engine.spec.schema import Schema
 from engine.spec.snapshots import MAIN, Snapshot

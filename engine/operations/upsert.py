@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from engine.columnar.columns import value_range
 from engine.columnar.key_index import KeyIndex
-from engine.columnar.reserved import FILE, LAST_UPDATED, POS, ROW_ID
 from engine.columnar.rows import table_rows
 from engine.columnar.schemas import to_arrow_schema
 from engine.commit.committer import TableState
@@ -24,6 +23,7 @@ from engine.read.matches import rows_at
 from engine.read.plans import planned_files, request_for
 from engine.read.reader import read_files
 from engine.spec.metadata import TableMetadata
+from engine.spec.metadata_columns import FILE, LAST_UPDATED, POS, ROW_ID
 from engine.spec.properties import MERGE_ISOLATION, MERGE_MODE
 from engine.spec.schema import Schema
 from engine.spec.snapshots import MAIN, Snapshot

@@ -13,7 +13,7 @@ the same, of an              every data file       data file's number <  delete'
 unpartitioned spec
 ===========================  ====================  ===================================================
 
-Which position-delete files are of one data file, `engine.plan.targets` says. Equality deletes are left out where bounds
+`engine.plan.delete_targets` finds the data file of a position-delete file. Equality deletes are left out where bounds
 and counts show that none of their keys can be in the data file.
 """
 
@@ -31,11 +31,11 @@ from engine.codec.columns import BoolArray, Int64Array
 from engine.errors import CorruptTable
 from engine.kernels.compiling import kernel
 from engine.plan.arrow_columns import plain
+from engine.plan.delete_matching import NO_PAIRS, KeyRanges, Pairs, no_ranges, pairs_of
+from engine.plan.delete_targets import Hashes, place_hashes, targets_of
 from engine.plan.grouping import binary_array, bytes_column, codes_of, mask_of_array, partition_codes
 from engine.plan.key_ranges import key_ranges
 from engine.plan.manifests import LiveEntries
-from engine.plan.pairing import NO_PAIRS, KeyRanges, Pairs, no_ranges, pairs_of
-from engine.plan.targets import Hashes, place_hashes, targets_of
 from engine.spec.data_file import FileContent
 from engine.spec.locations import parts, same_place
 from engine.spec.metadata import TableMetadata

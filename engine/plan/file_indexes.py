@@ -21,7 +21,7 @@ from engine.codec.puffin.file import decode_blob, read_footer
 from engine.errors import CorruptTable, FileNotFound, Unsupported
 from engine.expressions.bound import BoundCompare, BoundIn, BoundLeaf
 from engine.expressions.bounds import PreparedLeaf
-from engine.expressions.segments import FALSE, NULL, TRUE, Outcomes
+from engine.expressions.literal_intervals import FALSE, NULL, TRUE, Outcomes
 from engine.lazy_module import LateModule
 from engine.plan.cache import ManifestCache
 from engine.plan.manifests import LiveEntries

@@ -14,8 +14,8 @@ from engine.errors import CorruptTable, Unsupported
 from engine.expressions.bound import BOUND_TRUE, BoundPredicate
 from engine.plan.arrow_columns import any_values, lists, numbers, partition_values, plain, strings, texts
 from engine.plan.delete_index import DeletesOfFiles
+from engine.plan.delete_targets import targets_of
 from engine.plan.manifests import LiveEntries
-from engine.plan.targets import targets_of
 from engine.spec.types import PrimitiveType, StructType
 
 _MOST_REFERENCES = (1 << 31) - 1

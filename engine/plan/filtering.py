@@ -11,7 +11,7 @@ import numpy as np
 from engine.codec.columns import BoolArray, Int64Array, ManifestColumns
 from engine.expressions.bound import BOUND_TRUE, BoundPredicate
 from engine.expressions.bounds import Evaluator
-from engine.expressions.segments import TRUE, Outcomes
+from engine.expressions.literal_intervals import TRUE, Outcomes
 from engine.plan.cache import ManifestCache
 from engine.plan.file_indexes import FileIndexes
 from engine.plan.manifests import LiveEntries, spec_of

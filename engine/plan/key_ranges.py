@@ -16,8 +16,8 @@ from engine.codec.columns import BoolArray, Int64Array, ManifestColumns
 from engine.errors import CorruptTable
 from engine.expressions.bounds import ColumnBounds, Flags
 from engine.expressions.vectors import BytesCuts, BytesVector, Cuts, NumberCuts, NumberVector, Vector, pack
+from engine.plan.delete_matching import NAN, NULL, VALUE, KeyRanges, no_ranges
 from engine.plan.manifests import LiveEntries
-from engine.plan.pairing import NAN, NULL, VALUE, KeyRanges, no_ranges
 from engine.plan.trusted_metrics import metric_bounds
 from engine.spec.data_file import FileContent
 from engine.spec.metadata import TableMetadata

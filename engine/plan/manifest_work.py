@@ -8,7 +8,7 @@ import numpy as np
 
 from engine.codec.columns import BoolArray
 from engine.expressions.bound import BOUND_TRUE, BoundPredicate
-from engine.expressions.segments import TRUE
+from engine.expressions.literal_intervals import TRUE
 from engine.plan.filtering import EntryFilter, Filtered
 from engine.plan.key_ranges import uses_key
 from engine.plan.manifests import LiveEntries, ManifestSource, live_entries, spec_of

@@ -11,11 +11,11 @@ import numpy as np
 from engine.expressions.bound import BoundPredicate
 from engine.lazy_module import LateModule
 from engine.plan.delete_index import DeletesOfFiles, match_deletes
+from engine.plan.delete_targets import concerning
 from engine.plan.filtering import MANIFESTS_SKIPPED_BY_SCHEMA_ID, Filtered
 from engine.plan.key_ranges import key_columns
 from engine.plan.manifest_work import Admits, ManifestWork
 from engine.plan.manifests import LiveEntries, ManifestSource
-from engine.plan.targets import concerning
 from engine.runtime.counters import (
     DELETE_FILES_PLANNED,
     ENTRIES_DECODED,

@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from engine.codec.columns import BytesColumn, FixedColumn, Int64Array, ListColumn, ManifestColumns
 from engine.codec.taking import take_bytes, take_lists, take_numbers
-from engine.columnar.reserved import DELETE_FILE_PATH_ID
 from engine.errors import EngineError, StorageFailed
 from engine.expressions.bound import BoundPredicate
 from engine.plan.array_files import METRICS, Array, StoredArrays, arrays_of, columns_of, encode_arrays, open_arrays
@@ -33,6 +32,7 @@ from engine.runtime.counters import Counters
 from engine.runtime.local import LocalRunner
 from engine.spec.manifest import ManifestContent, ManifestFile
 from engine.spec.metadata import TableMetadata
+from engine.spec.metadata_columns import DELETE_FILE_PATH_ID
 from engine.spec.schema import Schema
 from engine.storage.counting import CountingStore
 from engine.storage.store import Store

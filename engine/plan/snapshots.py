@@ -6,7 +6,7 @@ import datetime as dt
 from dataclasses import dataclass
 
 from engine.errors import Invalid
-from engine.expressions.moments import moment_of, parse_moment
+from engine.expressions.temporal_literals import moment_of, parse_moment
 from engine.spec.metadata import TableMetadata
 from engine.spec.schema import Schema
 from engine.spec.snapshots import Snapshot

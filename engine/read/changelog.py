@@ -20,9 +20,8 @@ import pyarrow as pa
 from engine.columnar.columns import column_by_id
 from engine.columnar.matching import row_codes, uncancelled, update_pairs
 from engine.columnar.projection import MissingValues, Projector
-from engine.columnar.reserved import CHANGE_COLUMNS, FILE, POS, ROW_ID
 from engine.columnar.schemas import to_arrow_schema
-from engine.deletes.planned import load_deletes
+from engine.deletes.loaded_deletes import load_deletes
 from engine.deletes.positions import Positions
 from engine.errors import Invalid, Unsupported
 from engine.plan.changes import SnapshotChanges, changes_of
@@ -33,6 +32,7 @@ from engine.read.reader import read_files
 from engine.read.request import BATCH_ROWS, FileRead
 from engine.runtime.counters import Counters
 from engine.spec.data_file import FileContent
+from engine.spec.metadata_columns import CHANGE_COLUMNS, FILE, POS, ROW_ID
 from engine.spec.schema import Schema
 from engine.spec.snapshots import Snapshot
 

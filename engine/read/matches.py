@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from engine.columnar.reserved import FILE, POS
 from engine.deletes.files import DeleteFile
-from engine.deletes.planned import PlannedFile, load_deletes
+from engine.deletes.loaded_deletes import PlannedFile, load_deletes
 from engine.errors import Unsupported
 from engine.plan.scan import ScanPlan
 from engine.read.plans import planned_files, request_for
@@ -20,6 +19,7 @@ from engine.runtime.counters import Counters
 from engine.runtime.local import LocalRunner
 from engine.runtime.runner import Runner
 from engine.spec.data_file import FileContent
+from engine.spec.metadata_columns import FILE, POS
 from engine.spec.partitioning import Partition
 from engine.spec.schema import Schema
 from engine.storage.store import Store

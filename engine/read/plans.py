@@ -49,7 +49,7 @@ def read_plan(
         store: The table's storage.
         task: Read this part of the plan only; see `ScanPlan.tasks`.
         projection: The columns to give; those of the plan by default. May hold metadata columns
-            (`engine.columnar.reserved`): ``_file``, ``_pos``, ``_deleted`` (which keeps deleted rows), and others.
+            (`engine.spec.metadata_columns`): ``_file``, ``_pos``, ``_deleted`` (which keeps deleted rows), and others.
         counters: Count the work.
         runner: Reads in parallel.
         batch_rows: The most rows of a batch.

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from engine.deletes.planned import FileDeletes
+from engine.deletes.loaded_deletes import FileDeletes
 from engine.deletes.positions import Positions
 from engine.formats.source import RowGroup, Source
 from engine.read.request import FileRead, ReadRequest

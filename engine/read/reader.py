@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from engine.deletes.cache import DeleteCache
-from engine.deletes.planned import NO_DELETES, FileDeletes, PlannedDeletes, load_deletes
+from engine.deletes.loaded_deletes import NO_DELETES, FileDeletes, PlannedDeletes, load_deletes
 from engine.expressions.bound import BoundConstant
 from engine.formats.opening import check_format
 from engine.formats.parquet.row_groups import RowGroupStatistics, matching_row_groups

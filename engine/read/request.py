@@ -9,14 +9,14 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from engine.columnar.reserved import DELETED_ID, PARTITION_ID
 from engine.columnar.scalars import repeated
 from engine.columnar.schemas import to_arrow_field, to_arrow_schema
 from engine.deletes.equality import Scope
 from engine.deletes.files import DeleteFile
-from engine.deletes.planned import PlannedFile
+from engine.deletes.loaded_deletes import PlannedFile
 from engine.errors import CorruptTable, Unsupported
 from engine.expressions.bound import BoundPredicate
+from engine.spec.metadata_columns import DELETED_ID, PARTITION_ID
 from engine.spec.name_mapping import NameMapping
 from engine.spec.partitioning import UNPARTITIONED, Partition, PartitionSpec, partition_key
 from engine.spec.schema import FIRST_METADATA_COLUMN_ID, Schema
@@ -76,7 +76,7 @@ class ReadRequest:
 
     Args:
         store: Where the files are.
-        projection: The columns to give, in order; metadata columns of `engine.columnar.reserved` among them perhaps.
+        projection: The columns to return, in order; may include those of `engine.spec.metadata_columns`.
         schemas: The table's schemas: the one that the filter is bound to first, then the newest first.
         specs: The table's partition specs by id.
         name_mapping: For files without field ids.

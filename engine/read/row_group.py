@@ -24,20 +24,9 @@ from engine.columnar.decimals import is_narrow
 from engine.columnar.filters import row_mask
 from engine.columnar.lineage import last_updated, row_ids
 from engine.columnar.projection import MissingValues, Projector
-from engine.columnar.reserved import (
-    DELETED_ID,
-    FILE_ID,
-    LAST_UPDATED,
-    LAST_UPDATED_ID,
-    PARTITION_ID,
-    POS_ID,
-    ROW_ID,
-    ROW_ID_ID,
-    SPEC_ID_ID,
-)
 from engine.columnar.schemas import field_id_of
 from engine.deletes.equality import EqualityGroup
-from engine.deletes.planned import FileDeletes
+from engine.deletes.loaded_deletes import FileDeletes
 from engine.errors import CorruptTable
 from engine.expressions.bound import BoundConstant
 from engine.formats.opening import open_source
@@ -51,6 +40,17 @@ from engine.runtime.counters import (
     ROWS_DELETED,
     ROWS_RETURNED,
     Counters,
+)
+from engine.spec.metadata_columns import (
+    DELETED_ID,
+    FILE_ID,
+    LAST_UPDATED,
+    LAST_UPDATED_ID,
+    PARTITION_ID,
+    POS_ID,
+    ROW_ID,
+    ROW_ID_ID,
+    SPEC_ID_ID,
 )
 from engine.spec.schema import FIRST_METADATA_COLUMN_ID, Schema
 from engine.spec.types import PrimitiveType

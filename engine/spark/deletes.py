@@ -20,7 +20,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
-from engine.columnar.reserved import POS_ID
 from engine.deletes.equality import GLOBAL, EqualityGroup, Scope
 from engine.errors import Unsupported
 from engine.read.request import ReadRequest
@@ -30,6 +29,7 @@ from engine.spark.places import OF_FILES, PREFIX, ROW, SCOPE, SEQUENCE, PlacedFi
 from engine.spark.predicates import ColumnOf
 from engine.spark.session import JavaFrame
 from engine.spark.types import spark_type
+from engine.spec.metadata_columns import POS_ID
 from engine.spec.types import PrimitiveType
 
 _BROADCAST_KEYS = 4_000_000

@@ -19,9 +19,8 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
-from engine.columnar.reserved import DELETED_ID, LAST_UPDATED, POS_ID, ROW_ID
 from engine.deletes.equality import joined_fields
-from engine.deletes.planned import NO_DELETES, FileDeletes, load_deletes
+from engine.deletes.loaded_deletes import NO_DELETES, FileDeletes, load_deletes
 from engine.errors import Unsupported
 from engine.expressions.bound import BoundPredicate
 from engine.plan.scan import ScanPlan
@@ -38,6 +37,7 @@ from engine.spark.read_schema import ReadColumn, read_columns
 from engine.spark.session import JavaFrame, ScanSession, scan_session
 from engine.spark.shapes import Shape, shapes_of
 from engine.spark.types import pruned, quoted, shown, shown_type
+from engine.spec.metadata_columns import DELETED_ID, LAST_UPDATED, POS_ID, ROW_ID
 from engine.spec.schema import Schema
 from engine.spec.types import NestedField, PrimitiveType
 from engine.storage.store import Store

@@ -22,7 +22,7 @@ from engine.columnar.schemas import from_arrow_schema
 from engine.commit.changes.stream_batch import BATCH_ID, STREAM_ID, last_batch
 from engine.errors import CommitStateUnknown, EngineError, Invalid, ValidationFailed
 from engine.expressions.binding import bind
-from engine.operations.changing import Changing
+from engine.operations.row_operations import Changing
 from engine.operations.row_source import WrittenRows
 from engine.plan.scan import as_predicate
 from engine.spark.writer import WriteTask

@@ -12,7 +12,6 @@ from typing import Literal
 
 import pyarrow as pa
 
-from engine.columnar.reserved import LAST_UPDATED, ROW_ID
 from engine.columnar.rows import table_rows
 from engine.columnar.schemas import to_arrow_schema
 from engine.columnar.sorting import sorted_table
@@ -22,6 +21,7 @@ from engine.formats.parquet.writer import ParquetOptions
 from engine.runtime.counters import FILES_WRITTEN, Counters
 from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata
+from engine.spec.metadata_columns import LAST_UPDATED, ROW_ID
 from engine.spec.partition_paths import partition_path
 from engine.spec.partitioning import Partition, PartitionSpec
 from engine.spec.properties import DEFAULT_FILE_FORMAT, TARGET_FILE_SIZE_BYTES

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.columnar.reserved import DELETE_FILE_PATH_ID, DELETE_POS_ID, POSITION_DELETES
 from engine.columnar.rows import table_rows
 from engine.columnar.schemas import to_arrow_schema
 from engine.errors import Invalid
@@ -22,6 +21,7 @@ from engine.formats.parquet.writer import ParquetOptions
 from engine.runtime.counters import FILES_WRITTEN, Counters
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.metadata import TableMetadata
+from engine.spec.metadata_columns import DELETE_FILE_PATH_ID, DELETE_POS_ID, POSITION_DELETES
 from engine.spec.partitioning import Partition, PartitionKey, PartitionSpec, partition_key
 from engine.spec.properties import DELETE_TARGET_FILE_SIZE_BYTES
 from engine.spec.schema import Schema

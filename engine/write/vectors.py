@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping
 from itertools import count
 
 from engine.codec.puffin.file import DELETION_VECTOR, NewBlob, write_puffin
-from engine.columnar.reserved import POS_ID
 from engine.deletes.vectors import vector_blob
 from engine.errors import Invalid
 from engine.runtime.counters import FILES_WRITTEN, Counters
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.metadata import TableMetadata
+from engine.spec.metadata_columns import POS_ID
 from engine.spec.properties import DELETE_TARGET_FILE_SIZE_BYTES
 from engine.storage.store import Store
 from engine.write.data_files import WriteTarget, remove_files

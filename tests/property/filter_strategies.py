@@ -13,7 +13,6 @@ from typing import Any
 from hypothesis import strategies as st
 
 from engine.expressions.literals import INTEGER_RANGES
-from engine.expressions.moments import NANOS_PER_DAY, Moment, MomentKind, parse_moment
 from engine.expressions.predicate import (
     And,
     Compare,
@@ -28,6 +27,7 @@ from engine.expressions.predicate import (
     Predicate,
     StartsWith,
 )
+from engine.expressions.temporal_literals import NANOS_PER_DAY, Moment, MomentKind, parse_moment
 from engine.spec.schema import Schema
 from engine.spec.types import (
     BINARY,

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.columnar.computed import computed
+from engine.columnar.scalar_evaluation import computed
 from engine.errors import Invalid
 from engine.expressions.parse_scalar import sql
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.deletes.planned import PlannedFile, load_deletes
+from engine.deletes.loaded_deletes import PlannedFile, load_deletes
 from engine.errors import CorruptTable
 from engine.runtime.counters import Counters
 from engine.runtime.local import LocalRunner

@@ -16,8 +16,8 @@ from engine.expressions.binding import bind
 from engine.expressions.bound import BOUND_FALSE, BOUND_TRUE
 from engine.expressions.bounds import ColumnBounds, Evaluator, Evidence, Presence
 from engine.expressions.evaluate import evaluate, ordering
+from engine.expressions.literal_intervals import FALSE, NULL, TRUE
 from engine.expressions.partitions import source_evidence
-from engine.expressions.segments import FALSE, NULL, TRUE
 from engine.expressions.vectors import from_serialized, pack, representation, vector_of
 from engine.spec.schema import Schema
 from engine.spec.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, UnknownTransform, Void, Year

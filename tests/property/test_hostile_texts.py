@@ -28,7 +28,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "engine.codec.metadata_json.values._TIME": ("10:11:12.000013",),
     "engine.formats.metrics_modes._COUNT": ("100",),
     "engine.formats.metrics_modes._TRUNCATE": ("truncate(16)",),
-    "engine.expressions.moments._PATTERN": ("+2024-02-29T10:11:12.000013 +01:00",),
+    "engine.expressions.temporal_literals._PATTERN": ("+2024-02-29T10:11:12.000013 +01:00",),
     "engine.expressions.sql._PLAIN_NAME": ("a_1",),
     "engine.spark.jobs._CARRIED": ("<engine-error:aGk+/w==>",),
     "engine.spark.places._PLAIN_NAME": ("a=1.b",),

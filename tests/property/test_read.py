@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.columnar.reserved import DELETED, FILE, POS
 from engine.columnar.schemas import to_arrow_schema
 from engine.expressions.bound import BoundAnd, BoundCompare, BoundIn, BoundIsNull, BoundOr, BoundPredicate, Column
 from engine.formats.parquet import footer as parquet_footer
@@ -18,6 +17,7 @@ from engine.read import row_group, row_group_stream
 from engine.read.plans import count_rows, planned_files, read_plan
 from engine.runtime.counters import ROWS_DECODED, ROWS_DELETED, ROWS_RETURNED
 from engine.runtime.local import LocalRunner
+from engine.spec.metadata_columns import DELETED, FILE, POS
 from engine.spec.schema import Schema
 from engine.spec.types import PrimitiveType
 from tests.property import table_model as model

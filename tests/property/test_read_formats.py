@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from pyarrow import orc
 
 from engine.codec.avro.schema import record_schema
-from engine.columnar.reserved import POS, POSITION_DELETES
 from engine.columnar.scalars import to_arrow_array
 from engine.columnar.schemas import child_fields, field_id_of, is_list, to_arrow_schema, to_arrow_type
 from engine.deletes.files import DeleteFile
@@ -24,6 +23,7 @@ from engine.read.request import FileRead, ReadRequest
 from engine.runtime.counters import Counters
 from engine.runtime.local import LocalRunner
 from engine.spec.data_file import FileContent
+from engine.spec.metadata_columns import POS, POSITION_DELETES
 from engine.spec.schema import Schema
 from engine.spec.types import (
     DOUBLE,

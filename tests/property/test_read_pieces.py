@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.columnar.reserved import DELETE_FILE_PATH_ID, DELETE_POS_ID, DELETED, POS, ROW_ID
 from engine.columnar.schemas import from_arrow_schema
 from engine.deletes.files import DeleteFile
 from engine.errors import CorruptTable
@@ -39,6 +38,7 @@ from engine.runtime.counters import (
 )
 from engine.runtime.local import LocalRunner
 from engine.spec.data_file import FileContent
+from engine.spec.metadata_columns import DELETE_FILE_PATH_ID, DELETE_POS_ID, DELETED, POS, ROW_ID
 from engine.spec.schema import Schema
 from engine.storage.memory import MemoryStore
 

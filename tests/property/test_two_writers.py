@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 import engine
 from engine.errors import ValidationFailed
-from engine.operations.changing import Changing
 from engine.operations.row_changes import Mode
+from engine.operations.row_operations import Changing
 
 Row = tuple[int, str, int]
 Rows = list[Row]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.commit.file_changes import FileChanges
+from engine.commit.snapshot_producer import FileChanges
 from engine.commit.snapshots import Staged
 from engine.commit.staging import Staging
 from engine.errors import Invalid

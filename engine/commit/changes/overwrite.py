@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.commit.file_changes import FileChanges
+from engine.commit.snapshot_producer import FileChanges
 from engine.errors import Invalid
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from engine.codec.manifests.reader import decode_entries
 from engine.commit.conflicts import changed_files, snapshots_since
-from engine.commit.file_changes import FileChanges
 from engine.commit.file_refs import FileRef, ref_to
 from engine.commit.manifests import load_manifests
 from engine.commit.removal import Removal
+from engine.commit.snapshot_producer import FileChanges
 from engine.commit.snapshots import Staged, branch_head
 from engine.commit.staging import Staging
 from engine.errors import Invalid, ValidationFailed

@@ -13,7 +13,7 @@ import pyarrow.types as pat
 from engine.columnar.schemas import Leaf, field_id_of
 from engine.expressions.bound import BoundPredicate
 from engine.expressions.bounds import ColumnBounds, Evaluator, Evidence, Presence
-from engine.expressions.segments import TRUE
+from engine.expressions.literal_intervals import TRUE
 from engine.expressions.vectors import vector_of
 from engine.formats.file_columns import FileColumns
 from engine.formats.parquet.footer_chunks import ChunkStatistics, FooterChunks

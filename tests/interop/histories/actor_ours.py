@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import engine
 from engine.maintenance.rewrite_data_files import Strategy
-from engine.operations.changing import Changing
-from engine.operations.evolving import Evolving
+from engine.operations.metadata_operations import Evolving
+from engine.operations.row_operations import Changing
 from engine.operations.transaction import TableTransaction
 from engine.spec.sorting import SortField, SortOrder
 from engine.spec.types import PrimitiveType

@@ -17,9 +17,9 @@ from engine.commit.changes.evolution import UpdateSpec
 from engine.commit.changes.overwrite import Overwrite
 from engine.commit.changes.row_delta import RowDelta
 from engine.commit.conflicts import Validation
-from engine.commit.file_changes import FileChanges
 from engine.commit.file_refs import FileRef, ref_to
 from engine.commit.manifests import load_manifests
+from engine.commit.snapshot_producer import FileChanges
 from engine.errors import ValidationFailed
 from engine.expressions.predicate import Predicate, equal
 from engine.spec.creation import new_table_metadata

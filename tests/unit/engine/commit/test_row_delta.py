@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from engine.columnar.reserved import DELETE_FILE_PATH_ID
 from engine.commit.changes.append import Append
 from engine.commit.changes.row_delta import RowDelta
 from engine.commit.conflicts import Validation
@@ -18,6 +17,7 @@ from engine.expressions.predicate import TRUE
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
 from engine.spec.metadata import TableMetadata
+from engine.spec.metadata_columns import DELETE_FILE_PATH_ID
 from engine.spec.snapshots import Operation, SnapshotRef
 from engine.spec.updates import RemoveSnapshots, SetSnapshotRef
 from tests.unit.engine.commit.tables import BY_DAY, World, data_file, deletes_of, metadata, world

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.columnar.reserved import DELETE_FILE_PATH_ID, DELETE_POS_ID
 from engine.deletes.cache import DeleteCache
 from engine.deletes.files import DeleteFile
 from engine.deletes.positions import DataFilePlaces, load_positions
@@ -16,6 +15,7 @@ from engine.runtime.counters import DELETE_FILES_LOADED, Counters
 from engine.runtime.local import LocalRunner
 from engine.spec.data_file import FileContent
 from engine.spec.locations import same_place
+from engine.spec.metadata_columns import DELETE_FILE_PATH_ID, DELETE_POS_ID
 from engine.storage.memory import MemoryStore
 
 RUN = LocalRunner(1)

@@ -10,7 +10,7 @@ import pytest
 
 from engine.columnar.schemas import to_arrow_schema
 from engine.deletes.files import DeleteFile
-from engine.deletes.planned import PlannedFile, load_deletes
+from engine.deletes.loaded_deletes import PlannedFile, load_deletes
 from engine.deletes.vectors import load_vectors, vector_blob
 from engine.errors import CorruptTable
 from engine.runtime.counters import Counters

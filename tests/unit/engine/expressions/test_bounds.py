@@ -7,8 +7,8 @@ import pytest
 
 from engine.expressions.binding import bind
 from engine.expressions.bounds import ColumnBounds, Evaluator, Evidence, Presence
+from engine.expressions.literal_intervals import FALSE, NULL, TRUE
 from engine.expressions.parse import parse
-from engine.expressions.segments import FALSE, NULL, TRUE
 from engine.expressions.vectors import vector_of
 from engine.spec.schema import Schema
 from engine.spec.types import DOUBLE, INT, STRING, TIME, NestedField, PrimitiveType

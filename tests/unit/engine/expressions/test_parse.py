@@ -6,7 +6,6 @@ from decimal import Decimal
 import pytest
 
 from engine.errors import Invalid, Unsupported
-from engine.expressions.moments import Moment, parse_moment
 from engine.expressions.parse import parse
 from engine.expressions.predicate import (
     FALSE,
@@ -24,6 +23,7 @@ from engine.expressions.predicate import (
     less_equal,
     not_null,
 )
+from engine.expressions.temporal_literals import Moment, parse_moment
 
 UUID_TEXT = "f79c3e09-677c-4bbd-a479-3f349cb785e7"
 

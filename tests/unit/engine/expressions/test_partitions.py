@@ -10,9 +10,9 @@ import pytest
 
 from engine.expressions.binding import bind
 from engine.expressions.bounds import ColumnBounds, Evaluator, Evidence, Presence
+from engine.expressions.literal_intervals import FALSE, NULL, TRUE
 from engine.expressions.parse import parse
 from engine.expressions.partitions import source_evidence
-from engine.expressions.segments import FALSE, NULL, TRUE
 from engine.expressions.vectors import NumberVector, vector_of
 from engine.spec.schema import Schema
 from engine.spec.transforms import (

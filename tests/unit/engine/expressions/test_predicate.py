@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from engine.errors import Invalid
-from engine.expressions.moments import Moment
 from engine.expressions.predicate import (
     FALSE,
     MIRRORED,
@@ -34,6 +33,7 @@ from engine.expressions.predicate import (
     not_null,
     starts_with,
 )
+from engine.expressions.temporal_literals import Moment
 
 
 def test_combining_flattens_and_folds() -> None:

@@ -8,7 +8,7 @@ import pytest
 from engine.expressions import kernels
 from engine.kernels import compiling
 from engine.kernels.compiling import jit, kernel
-from engine.plan.places import path_hashes
+from engine.plan.location_hashes import path_hashes
 
 STRINGS = [
     b"",

@@ -14,7 +14,7 @@ import engine
 from engine.commit import new_files
 from engine.errors import AlreadyExists, Invalid, Unsupported
 from engine.operations.transaction import TableTransaction
-from engine.plan import targets
+from engine.plan import delete_targets as targets
 from engine.runtime.local import available_threads
 from engine.storage.local import LocalStore
 

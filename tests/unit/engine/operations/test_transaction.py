@@ -8,7 +8,7 @@ import pytest
 
 import engine
 from engine.errors import Invalid, StorageFailed, ValidationFailed
-from engine.operations.changing import Changing
+from engine.operations.row_operations import Changing
 from engine.spec.types import LONG, STRING
 
 ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("day", pa.string())])

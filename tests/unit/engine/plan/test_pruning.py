@@ -10,8 +10,8 @@ import pytest
 
 from engine.expressions.binding import bind
 from engine.expressions.bounds import Evaluator
+from engine.expressions.literal_intervals import TRUE
 from engine.expressions.parse import parse
-from engine.expressions.segments import TRUE
 from engine.plan.pruning import SummaryStatistics
 from engine.plan.scan import table_scan
 from engine.runtime.local import LocalRunner

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.codec.columns import BytesColumn, FixedColumn, ListColumn, ManifestColumns
-from engine.columnar.reserved import DELETE_FILE_PATH_ID
 from engine.errors import CorruptTable, EngineError, FileNotFound, StorageFailed, Unsupported
 from engine.expressions.bound import BOUND_TRUE
 from engine.plan.array_files import METRICS, open_arrays
@@ -24,6 +23,7 @@ from engine.runtime.counters import STORAGE_BYTES_READ, STORAGE_REQUESTS_READ, C
 from engine.runtime.local import LocalRunner
 from engine.spec.data_file import FileContent
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
+from engine.spec.metadata_columns import DELETE_FILE_PATH_ID
 from engine.spec.partitioning import UNPARTITIONED
 from engine.spec.schema import Schema
 from engine.spec.types import INT, STRING, NestedField

@@ -6,12 +6,12 @@ import pyarrow as pa
 import pytest
 
 import engine
-from engine.columnar.reserved import FILE, POS
 from engine.errors import FileNotFound
 from engine.plan.scan import ScanPlan, table_scan
 from engine.read.matches import matched_rows
 from engine.read.plans import count_rows, planned_files, read_plan
 from engine.runtime.counters import ROWS_DECODED, ROWS_RETURNED, Counters
+from engine.spec.metadata_columns import FILE, POS
 from engine.spec.schema import Schema
 from engine.table import Table
 

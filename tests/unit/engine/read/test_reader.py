@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from engine.columnar.reserved import FILE, LAST_UPDATED, POS, ROW_ID, SPEC_ID
 from engine.deletes.files import DeleteFile
 from engine.errors import CorruptTable, FileNotFound, Unsupported
 from engine.expressions.binding import bind
@@ -30,6 +29,7 @@ from engine.runtime.counters import (
 from engine.runtime.local import LocalRunner
 from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata
+from engine.spec.metadata_columns import FILE, LAST_UPDATED, POS, ROW_ID, SPEC_ID
 from engine.spec.partitioning import PartitionSpec, partition_spec
 from engine.spec.schema import Schema
 from engine.spec.transforms import Bucket, Identity
@@ -243,7 +243,7 @@ def test_two_deletion_vectors_for_one_file_are_an_error() -> None:
     store = MemoryStore()
     file = written(store)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("engine.deletes.planned.load_vectors", lambda vectors, **_: dict.fromkeys(vectors))
+        patch.setattr("engine.deletes.loaded_deletes.load_vectors", lambda vectors, **_: dict.fromkeys(vectors))
         vectors = tuple(
             DeleteFile(
                 content=deletes_of(store, file, [1])[0].content,

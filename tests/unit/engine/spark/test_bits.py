@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from engine.deletes.planned import FileDeletes
+from engine.deletes.loaded_deletes import FileDeletes
 from engine.read.request import FileRead
 from engine.spark.bits import bits_of, slots_of
 from engine.spark.places import PlacedFile

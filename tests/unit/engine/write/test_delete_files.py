@@ -6,9 +6,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from engine.columnar.reserved import DELETE_FILE_PATH_ID, DELETE_POS_ID
 from engine.errors import Invalid
 from engine.spec.data_file import DataFile, FileContent
+from engine.spec.metadata_columns import DELETE_FILE_PATH_ID, DELETE_POS_ID
 from engine.spec.transforms import Identity
 from engine.storage.memory import MemoryStore
 from engine.write.delete_files import DeletedRows, write_equality_deletes, write_position_deletes

@@ -5,8 +5,8 @@ import pytest
 
 from engine.expressions.binding import bind
 from engine.expressions.bound import BoundLeaf
+from engine.expressions.literal_intervals import FALSE, TRUE, Segments, segments_of
 from engine.expressions.parse import parse
-from engine.expressions.segments import FALSE, TRUE, Segments, segments_of
 from engine.spec.schema import Schema
 from engine.spec.types import BINARY, BOOLEAN, DOUBLE, INT, STRING, DecimalType, NestedField, PrimitiveType
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import Invalid
-from engine.expressions.moments import NANOS_PER_DAY, Moment, days_of, moment_of, parse_moment
+from engine.expressions.temporal_literals import NANOS_PER_DAY, Moment, days_of, moment_of, parse_moment
 from engine.spec.transforms import civil_of
 
 SECOND = 1_000_000_000

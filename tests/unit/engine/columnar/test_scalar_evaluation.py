@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from engine.columnar.computed import computed
+from engine.columnar.scalar_evaluation import computed
 from engine.errors import Invalid
 from engine.expressions.parse_scalar import sql
 

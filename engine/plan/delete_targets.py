@@ -1,8 +1,8 @@
 """For which data file each delete file of a manifest is, and which delete files can concern any of some data files.
 
 Both sides are known by a hash of their location without scheme and authority, so that every spelling of a place is
-found (`engine.plan.places`). What is worked out of a manifest is kept as long as its decoded columns are, which is from
-one plan to the next where there is a cache.
+found (`engine.plan.location_hashes`). Results are kept as long as the decoded columns of the manifest: with a cache,
+from one plan to the next.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from engine.codec.columns import BoolArray, BytesColumn, Int64Array, ManifestColumns
 from engine.codec.taking import take_bytes
-from engine.columnar.reserved import DELETE_FILE_PATH_ID
 from engine.kernels.compiling import kernel
+from engine.plan.location_hashes import path_hashes
 from engine.plan.manifests import LiveEntries
-from engine.plan.places import path_hashes
 from engine.spec.data_file import FileContent
+from engine.spec.metadata_columns import DELETE_FILE_PATH_ID
 
 T = TypeVar("T")
 Hashes = NDArray[np.uint64]
