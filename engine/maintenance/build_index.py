@@ -1,4 +1,4 @@
-"""Building a secondary index: which values of one column each data file may hold (see `engine.codec.file_index`).
+"""Building a secondary index: which values of one column each data file may hold (see `engine.file_indexes.blob`).
 
 The index goes into the statistics file of the current snapshot, beside what else is there. Files that the newest index
 of the column has already are not read again; files that are no longer in the table are left out.
@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from engine.codec.columns import BoolArray, BytesColumn
-from engine.codec.file_index import FILE_INDEX, FileIndex, IndexKind, build_index, encode_index, joined_index
 from engine.codec.puffin.file import EncodedPuffin, NewBlob, PuffinBlob, decode_blob, read_footer, write_puffin
 from engine.columnar.columns import column_by_id
-from engine.columnar.value_hashes import Hashes, value_hashes
 from engine.commit.changes.statistics import UpdateStatistics
 from engine.commit.committer import TableState
 from engine.commit.staging import metadata_file_location
 from engine.errors import CorruptTable, FileNotFound, Invalid, Unsupported
+from engine.file_indexes.blob import FILE_INDEX, FileIndex, Hashes, IndexKind, build_index, encode_index, joined_index
+from engine.file_indexes.lookup import LoadedIndex, blob_properties, index_of, load_index
+from engine.file_indexes.value_hashes import value_hashes
 from engine.maintenance.maintained_table import MaintainedTable
-from engine.plan.file_indexes import LoadedIndex, blob_properties, index_of, load_index
 from engine.plan.scan import table_scan
 from engine.read.plans import planned_files, request_for
 from engine.read.reader import read_files

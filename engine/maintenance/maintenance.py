@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from engine.codec.file_index import IndexKind
 from engine.commit.changes.expire_snapshots import ExpireSnapshots
 from engine.commit.committer import TableState
 from engine.errors import Invalid
 from engine.expressions.predicate import Predicate
+from engine.file_indexes.blob import IndexKind
 from engine.lazy_module import LateModule
 from engine.maintenance.build_index import BuiltIndex, build_file_index
 from engine.maintenance.executor_groups import ExecutorGroups

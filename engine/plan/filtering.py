@@ -9,11 +9,12 @@ from functools import reduce
 import numpy as np
 
 from engine.codec.columns import BoolArray, Int64Array, ManifestColumns
+from engine.codec.taking import take_bytes
 from engine.expressions.bound import BOUND_TRUE, BoundPredicate
 from engine.expressions.bounds import Evaluator
 from engine.expressions.literal_intervals import TRUE, Outcomes
+from engine.file_indexes.lookup import FileIndexes
 from engine.plan.cache import ManifestCache
-from engine.plan.file_indexes import FileIndexes
 from engine.plan.manifests import LiveEntries, spec_of
 from engine.plan.pruning import MetricStatistics, PartitionStatistics, SummaryStatistics, told_by_partition
 from engine.plan.written_schemas import WrittenSchemas, has_metrics
@@ -128,8 +129,9 @@ class EntryFilter:
         counters.add(ENTRIES_SKIPPED_BY_METRICS, int(candidates.sum() - kept.sum()))
         surviving = entries.take(np.flatnonzero(kept))
         known = [o[surviving.rows] for o in known]
-        if self._indexes.tells and len(surviving):
-            known = self._indexes.narrowed(known, surviving, counters)
+        if not self._indexes.is_empty and len(surviving):
+            paths = take_bytes(columns.file_path, surviving.rows)
+            known = self._indexes.restrict(known, paths, columns.file_size_in_bytes.values[surviving.rows], counters)
             held = np.flatnonzero(self._may_match(known, len(surviving)))
             counters.add(ENTRIES_SKIPPED_BY_INDEX, len(surviving) - len(held))
             surviving, known = surviving.take(held), [o[held] for o in known]

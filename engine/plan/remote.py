@@ -21,8 +21,8 @@ from engine.codec.columns import BytesColumn, FixedColumn, Int64Array, ListColum
 from engine.codec.taking import take_bytes, take_lists, take_numbers
 from engine.errors import EngineError, StorageFailed
 from engine.expressions.bound import BoundPredicate
+from engine.file_indexes.lookup import INDEXES_UNUSABLE
 from engine.plan.array_files import METRICS, Array, StoredArrays, arrays_of, columns_of, encode_arrays, open_arrays
-from engine.plan.file_indexes import INDEXES_UNUSABLE
 from engine.plan.filtering import Filtered
 from engine.plan.key_ranges import key_columns
 from engine.plan.manifest_work import Admits, ManifestWork

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 import engine
 from engine.codec.columns import BytesColumn
-from engine.codec.file_index import Hashes, build_index, decode_index, encode_index, joined_index
 from engine.columnar.scalars import to_arrow_array
-from engine.columnar.value_hashes import bytes_hashes, hash_family, literal_hashes, value_hashes
+from engine.file_indexes.blob import Hashes, build_index, decode_index, encode_index, joined_index
+from engine.file_indexes.lookup import LoadedIndex
+from engine.file_indexes.value_hashes import bytes_hashes, hash_family, literal_hashes, value_hashes
 from engine.operations.row_changes import Mode
-from engine.plan.file_indexes import LoadedIndex
 from engine.spec.schema_evolution import SchemaUpdate
 from engine.spec.types import (
     BINARY,

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 import engine
 from engine.errors import CorruptTable, FileNotFound, Invalid, StorageFailed
-from engine.plan.file_indexes import INDEXES_UNUSABLE
+from engine.file_indexes.lookup import INDEXES_UNUSABLE
 from engine.plan.planner import PlanningMode
 from engine.plan.scan import ScanPlan
 from engine.spark.planning import SparkExecutors, spark_executors

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 import engine
-from engine.codec.file_index import FILE_INDEX, build_index, decode_index, encode_index
 from engine.codec.puffin.file import NewBlob, read_blob, read_footer, write_puffin
 from engine.commit.changes.statistics import UpdateStatistics
 from engine.commit.committer import Outcome, TableState
 from engine.errors import CorruptTable, Invalid, Unsupported, ValidationFailed
-from engine.plan.file_indexes import HASHED_AS, INDEXES_UNUSABLE
+from engine.file_indexes.blob import FILE_INDEX, build_index, decode_index, encode_index
+from engine.file_indexes.lookup import HASHED_AS, INDEXES_UNUSABLE
 from engine.runtime.counters import ENTRIES_SKIPPED_BY_INDEX, FILES_PLANNED, STORAGE_REQUESTS_RANGE_READ
 from engine.spec.statistics import BlobMetadata, StatisticsFile
 from engine.table import Table

@@ -1,30 +1,28 @@
 """Secondary indexes in a plan: data files that certainly hold none of the values that a filter looks for.
 
-An index is a blob of a statistics file (`engine.codec.file_index`). It speaks of data files by path and size, and data
-files never change, so it holds for every snapshot in which a file is; files that it does not list are kept. It is used
-for ``=`` and ``in`` on its column, if values are still hashed as they were when it was built.
+An index is a blob of a statistics file (`engine.file_indexes.blob`). It identifies data files by path and size. Data
+files never change, so an entry is valid in every snapshot that has the file; files without an entry are kept. An index
+serves ``=`` and ``in`` on its column, provided that values are hashed as they were when it was built.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from engine.codec.columns import BytesColumn, Int64Array
-from engine.codec.file_index import FILE_INDEX, FileIndex, decode_index
 from engine.codec.puffin.file import decode_blob, read_footer
 from engine.errors import CorruptTable, FileNotFound, Unsupported
 from engine.expressions.bound import BoundCompare, BoundIn, BoundLeaf
 from engine.expressions.bounds import PreparedLeaf
 from engine.expressions.literal_intervals import FALSE, NULL, TRUE, Outcomes
+from engine.file_indexes.blob import FILE_INDEX, FileIndex, Hashes, decode_index
 from engine.lazy_module import LateModule
-from engine.plan.cache import ManifestCache
-from engine.plan.manifests import LiveEntries
 from engine.runtime.counters import Counters
 from engine.spec.metadata import TableMetadata
 from engine.spec.properties import NAME_MAPPING
@@ -34,13 +32,12 @@ from engine.spec.values import Value
 from engine.storage.store import Store
 
 if TYPE_CHECKING:
-    from engine.columnar import value_hashes
-    from engine.columnar.value_hashes import Hashes
+    from engine.file_indexes import value_hashes
 else:  # most tables have no index, and it brings Arrow's Parquet and compute libraries
-    value_hashes = LateModule("engine.columnar.value_hashes")
+    value_hashes = LateModule("engine.file_indexes.value_hashes")
 
 INDEXES_UNUSABLE = "indexes_unusable"
-"""Counter: indexes that the metadata names and that are missing or damaged; a plan does without them."""
+"""Counter: indexes that are named in the metadata but missing or damaged; the plan ignores them."""
 
 HASHED_AS = "hashed-as"
 NAMES = "name-mapping"
@@ -130,8 +127,15 @@ def load_index(file: StatisticsFile, field_id: int, store: Store) -> FileIndex:
     raise CorruptTable(f"no index of column {field_id}, which the metadata says is there", location=location)
 
 
+class IndexCache(Protocol):
+    """Keeps loaded indexes from one plan to the next."""
+
+    def other(self, location: str, identity: str, load: Callable[[], LoadedIndex], /) -> object:
+        """The index made of an immutable file, loaded by `load` unless it is kept."""
+
+
 class FileIndexes:
-    """The indexes that concern a filter, each loaded when it is first needed. Safe among threads.
+    """The indexes that serve a filter, each loaded at its first use. Thread-safe.
 
     Args:
         metadata: The table.
@@ -147,7 +151,7 @@ class FileIndexes:
         schema: Schema,
         tests: Sequence[PreparedLeaf],
         store: Store,
-        cache: ManifestCache | None,
+        cache: IndexCache | None,
     ) -> None:
         self._store = store
         self._cache = cache
@@ -163,15 +167,15 @@ class FileIndexes:
                 self._files[field_id] = file
 
     @property
-    def tells(self) -> bool:
-        """Whether there is an index for any leaf."""
-        return bool(self._tests)
+    def is_empty(self) -> bool:
+        """Whether no leaf has an index."""
+        return not self._tests
 
-    def narrowed(self, outcomes: Sequence[Outcomes], entries: LiveEntries, counters: Counters) -> list[Outcomes]:
-        """The outcomes of each leaf for these entries, never true where an index excludes all that the leaf seeks."""
+    def restrict(
+        self, outcomes: Sequence[Outcomes], paths: BytesColumn, sizes: Int64Array, counters: Counters
+    ) -> list[Outcomes]:
+        """Removes TRUE from the outcomes of each leaf for the files that hold none of its values, loading indexes."""
         found = list(outcomes)
-        paths = taken_bytes(entries.columns.file_path, entries.rows)
-        sizes = entries.columns.file_size_in_bytes.values[entries.rows]
         for place, field_id, hashes in self._tests:
             loaded = self._index(field_id, counters)
             if loaded is not None:
@@ -212,13 +216,3 @@ def _sought(leaf: BoundLeaf) -> tuple[Value, ...]:
         case BoundIn(_, values, False):
             return values
     return ()
-
-
-def taken_bytes(column: BytesColumn, rows: Int64Array) -> BytesColumn:
-    """The byte strings at these places."""
-    if len(rows) == len(column):
-        return column
-    lengths = np.diff(column.offsets)[rows]
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    places = np.arange(offsets[-1]) + np.repeat(column.offsets[rows] - offsets[:-1], lengths)
-    return BytesColumn(offsets, column.data[places])

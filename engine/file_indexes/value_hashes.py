@@ -15,10 +15,9 @@ from engine.columnar.decimals import is_narrow, unscaled
 from engine.columnar.hashing import byte_spans
 from engine.columnar.scalars import to_arrow_array
 from engine.columnar.schemas import storage_of
+from engine.file_indexes.blob import Hashes
 from engine.spec.types import DecimalType, PrimitiveType, Type
 from engine.spec.values import Value
-
-Hashes = npt.NDArray[np.uint64]
 
 _FAMILIES = {"int": "long", "long": "long", "float": "double", "double": "double"}
 _NOT_HASHED = ("unknown", "variant", "geometry", "geography")
