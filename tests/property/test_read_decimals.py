@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.columnar import decimals
 from engine.columnar.schemas import to_arrow_schema
 from engine.deletes.files import DeleteFile
 from engine.expressions.binding import bind
 from engine.expressions.evaluate import evaluate
 from engine.expressions.parse import parse
+from engine.formats.parquet import narrow_footer
 from engine.read.reader import read_files
 from engine.read.request import FileRead, ReadRequest
 from engine.runtime.counters import Counters
@@ -35,7 +35,7 @@ ENCODINGS = ("PLAIN", "DELTA_BINARY_PACKED", "BYTE_STREAM_SPLIT", "RLE_DICTIONAR
 @pytest.fixture(autouse=True, scope="module")
 def even_small_files_are_decoded_narrow() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decimals, "_FEWEST_ROWS_A_COLUMN", 0)
+        patch.setattr(narrow_footer, "_FEWEST_ROWS_A_COLUMN", 0)
         yield
 
 

@@ -85,7 +85,7 @@ LIBRARY_HOMES: dict[str, tuple[str, ...]] = {
     "pyarrow.compute": ("engine/columnar/", "engine/formats/", "bench/", "tests/"),
     "pyarrow.dataset": ("engine/columnar/", "bench/", "tests/"),
     "pyarrow.fs": ("engine/storage/arrow.py", "engine/storage/resolve.py", "bench/", "tests/"),
-    "pyarrow.parquet": ("engine/columnar/", "engine/formats/", "bench/", "tests/"),
+    "pyarrow.parquet": ("engine/formats/", "bench/", "tests/"),
     "pyspark": ("engine/spark/", "engine/spark_source/", "bench/", "tests/"),
     "polars": ("bench/engines/", "bench/measure/fresh_plan.py", "tests/"),
     "llvmlite": ("engine/kernels/machine_code.py", "tests/"),

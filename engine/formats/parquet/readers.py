@@ -9,8 +9,8 @@ from threading import Lock
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.columnar.decimals import narrow_footer
 from engine.formats.parquet.footer_bytes import footer_file
+from engine.formats.parquet.narrow_footer import narrow_footer
 
 _BUFFER_BYTES = 24 << 20
 """What the columns of a large row group may hold of their compressed bytes, together."""
