@@ -17,7 +17,7 @@ from engine.codec.metadata_json.table import decode_metadata
 from engine.columnar.schemas import from_arrow_schema
 from engine.commit.committer import TableState
 from engine.errors import Invalid, Unsupported
-from engine.lazy_module import LateModule
+from engine.lazy_module import LazyModule
 from engine.plan.cache import ManifestCache
 from engine.spec.creation import new_table_metadata
 from engine.spec.partitioning import UNPARTITIONED, PartitionSpec, partition_spec
@@ -34,11 +34,11 @@ from engine.table import Table
 if TYPE_CHECKING:
     from engine.catalog import filesystem, rest, rest_session, rest_views, sql_views
 else:  # a catalog's libraries are loaded with it: SQLAlchemy, the HTTP client
-    filesystem = LateModule("engine.catalog.filesystem")
-    rest = LateModule("engine.catalog.rest")
-    rest_session = LateModule("engine.catalog.rest_session")
-    rest_views = LateModule("engine.catalog.rest_views")
-    sql_views = LateModule("engine.catalog.sql_views")
+    filesystem = LazyModule("engine.catalog.filesystem")
+    rest = LazyModule("engine.catalog.rest")
+    rest_session = LazyModule("engine.catalog.rest_session")
+    rest_views = LazyModule("engine.catalog.rest_views")
+    sql_views = LazyModule("engine.catalog.sql_views")
 
 Name = str | Sequence[str]
 """``"db.events"`` or ``("db", "events")``."""

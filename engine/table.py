@@ -14,9 +14,9 @@ from engine.commit.committer import Committer, Identifier, TableState
 from engine.commit.one_table import OneTable
 from engine.errors import Invalid, Unsupported
 from engine.expressions.predicate import Predicate
-from engine.lazy_module import LateModule
-from engine.operations.metadata_operations import Evolving
-from engine.operations.row_operations import Changing
+from engine.lazy_module import LazyModule
+from engine.operations.metadata_operations import MetadataOperations
+from engine.operations.row_operations import RowOperations
 from engine.plan.cache import ManifestCache
 from engine.plan.incremental import incremental_append_scan, snapshots_between
 from engine.plan.planner import PlanningMode
@@ -49,17 +49,17 @@ if TYPE_CHECKING:
     from engine.spark import native_scan
     from engine.spark import planning as spark_planning
 else:  # planning does not wait for what reads and changes rows, nor for PySpark
-    inspector = LateModule("engine.inspect.inspector")
-    maintained_table = LateModule("engine.maintenance.maintained_table")
-    maintenance = LateModule("engine.maintenance.maintenance")
-    target = LateModule("engine.operations.target")
-    transaction = LateModule("engine.operations.transaction")
-    changelog = LateModule("engine.read.changelog")
-    plans = LateModule("engine.read.plans")
-    request = LateModule("engine.read.request")
-    spark_changelog = LateModule("engine.spark.changelog_scan")
-    native_scan = LateModule("engine.spark.native_scan")
-    spark_planning = LateModule("engine.spark.planning")
+    inspector = LazyModule("engine.inspect.inspector")
+    maintained_table = LazyModule("engine.maintenance.maintained_table")
+    maintenance = LazyModule("engine.maintenance.maintenance")
+    target = LazyModule("engine.operations.target")
+    transaction = LazyModule("engine.operations.transaction")
+    changelog = LazyModule("engine.read.changelog")
+    plans = LazyModule("engine.read.plans")
+    request = LazyModule("engine.read.request")
+    spark_changelog = LazyModule("engine.spark.changelog_scan")
+    native_scan = LazyModule("engine.spark.native_scan")
+    spark_planning = LazyModule("engine.spark.planning")
 
 
 DecimalWidth: TypeAlias = Literal["wide", "narrow"]
@@ -196,7 +196,7 @@ class Scan:
         )
 
 
-class Table(Evolving, Changing):
+class Table(MetadataOperations, RowOperations):
     """A handle on one table: the state that was loaded last, and the way to read and change it.
 
     The state changes only by `refresh` and by this handle's own commits. Threads may share a handle.

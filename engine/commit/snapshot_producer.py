@@ -1,4 +1,4 @@
-"""Files that one snapshot adds and removes: what every change of rows comes to."""
+"""Changes that add one snapshot, which adds and removes files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from engine.commit.conflicts import Validation, snapshots_since
 from engine.commit.file_refs import FileRef
 from engine.commit.manifests import AddedFiles, AddedManifests, WrittenManifest, load_manifests
 from engine.commit.removal import Removal
-from engine.commit.snapshots import AddsSnapshot, Staged, branch_head, stage_snapshot
+from engine.commit.snapshots import SnapshotChange, Staged, branch_head, stage_snapshot
 from engine.commit.staging import Staging
 from engine.commit.summary import FileCounts, summarize
 from engine.errors import ValidationFailed
@@ -21,8 +21,8 @@ from engine.spec.snapshots import MAIN, Operation, Snapshot
 
 
 @dataclass(kw_only=True)
-class FileChanges(AddsSnapshot):
-    """A snapshot to be, staged once for every attempt. What was written for one attempt serves the next.
+class SnapshotProducer(SnapshotChange):
+    """Stages a snapshot that adds and removes files, once for each attempt; attempts share the files they wrote.
 
     Args:
         data_files: Data files to add.

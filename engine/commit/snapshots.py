@@ -42,7 +42,7 @@ class Staged:
 
 
 @dataclass(kw_only=True)
-class AddsSnapshot:
+class SnapshotChange:
     """A change that adds one snapshot, with one id over all attempts."""
 
     _snapshot_id: int | None = field(default=None, init=False)

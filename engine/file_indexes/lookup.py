@@ -22,7 +22,7 @@ from engine.expressions.bound import BoundCompare, BoundIn, BoundLeaf
 from engine.expressions.bounds import PreparedLeaf
 from engine.expressions.literal_intervals import FALSE, NULL, TRUE, Outcomes
 from engine.file_indexes.blob import FILE_INDEX, FileIndex, Hashes, decode_index
-from engine.lazy_module import LateModule
+from engine.lazy_module import LazyModule
 from engine.runtime.counters import Counters
 from engine.spec.metadata import TableMetadata
 from engine.spec.properties import NAME_MAPPING
@@ -34,7 +34,7 @@ from engine.storage.store import Store
 if TYPE_CHECKING:
     from engine.file_indexes import value_hashes
 else:  # most tables have no index, and it brings Arrow's Parquet and compute libraries
-    value_hashes = LateModule("engine.file_indexes.value_hashes")
+    value_hashes = LazyModule("engine.file_indexes.value_hashes")
 
 INDEXES_UNUSABLE = "indexes_unusable"
 """Counter: indexes that are named in the metadata but missing or damaged; the plan ignores them."""

@@ -13,7 +13,7 @@ from engine.commit.committer import TableState
 from engine.errors import Invalid
 from engine.expressions.predicate import Predicate
 from engine.file_indexes.blob import IndexKind
-from engine.lazy_module import LateModule
+from engine.lazy_module import LazyModule
 from engine.maintenance.build_index import BuiltIndex, build_file_index
 from engine.maintenance.executor_groups import ExecutorGroups
 from engine.maintenance.expire_snapshots import ExpiredSnapshots, commit_expiry, delete_expired, preview_expiry
@@ -37,7 +37,7 @@ from engine.spec.sorting import SortOrder
 if TYPE_CHECKING:
     from engine.spark import jobs
 else:  # PySpark is loaded already where the caller has a session
-    jobs = LateModule("engine.spark.jobs")
+    jobs = LazyModule("engine.spark.jobs")
 
 
 class SelectionOptions(TypedDict, total=False):

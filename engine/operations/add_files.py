@@ -12,7 +12,7 @@ from engine.commit.committer import TableState
 from engine.commit.conflicts import Validation
 from engine.commit.file_refs import FileRef
 from engine.commit.manifests import AddedFiles
-from engine.commit.snapshot_producer import FileChanges
+from engine.commit.snapshot_producer import SnapshotProducer
 from engine.errors import Invalid, Unsupported
 from engine.operations.target import Target
 from engine.spec.data_file import DataFile, FileContent
@@ -49,7 +49,7 @@ def add_files(
         ValidationFailed: A data file that position deletes point into was removed meanwhile.
         CommitFailed: See `Target.commit`.
     """
-    change: FileChanges
+    change: SnapshotProducer
     if isinstance(files, Sequence):
         change = _change(files, target, branch, properties or {}, check_duplicates=check_duplicate_files)
     else:
@@ -65,7 +65,7 @@ def add_files(
 
 def _change(
     files: Sequence[DataFile], target: Target, branch: str, properties: Mapping[str, str], *, check_duplicates: bool
-) -> FileChanges:
+) -> SnapshotProducer:
     if not files:
         raise Invalid("no files to add")
     deletes = [file for file in files if file.content is not FileContent.DATA]

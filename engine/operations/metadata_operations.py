@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Self
 
 from engine.errors import Invalid
-from engine.lazy_module import LateModule
+from engine.lazy_module import LazyModule
 from engine.spec.partition_evolution import PartitionSpecUpdate
 from engine.spec.properties import RESERVED
 from engine.spec.schema_evolution import SchemaUpdate
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from engine.commit.changes import cherry_pick, evolution, references, statistics
     from engine.commit.changes.change import Change
 else:  # what only reads a table does not wait for what changes it
-    cherry_pick = LateModule("engine.commit.changes.cherry_pick")
-    evolution = LateModule("engine.commit.changes.evolution")
-    references = LateModule("engine.commit.changes.references")
-    statistics = LateModule("engine.commit.changes.statistics")
+    cherry_pick = LazyModule("engine.commit.changes.cherry_pick")
+    evolution = LazyModule("engine.commit.changes.evolution")
+    references = LazyModule("engine.commit.changes.references")
+    statistics = LazyModule("engine.commit.changes.statistics")
 
 
-class Evolving(ABC):
+class MetadataOperations(ABC):
     """Changes of metadata only. Each method returns the handle it was called on, so that calls may be chained.
 
     All of them raise Unsupported for a read-only table, Invalid for what does not fit the table, and CommitFailed where

@@ -23,7 +23,7 @@ from engine.commit.changes.read import Read
 from engine.commit.changes.row_delta import RowDelta
 from engine.commit.conflicts import Validation
 from engine.commit.file_refs import FileRef, ref_of, refs_of_deletes
-from engine.commit.snapshot_producer import FileChanges
+from engine.commit.snapshot_producer import SnapshotProducer
 from engine.deletes.loaded_deletes import PlannedFile, load_deletes
 from engine.errors import Invalid, Unsupported
 from engine.expressions.predicate import Predicate
@@ -107,7 +107,9 @@ class RowChange:
         if self.added_rows is not None:
             self.target.read(Read(validation=self.validation([], "none"), branch=self.branch))
 
-    def prepare(self, matches: Matches, *, added: Sequence[DataFile] = (), coming: Rows | None = None) -> FileChanges:
+    def prepare(
+        self, matches: Matches, *, added: Sequence[DataFile] = (), coming: Rows | None = None
+    ) -> SnapshotProducer:
         """Write what goes and comes, and say what to commit.
 
         Args:
@@ -143,7 +145,7 @@ class RowChange:
             counters=self.target.counters,
         )
 
-    def _marked(self, matches: Matches, added: Sequence[DataFile]) -> FileChanges:
+    def _marked(self, matches: Matches, added: Sequence[DataFile]) -> SnapshotProducer:
         vectors = self.metadata.format_version >= 3
         earlier = self._merged_before(matches.partial)
         deleted = [
@@ -206,7 +208,7 @@ class RowChange:
         remaining = _remaining_rows(matches.partial, self)
         return self.write(remaining if coming is None else _joined(remaining, coming))
 
-    def _rewritten(self, matches: Matches, files: Sequence[DataFile]) -> FileChanges:
+    def _rewritten(self, matches: Matches, files: Sequence[DataFile]) -> SnapshotProducer:
         kind = Overwrite if matches.refs else Append
         return kind(
             data_files=files,

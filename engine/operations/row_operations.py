@@ -13,7 +13,7 @@ from engine.columnar.schemas import from_arrow_schema
 from engine.commit.committer import TableState
 from engine.errors import Invalid, Unsupported
 from engine.expressions.predicate import Predicate
-from engine.lazy_module import LateModule
+from engine.lazy_module import LazyModule
 from engine.plan.cache import ManifestCache
 from engine.plan.scan import TableScan, table_scan
 from engine.runtime.counters import Counters
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
     from engine.operations.target import Target
     from engine.operations.update import Assignments
 else:  # what only reads a table does not wait for what changes it
-    cherry_pick = LateModule("engine.commit.changes.cherry_pick")
-    add_files = LateModule("engine.operations.add_files")
-    append = LateModule("engine.operations.append")
-    delete = LateModule("engine.operations.delete")
-    keyed_stream = LateModule("engine.operations.keyed_stream")
-    overwrite = LateModule("engine.operations.overwrite")
-    row_source = LateModule("engine.operations.row_source")
-    update = LateModule("engine.operations.update")
-    upsert = LateModule("engine.operations.upsert")
+    cherry_pick = LazyModule("engine.commit.changes.cherry_pick")
+    add_files = LazyModule("engine.operations.add_files")
+    append = LazyModule("engine.operations.append")
+    delete = LazyModule("engine.operations.delete")
+    keyed_stream = LazyModule("engine.operations.keyed_stream")
+    overwrite = LazyModule("engine.operations.overwrite")
+    row_source = LazyModule("engine.operations.row_source")
+    update = LazyModule("engine.operations.update")
+    upsert = LazyModule("engine.operations.upsert")
 
 
-class Changing(ABC):
+class RowOperations(ABC):
     """Changes of rows. Each makes one snapshot, which is returned.
 
     In all of them `branch` says where to (it is made when it does not exist), `snapshot_properties` are entries for the

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from engine.errors import Invalid
-from engine.lazy_module import LateModule
+from engine.lazy_module import LazyModule
 from engine.operations.target import Target
 from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata
@@ -19,7 +19,7 @@ from engine.write.data_files import write_data_files
 if TYPE_CHECKING:
     from engine.spark import writer as spark_writer
 else:  # PySpark is loaded already where the caller has a DataFrame
-    spark_writer = LateModule("engine.spark.writer")
+    spark_writer = LazyModule("engine.spark.writer")
 
 Rows = Any
 """A pyarrow Table, a RecordBatchReader, a `pyspark.sql.DataFrame`, whose type is at home in `engine.spark` alone, or

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from engine.commit.changes.change import Change
 from engine.commit.changes.read import Read
 from engine.commit.committer import TableState
-from engine.commit.snapshot_producer import FileChanges
+from engine.commit.snapshot_producer import SnapshotProducer
 from engine.commit.snapshots import branch_head
 from engine.commit.staging import Staging
 from engine.commit.transaction import stage_all
@@ -62,7 +62,7 @@ class StagedTarget(Target):
         locations = {file.file_path for file in prepared}
         try:
             for change in changes:
-                if isinstance(change, FileChanges | Read):
+                if isinstance(change, SnapshotProducer | Read):
                     self._adapt(change, metadata)
             staged = stage_all(changes, metadata, self.staging)
         except BaseException:
@@ -92,7 +92,7 @@ class StagedTarget(Target):
         self.staging.discard()
         self.discard(self.prepared)
 
-    def _adapt(self, change: FileChanges | Read, draft: TableMetadata) -> None:
+    def _adapt(self, change: SnapshotProducer | Read, draft: TableMetadata) -> None:
         """Judge a change by what others do after the transaction began, not after its own former changes."""
         base = self.base.metadata
         if change.validation is not None:

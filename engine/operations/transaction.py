@@ -11,8 +11,8 @@ from engine.catalog.identifiers import dotted
 from engine.commit.changes.change import Change
 from engine.commit.committer import TableState
 from engine.errors import Invalid
-from engine.operations.metadata_operations import Evolving
-from engine.operations.row_operations import Changing
+from engine.operations.metadata_operations import MetadataOperations
+from engine.operations.row_operations import RowOperations
 from engine.operations.staged import StagedTarget
 from engine.operations.target import Target
 from engine.plan.cache import ManifestCache
@@ -20,7 +20,7 @@ from engine.runtime.counters import Counters
 from engine.spec.metadata import TableMetadata
 
 
-class TableTransaction(Evolving, Changing):
+class TableTransaction(MetadataOperations, RowOperations):
     """Changes that become visible together, or not at all.
 
     For example::

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from engine.expressions.bound import BoundPredicate
-from engine.lazy_module import LateModule
+from engine.lazy_module import LazyModule
 from engine.plan.delete_index import DeletesOfFiles, match_deletes
 from engine.plan.delete_targets import concerning
 from engine.plan.filtering import MANIFESTS_SKIPPED_BY_SCHEMA_ID, Filtered
@@ -38,7 +38,7 @@ from engine.spec.snapshots import Snapshot
 if TYPE_CHECKING:
     from engine.plan import remote
 else:  # most plans are made in one process
-    remote = LateModule("engine.plan.remote")
+    remote = LazyModule("engine.plan.remote")
 
 DELETE_FILES_UNUSED = "delete_files_unused"
 """Counter: live delete files that no planned data file needs, dangling ones and those of files that were skipped."""

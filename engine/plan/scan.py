@@ -14,7 +14,7 @@ from engine.codec.columns import Int64Array
 from engine.expressions.binding import bind
 from engine.expressions.bound import BOUND_TRUE, BoundPredicate
 from engine.expressions.predicate import TRUE, Predicate
-from engine.lazy_module import LateModule
+from engine.lazy_module import LazyModule
 from engine.plan.cache import ManifestCache
 from engine.plan.files_table import delete_file_structs, files_table, with_deletes, with_residuals
 from engine.plan.manifests import ManifestSource
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from engine.expressions import parse
     from engine.plan.remote import Executors
 else:  # the SQL parser is for filters that are text
-    parse = LateModule("engine.expressions.parse")
+    parse = LazyModule("engine.expressions.parse")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.lazy_module import LateModule
+from engine.lazy_module import LazyModule
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from engine.spark_source import datasource
 else:  # PySpark is loaded when a session is at hand
-    datasource = LateModule("engine.spark_source.datasource")
+    datasource = LazyModule("engine.spark_source.datasource")
 
 
 def register(spark: SparkSession) -> None:

@@ -22,7 +22,7 @@ from engine.columnar.schemas import from_arrow_schema
 from engine.commit.changes.stream_batch import BATCH_ID, STREAM_ID, last_batch
 from engine.errors import CommitStateUnknown, EngineError, Invalid, ValidationFailed
 from engine.expressions.binding import bind
-from engine.operations.row_operations import Changing
+from engine.operations.row_operations import RowOperations
 from engine.operations.row_source import WrittenRows
 from engine.plan.scan import as_predicate
 from engine.spark.writer import WriteTask
@@ -150,7 +150,7 @@ class SourceWrite:
             with suppress(EngineError):
                 store.delete(file.file_path)
 
-    def _change(self, table: Changing, rows: WrittenRows, *, overwrite: bool) -> None:
+    def _change(self, table: RowOperations, rows: WrittenRows, *, overwrite: bool) -> None:
         options = self.options
         summary = options.snapshot_properties
         if not overwrite:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import engine
 from engine.errors import ValidationFailed
 from engine.operations.row_changes import Mode
-from engine.operations.row_operations import Changing
+from engine.operations.row_operations import RowOperations
 
 Row = tuple[int, str, int]
 Rows = list[Row]
@@ -32,7 +32,7 @@ class Step:
     """A change, as the engine makes it and as it is meant."""
 
     name: str
-    make: Callable[[Changing, Mode], object]
+    make: Callable[[RowOperations, Mode], object]
     meant: Callable[[Rows], Rows]
 
     def __repr__(self) -> str:
@@ -232,7 +232,7 @@ def test_transactions_are_serializable(
 
 
 def deleted_by_key(key: int) -> Step:
-    def make(table: Changing, _: Mode) -> object:
+    def make(table: RowOperations, _: Mode) -> object:
         stream = table.keyed_stream(["id", "p"])
         for p in "abcd":
             stream.delete(pa.table({"id": [key], "p": [p]}))

@@ -29,7 +29,7 @@ class Finding:
 class Import:
     """One imported name. `from a.b import c` has the target `a.b.c`, whether `c` is a module or not.
 
-    A string that names a module counts as an import where it stands: `import_module("a.b")`, `LateModule("a.b")`.
+    A string that names a module counts as an import where it stands: `import_module("a.b")`, `LazyModule("a.b")`.
     """
 
     target: str

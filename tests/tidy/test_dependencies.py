@@ -36,7 +36,7 @@ def test_tables_name_the_same_rooms() -> None:
         ("engine/operations/append.py", 'write = import_module("engine.spark.writer").write', True),
         ("engine/operations/append.py", 'write = import_module("engine.spark_source.writer").write', False),
         ("engine/read/changelog.py", 'def f():\n    return import_module("engine.spark.changelog_scan").f()', False),
-        ("engine/plan/scan.py", 'reader = LateModule("engine.read.reader")', False),
+        ("engine/plan/scan.py", 'reader = LazyModule("engine.read.reader")', False),
         ("engine/plan/scan.py", 'MODULES = {"reader": "engine.read.reader"}', False),
         ("engine/plan/scan.py", '"""Read by engine.read.reader."""', True),
         ("engine/__init__.py", "from engine.table import Table", True),
@@ -119,7 +119,7 @@ def test_locked() -> None:
 def test_cycles() -> None:
     chain = [Module("engine/a.py", "from engine import b"), Module("engine/b.py", "from engine.c import thing")]
     assert not list(cycles([*chain, Module("engine/c.py", "")]))
-    for text in ("def f():\n    import engine.a", 'a = LateModule("engine.a")'):
+    for text in ("def f():\n    import engine.a", 'a = LazyModule("engine.a")'):
         assert len(list(cycles([*chain, Module("engine/c.py", text)]))) == 1
 
 

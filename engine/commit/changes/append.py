@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.commit.snapshot_producer import FileChanges
+from engine.commit.snapshot_producer import SnapshotProducer
 from engine.commit.snapshots import Staged
 from engine.commit.staging import Staging
 from engine.errors import Invalid
@@ -12,7 +12,7 @@ from engine.spec.metadata import TableMetadata
 
 
 @dataclass(kw_only=True)
-class Append(FileChanges):
+class Append(SnapshotProducer):
     """Adds data files in manifests of their own. Nothing that others commit can make it wrong.
 
     Args:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.commit.snapshot_producer import FileChanges
+from engine.commit.snapshot_producer import SnapshotProducer
 from engine.errors import Invalid
 
 
 @dataclass(kw_only=True)
-class Overwrite(FileChanges):
+class Overwrite(SnapshotProducer):
     """Removes data files, with the delete files that concern only them, and adds others.
 
     It fails when one of the removed files is gone already, and, by its validation, when rows were deleted from one of

@@ -9,7 +9,7 @@ from engine.commit.conflicts import changed_files, snapshots_since
 from engine.commit.file_refs import FileRef, ref_to
 from engine.commit.manifests import load_manifests
 from engine.commit.removal import Removal
-from engine.commit.snapshot_producer import FileChanges
+from engine.commit.snapshot_producer import SnapshotProducer
 from engine.commit.snapshots import Staged, branch_head
 from engine.commit.staging import Staging
 from engine.errors import Invalid, ValidationFailed
@@ -21,7 +21,7 @@ from engine.spec.partitioning import partition_key
 
 
 @dataclass(kw_only=True)
-class ReplacePartitions(FileChanges):
+class ReplacePartitions(SnapshotProducer):
     """Adds data files of the default spec, and removes all files that are in their partitions, deletes too.
 
     What goes is found at every attempt, in the table as it is then. In a table with an unpartitioned spec everything

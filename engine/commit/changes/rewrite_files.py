@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.commit.snapshot_producer import FileChanges
+from engine.commit.snapshot_producer import SnapshotProducer
 from engine.errors import Invalid
 
 
 @dataclass(kw_only=True)
-class RewriteFiles(FileChanges):
+class RewriteFiles(SnapshotProducer):
     """Removes data and delete files, and adds others that hold the same live rows.
 
     `validation.starting_snapshot_id` is the snapshot that the rewrite was *planned* from, whenever it is committed; its

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from engine.codec.manifests.reader import decode_entries
 from engine.commit.manifests import AttemptCache, WrittenManifest, load_manifests, write_manifests
-from engine.commit.snapshots import AddsSnapshot, Staged, branch_head, stage_snapshot
+from engine.commit.snapshots import SnapshotChange, Staged, branch_head, stage_snapshot
 from engine.commit.staging import Staging
 from engine.commit.summary import summarize
 from engine.errors import Invalid
@@ -19,7 +19,7 @@ from engine.spec.snapshots import MAIN
 
 
 @dataclass(kw_only=True)
-class RewriteManifests(AddsSnapshot):
+class RewriteManifests(SnapshotChange):
     """Writes the entries of manifests into new manifests. Files keep their sequence numbers, snapshot ids and row ids.
 
     It is staged anew on every base, so it can neither lose what others add meanwhile nor bring back what they remove.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.commit.snapshot_producer import FileChanges
+from engine.commit.snapshot_producer import SnapshotProducer
 from engine.errors import Invalid
 from engine.spec.data_file import FileContent
 
 
 @dataclass(kw_only=True)
-class RowDelta(FileChanges):
+class RowDelta(SnapshotProducer):
     """Adds data files and delete files in one snapshot.
 
     Deletion vectors replace those that their data files had: the former ones are `removed_deletes`. Equality deletes of

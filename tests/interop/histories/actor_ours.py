@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import engine
 from engine.maintenance.rewrite_data_files import Strategy
-from engine.operations.metadata_operations import Evolving
-from engine.operations.row_operations import Changing
+from engine.operations.metadata_operations import MetadataOperations
+from engine.operations.row_operations import RowOperations
 from engine.operations.transaction import TableTransaction
 from engine.spec.sorting import SortField, SortOrder
 from engine.spec.types import PrimitiveType
@@ -40,7 +40,7 @@ class Ours:
         if not self._changed_rows(change, table):
             self._evolved(change, table)
 
-    def _changed_rows(self, change: lang.Change, table: Changing) -> bool:
+    def _changed_rows(self, change: lang.Change, table: RowOperations) -> bool:
         schema = table.metadata.schema if isinstance(table, engine.Table | TableTransaction) else None
         assert schema is not None
         match change:
@@ -66,7 +66,7 @@ class Ours:
                 return False
         return True
 
-    def _evolved(self, change: lang.Change, table: Evolving) -> None:
+    def _evolved(self, change: lang.Change, table: MetadataOperations) -> None:
         match change:
             case lang.AddField(column, transform, name):
                 table.update_spec(lambda s: s.add_field(column, engine.parse_transform(transform), name=name))
@@ -92,7 +92,7 @@ class Ours:
             case _:
                 self._moved_refs(change, table)
 
-    def _moved_refs(self, change: lang.Change, table: Evolving) -> None:
+    def _moved_refs(self, change: lang.Change, table: MetadataOperations) -> None:
         match change:
             case lang.Branch(name, label):
                 table.create_branch(name, snapshot_id=self._id(label))
@@ -111,7 +111,7 @@ class Ours:
             case _:
                 self._edited_schema(change, table)
 
-    def _edited_schema(self, change: lang.Change, table: Evolving) -> None:
+    def _edited_schema(self, change: lang.Change, table: MetadataOperations) -> None:
         match change:
             case lang.AddColumn(path, type_, default):
                 parent, _, name = path.rpartition(".")

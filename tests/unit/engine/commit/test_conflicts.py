@@ -19,7 +19,7 @@ from engine.commit.changes.row_delta import RowDelta
 from engine.commit.conflicts import Validation
 from engine.commit.file_refs import FileRef, ref_to
 from engine.commit.manifests import load_manifests
-from engine.commit.snapshot_producer import FileChanges
+from engine.commit.snapshot_producer import SnapshotProducer
 from engine.errors import ValidationFailed
 from engine.expressions.predicate import Predicate, equal
 from engine.spec.creation import new_table_metadata
@@ -74,10 +74,10 @@ def test_files_that_others_add_and_that_may_match(writer: str, ids: tuple[int, i
     w = world()
     other = data_file("other")
     commit(w, Append(data_files=[OLD, other]))
-    change: FileChanges = rewriting(w, OLD, equal("id", 7))
+    change: SnapshotProducer = rewriting(w, OLD, equal("id", 7))
     theirs = with_ids(data_file("theirs"), *ids)
     gone = Validation(starting_snapshot_id=101, referenced=[ref_to(other)], refuse_deletes="all")
-    kinds: dict[str, Callable[[], FileChanges]] = {
+    kinds: dict[str, Callable[[], SnapshotProducer]] = {
         "append": lambda: Append(data_files=[theirs]),
         "overwrite": lambda: Overwrite(data_files=[theirs], removed_data=[ref_to(other)], validation=gone),
         "row delta": lambda: RowDelta(data_files=[theirs], delete_files=[equality_deletes("d", partition=())]),

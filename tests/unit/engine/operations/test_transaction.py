@@ -8,7 +8,7 @@ import pytest
 
 import engine
 from engine.errors import Invalid, StorageFailed, ValidationFailed
-from engine.operations.row_operations import Changing
+from engine.operations.row_operations import RowOperations
 from engine.spec.types import LONG, STRING
 
 ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("day", pa.string())])
@@ -92,7 +92,7 @@ def test_nothing_is_nothing(table: engine.Table) -> None:
     assert table.refresh().metadata_location == before
 
 
-READS: list[Callable[[Changing], object]] = [
+READS: list[Callable[[RowOperations], object]] = [
     lambda t: t.delete("id = 7", "copy-on-write"),
     lambda t: t.delete("id > 6 and day = 'd7'", "copy-on-write"),
     lambda t: t.update("id = 7", {"day": "x"}, "copy-on-write"),
@@ -103,7 +103,7 @@ READS: list[Callable[[Changing], object]] = [
 @pytest.mark.parametrize("read", READS)
 @pytest.mark.parametrize("comes_first", [True, False])
 def test_rows_that_were_looked_for_in_vain_may_not_come_meanwhile(
-    table: engine.Table, catalog: engine.Catalog, read: Callable[[Changing], object], *, comes_first: bool
+    table: engine.Table, catalog: engine.Catalog, read: Callable[[RowOperations], object], *, comes_first: bool
 ) -> None:
     """Two transactions that each look for what the other adds: one of them has to fail."""
     transaction, theirs = table.transaction(), catalog.load_table("db.t").transaction()
@@ -122,7 +122,7 @@ def test_rows_that_were_looked_for_in_vain_may_not_come_meanwhile(
 
 @pytest.mark.parametrize("read", READS)
 def test_other_rows_may_come_and_so_may_all_under_snapshot_isolation(
-    table: engine.Table, catalog: engine.Catalog, read: Callable[[Changing], object]
+    table: engine.Table, catalog: engine.Catalog, read: Callable[[RowOperations], object]
 ) -> None:
     with table.transaction() as transaction:
         read(transaction)
