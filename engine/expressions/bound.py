@@ -28,11 +28,11 @@ import numpy as np
 
 from engine.expressions.predicate import Operator
 from engine.expressions.sql import binary_operator, literal_text, name_text
-from engine.expressions.temporal_literals import NANOS_PER_DAY, Moment, MomentKind
+from engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalKind, TemporalLiteral
 from engine.spec.types import PrimitiveType, Type
 from engine.spec.values import Value
 
-_MOMENTS: dict[str, tuple[MomentKind, int]] = {
+_MOMENTS: dict[str, tuple[TemporalKind, int]] = {
     "date": ("date", NANOS_PER_DAY),
     "time": ("time", 1000),
     "timestamp": ("timestamp", 1000),
@@ -211,7 +211,7 @@ def value_text(column: Column, value: Value) -> str:
     name = column.primitive.name
     if name in _MOMENTS:
         kind, nanoseconds = _MOMENTS[name]
-        return literal_text(Moment(kind, int(value) * nanoseconds))
+        return literal_text(TemporalLiteral(kind, int(value) * nanoseconds))
     if name == "float" and isinstance(value, float) and np.isfinite(value):
         return np.format_float_positional(np.float32(value), unique=True, trim="0")
     return literal_text(value)

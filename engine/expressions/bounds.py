@@ -38,7 +38,7 @@ from engine.expressions.bound import (
     disjunction,
     leaves,
 )
-from engine.expressions.literal_intervals import FALSE, NULL, TRUE, Outcomes, Segments, segments_of
+from engine.expressions.literal_intervals import FALSE, NULL, TRUE, LiteralIntervals, Outcomes, intervals_of
 from engine.expressions.vectors import Vector
 
 Flags = NDArray[np.bool_] | bool
@@ -50,7 +50,7 @@ class PreparedLeaf:
     """A leaf, prepared once per filter."""
 
     leaf: BoundLeaf
-    segments: Segments | None
+    intervals: LiteralIntervals | None
 
 
 class Evidence(Protocol):
@@ -82,7 +82,7 @@ class Presence:
     nan: Flags = True
     value: Flags = True
 
-    def outcomes(self, count: int, test: PreparedLeaf, of_values: Callable[[Segments], Outcomes]) -> Outcomes:
+    def outcomes(self, count: int, test: PreparedLeaf, of_values: Callable[[LiteralIntervals], Outcomes]) -> Outcomes:
         """The test's outcomes over `count` rows, where `of_values` gives those of its values."""
         null = self.null if test.leaf.column.nullable else False
         nan = self.nan if test.leaf.column.is_floating else False
@@ -92,10 +92,10 @@ class Presence:
             case BoundIsNaN(_, negated):
                 found = _two_valued(nan, np.logical_or(null, self.value), negated=negated)
             case _:
-                assert test.segments is not None
-                found = _bits(null, NULL) | _bits(nan, test.segments.nan_outcome)
+                assert test.intervals is not None
+                found = _bits(null, NULL) | _bits(nan, test.intervals.nan_outcome)
                 if self.value is not False:
-                    found = found | of_values(test.segments) * np.asarray(self.value, dtype=np.uint8)
+                    found = found | of_values(test.intervals) * np.asarray(self.value, dtype=np.uint8)
         return np.broadcast_to(found, (count,))
 
 
@@ -123,15 +123,15 @@ class ColumnBounds:
     def outcomes(self, test: PreparedLeaf) -> Outcomes:
         return self.presence.outcomes(self.count, test, self._of_values)
 
-    def _of_values(self, segments: Segments) -> Outcomes:
-        last = 2 * segments.count
-        low = 0 if self.lower is None else _known(self.lower, self.lower.segments(segments.cuts), 0)
-        high = last if self.upper is None else _known(self.upper, self.upper.segments(segments.cuts), last)
-        return segments.between(low, high)
+    def _of_values(self, intervals: LiteralIntervals) -> Outcomes:
+        last = 2 * intervals.count
+        low = 0 if self.lower is None else _known(self.lower, self.lower.intervals(intervals.cuts), 0)
+        high = last if self.upper is None else _known(self.upper, self.upper.intervals(intervals.cuts), last)
+        return intervals.between(low, high)
 
 
-def _known(vector: Vector, segments: NDArray[np.int64], otherwise: int) -> NDArray[np.int64]:
-    return segments if vector.valid is None else np.where(vector.valid, segments, otherwise)
+def _known(vector: Vector, intervals: NDArray[np.int64], otherwise: int) -> NDArray[np.int64]:
+    return intervals if vector.valid is None else np.where(vector.valid, intervals, otherwise)
 
 
 class Evaluator:
@@ -139,7 +139,7 @@ class Evaluator:
 
     def __init__(self, bound: BoundPredicate) -> None:
         self.bound = bound
-        self.leaves = tuple(PreparedLeaf(leaf, segments_of(leaf)) for leaf in leaves(bound))
+        self.leaves = tuple(PreparedLeaf(leaf, intervals_of(leaf)) for leaf in leaves(bound))
 
     def outcomes(self, source: Statistics) -> Outcomes:
         """The set of outcomes of the filter, per row of the source."""

@@ -1,11 +1,11 @@
-"""A test of one column as the parts of the column's order in which it holds.
+"""Intervals of a column's order, between the literals of a test, and the outcome of the test in each.
 
-Sorted literals ``c0 < c1 < ...`` cut the order into ``2n + 1`` segments: below ``c0``, at ``c0``, between ``c0`` and
-``c1``, and so on. Within a segment the test has one outcome, so for values known to lie from one segment to another the
-possible outcomes are those of the segments between, counted by prefix sums: a comparison, an IN list of any length and
-a prefix are the same two lookups.
+Sorted literals ``c0 < c1 < ...`` cut the order into ``2n + 1`` intervals: below ``c0``, at ``c0``, between ``c0`` and
+``c1``, and so on. The test has one outcome within an interval. For values in a range of intervals, the possible
+outcomes are those of the intervals in the range, found by prefix sums: a comparison, an IN list of any length and a
+prefix test are the same two lookups.
 
-Segments that no value of the type can be in (between 4 and 5 of an int) have no outcome.
+Intervals that no value of the type can be in (between 4 and 5 of an int) have no outcome.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ _HOLDS: dict[Operator, tuple[bool, bool, bool]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Segments:
-    """The segments of a test.
+class LiteralIntervals:
+    """The intervals of a test.
 
     `points` are the literals as values where every cut is one (not for a prefix, whose end need not be a value), with
     `point_outcomes` TRUE or FALSE for each; `open_outcomes` are the outcomes between, below and above the cuts.
@@ -67,15 +67,15 @@ class Segments:
     point_outcomes: tuple[int, ...]
 
     def between(self, low: Positions, high: Positions) -> Outcomes:
-        """The outcomes of the segments from `low` to `high`, both included; none where `low` is above `high`."""
+        """The outcomes of the intervals from `low` to `high`, both included; none where `low` is above `high`."""
         after = high + 1
         true = (self.true_before[after] > self.true_before[low]).astype(np.uint8)
         false = (self.false_before[after] > self.false_before[low]).astype(np.uint8)
         return true * np.uint8(TRUE) | false * np.uint8(FALSE)
 
 
-def segments_of(leaf: BoundLeaf) -> Segments | None:
-    """The segments of a comparison, an IN list or a prefix test; None for the tests of null and NaN."""
+def intervals_of(leaf: BoundLeaf) -> LiteralIntervals | None:
+    """The intervals of a comparison, an IN list or a prefix test; None for the tests of null and NaN."""
     match leaf:
         case BoundCompare(column, operator, value):
             below, at, above = _HOLDS[operator]
@@ -89,25 +89,25 @@ def segments_of(leaf: BoundLeaf) -> Segments | None:
     return None
 
 
-def _of_values(type_: PrimitiveType, values: Sequence[Value], holds: list[bool]) -> Segments:
+def _of_values(type_: PrimitiveType, values: Sequence[Value], holds: list[bool]) -> LiteralIntervals:
     keys = [key(type_, v) for v in values]
-    return _segments(type_, keys, holds, _empty(type_, values), tuple(values))
+    return _intervals(type_, keys, holds, _empty(type_, values), tuple(values))
 
 
-def _of_prefix(type_: PrimitiveType, prefix: str | bytes, *, negated: bool) -> Segments:
+def _of_prefix(type_: PrimitiveType, prefix: str | bytes, *, negated: bool) -> LiteralIntervals:
     raw = prefix.encode("utf-8") if isinstance(prefix, str) else prefix
     end = _successor(raw)
     keys, holds = ([raw], [False, True, True]) if end is None else ([raw, end], [False, True, True, False, False])
-    return _segments(type_, keys, [h != negated for h in holds], set(), None)
+    return _intervals(type_, keys, [h != negated for h in holds], set(), None)
 
 
-def _segments(
+def _intervals(
     type_: PrimitiveType,
     keys: Sequence[int | float | bytes],
     holds: list[bool],
     empty: set[int],
     points: tuple[Value, ...] | None,
-) -> Segments:
+) -> LiteralIntervals:
     outcomes = [0 if i in empty else TRUE if held else FALSE for i, held in enumerate(holds)]
     true, false = (
         np.concatenate(([0], np.cumsum([outcome == wanted for outcome in outcomes]))) for wanted in (TRUE, FALSE)
@@ -115,7 +115,7 @@ def _segments(
     open_outcomes = 0
     for outcome in outcomes[0::2]:
         open_outcomes |= outcome
-    return Segments(
+    return LiteralIntervals(
         cuts=cuts_of(type_, keys),
         count=len(keys),
         true_before=true.astype(np.int64),
@@ -128,7 +128,7 @@ def _segments(
 
 
 def _empty(type_: PrimitiveType, values: Sequence[Value]) -> set[int]:
-    """The segments that no value of the type is in, NaN apart: past the least and greatest, and between neighbours."""
+    """The intervals that no value of the type is in, NaN apart: past the least and greatest, and between neighbours."""
     numbers = [unscaled(v, type_.scale) if isinstance(type_, DecimalType) else v for v in values]  # type: ignore[arg-type]
     least, greatest = _LIMITS.get(type_.name, (None, None))
     found = {0} if numbers[0] == least else set()

@@ -20,7 +20,7 @@ import numpy as np
 
 from engine.errors import Invalid, Unsupported
 from engine.expressions.predicate import LiteralValue
-from engine.expressions.temporal_literals import NANOS_PER_DAY, Moment, parse_moment
+from engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalLiteral, parse_temporal
 from engine.spec.types import DecimalType, FixedType, PrimitiveType
 from engine.spec.values import Value, decimal_of
 
@@ -95,7 +95,7 @@ def place(type_: PrimitiveType, literal: LiteralValue, column: str) -> Place:
 
 
 def _mismatch(type_: PrimitiveType, literal: LiteralValue, column: str) -> Invalid:
-    kind = literal.kind if isinstance(literal, Moment) else type(literal).__name__
+    kind = literal.kind if isinstance(literal, TemporalLiteral) else type(literal).__name__
     return Invalid(f"column {column!r} is {type_} and cannot be compared with the {kind} literal {str(literal)!r}")
 
 
@@ -171,8 +171,8 @@ def _nearest_float32(number: Fraction) -> float:
 
 
 def _place_moment(type_: PrimitiveType, literal: LiteralValue, column: str) -> Place:
-    moment = parse_moment(literal) if isinstance(literal, str) else literal
-    if not isinstance(moment, Moment):
+    moment = parse_temporal(literal) if isinstance(literal, str) else literal
+    if not isinstance(moment, TemporalLiteral):
         raise _mismatch(type_, literal, column)
     if moment.kind not in _KINDS[type_.name]:
         hint = {

@@ -47,7 +47,7 @@ from engine.expressions.predicate import (
     starts_with,
 )
 from engine.expressions.sql import shown
-from engine.expressions.temporal_literals import Moment, parse_moment
+from engine.expressions.temporal_literals import TemporalLiteral, parse_temporal
 
 _COMPARISONS: dict[type[exp.Expr], Operator] = {
     exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
@@ -121,7 +121,7 @@ def _folded(left: LiteralValue, symbol: Operator, right: LiteralValue, node: exp
     """A comparison of two literals, such as the ``1 = 1`` that query generators write."""
     numbers = (int, Decimal)
     same = type(left) is type(right) or (isinstance(left, numbers) and isinstance(right, numbers))
-    if isinstance(left, Moment) or isinstance(left, bool) != isinstance(right, bool) or not same:
+    if isinstance(left, TemporalLiteral) or isinstance(left, bool) != isinstance(right, bool) or not same:
         raise _unsupported(node)
     return Constant(_FOLDS[symbol](left, right))
 
@@ -275,7 +275,7 @@ def _cast(value: LiteralValue, node: exp.Cast) -> LiteralValue:
         case str() if target == "UUID":
             made = uuid.UUID(value) if re.fullmatch(r"[0-9a-fA-F-]{32,36}", value) else None
         case str() if target in ("DATE", "TIME", *_TIMESTAMPS):
-            made = _cast_moment(parse_moment(value), target)
+            made = _cast_temporal(parse_temporal(value), target)
         case str() if target in ("VARCHAR", "TEXT", "CHAR") and not node.to.expressions:
             made = value
         case str() | bytes() if target in ("BINARY", "VARBINARY"):
@@ -286,7 +286,7 @@ def _cast(value: LiteralValue, node: exp.Cast) -> LiteralValue:
 
 
 def _cast_number(value: LiteralValue, target: str, node: exp.Cast) -> int | float | Decimal | None:
-    if isinstance(value, (Moment, bytes, uuid.UUID, bool)):
+    if isinstance(value, (TemporalLiteral, bytes, uuid.UUID, bool)):
         return None
     try:
         number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
@@ -305,14 +305,18 @@ def _cast_number(value: LiteralValue, target: str, node: exp.Cast) -> int | floa
     return int(number) if number.is_finite() and number % 1 == 0 and -limit <= number < limit else None
 
 
-def _cast_moment(moment: Moment, target: str) -> Moment | None:
+def _cast_temporal(moment: TemporalLiteral, target: str) -> TemporalLiteral | None:
     """The moment itself, or midnight of a date cast to a timestamp; anything that would lose something is refused."""
     if target == "DATE":
         return moment if moment.kind == "date" else None
     if target == "TIME":
         return moment if moment.kind == "time" else None
     return (
-        None if moment.kind == "time" else Moment("timestamp", moment.nanoseconds) if moment.kind == "date" else moment
+        None
+        if moment.kind == "time"
+        else TemporalLiteral("timestamp", moment.nanoseconds)
+        if moment.kind == "date"
+        else moment
     )
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from engine.expressions.bounds import ColumnBounds, Evidence, PreparedLeaf
 from engine.expressions.kernels import add_big_endian, utf16_length_at_least
-from engine.expressions.literal_intervals import FALSE, TRUE, Outcomes, Segments
+from engine.expressions.literal_intervals import FALSE, TRUE, LiteralIntervals, Outcomes
 from engine.expressions.literals import INTEGER_RANGES
 from engine.expressions.vectors import BytesVector, NumberVector, Vector, mask_of
 from engine.spec.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, Year
@@ -136,14 +136,14 @@ class BucketValues:
     def outcomes(self, test: PreparedLeaf) -> Outcomes:
         return self.values.presence.outcomes(self.values.count, test, self._of_values)
 
-    def _of_values(self, segments: Segments) -> Outcomes:
-        """The outcomes of the open segments, which any bucket may hold, and of the literals in the row's buckets."""
-        if segments.points is None or segments.open_outcomes == TRUE | FALSE:
+    def _of_values(self, intervals: LiteralIntervals) -> Outcomes:
+        """The outcomes of the open intervals, which any bucket may hold, and of the literals in the row's buckets."""
+        if intervals.points is None or intervals.open_outcomes == TRUE | FALSE:
             return np.full(self.values.count, TRUE | FALSE, dtype=np.uint8)
-        found = np.full(self.values.count, segments.open_outcomes, dtype=np.uint8)
+        found = np.full(self.values.count, intervals.open_outcomes, dtype=np.uint8)
         width = self.transform.width
         low, high = _bucket(self.values.lower, 0, width), _bucket(self.values.upper, width - 1, width)
-        for outcome, buckets in _buckets_of_points(segments, self.transform, self.source):
+        for outcome, buckets in _buckets_of_points(intervals, self.transform, self.source):
             some = np.searchsorted(buckets, high, side="right") > np.searchsorted(buckets, low, side="left")
             found |= some.astype(np.uint8) * np.uint8(outcome)
         return found
@@ -151,12 +151,12 @@ class BucketValues:
 
 @lru_cache(maxsize=256)
 def _buckets_of_points(
-    segments: Segments, transform: Bucket, source: PrimitiveType
+    intervals: LiteralIntervals, transform: Bucket, source: PrimitiveType
 ) -> tuple[tuple[int, NDArray[np.int64]], ...]:
     """For TRUE and FALSE the sorted buckets of the literals with that outcome; hashed once per filter and transform."""
-    assert segments.points is not None
-    buckets = np.array([transform.apply(source, point) for point in segments.points], dtype=np.int64)
-    outcomes = np.array(segments.point_outcomes)
+    assert intervals.points is not None
+    buckets = np.array([transform.apply(source, point) for point in intervals.points], dtype=np.int64)
+    outcomes = np.array(intervals.point_outcomes)
     return tuple((outcome, np.unique(buckets[outcomes == outcome])) for outcome in (TRUE, FALSE))
 
 

@@ -22,13 +22,13 @@ from typing import Literal
 
 from engine.errors import Invalid
 from engine.expressions.sql import binary_operator, literal_text, name_text
-from engine.expressions.temporal_literals import Moment, moment_of
+from engine.expressions.temporal_literals import TemporalLiteral, to_temporal
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">="]
-LiteralValue = bool | int | float | Decimal | str | bytes | uuid.UUID | Moment
+LiteralValue = bool | int | float | Decimal | str | bytes | uuid.UUID | TemporalLiteral
 """A literal as a node holds it."""
 Argument = LiteralValue | dt.date | dt.time | dt.datetime
-"""A literal as a caller may give it; standard library dates and times become `Moment`."""
+"""A literal as a caller may give it; standard library dates and times become `TemporalLiteral`."""
 
 NEGATED: dict[Operator, Operator] = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 """The operator that is true where the key is false."""
@@ -255,11 +255,11 @@ def literal(value: Argument) -> LiteralValue:
         Invalid: NaN, null, or no literal at all.
     """
     if isinstance(value, (dt.date, dt.time)):  # a datetime is a date
-        return moment_of(value)
+        return to_temporal(value)
     if value is None:
         raise Invalid("null is not comparable; use `is null` or `is not null`")
     if isinstance(value, (float, Decimal)) and math.isnan(value):
         raise Invalid("NaN is not a literal; use `is nan` or `is not nan`")
-    if not isinstance(value, (bool, int, float, Decimal, str, bytes, uuid.UUID, Moment)):
+    if not isinstance(value, (bool, int, float, Decimal, str, bytes, uuid.UUID, TemporalLiteral)):
         raise Invalid(f"{value!r} is not a literal")
     return value

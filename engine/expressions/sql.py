@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Iterable
 from decimal import Decimal
 
-from engine.expressions.temporal_literals import Moment
+from engine.expressions.temporal_literals import TemporalLiteral
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Words that begin something else in a filter. A word too many only costs quotes.
@@ -38,7 +38,7 @@ def name_text(name: str) -> str:
     )
 
 
-def literal_text(value: float | Decimal | str | bytes | uuid.UUID | Moment) -> str:
+def literal_text(value: float | Decimal | str | bytes | uuid.UUID | TemporalLiteral) -> str:
     """The SQL text of a literal."""
     match value:
         case bool():
@@ -53,7 +53,7 @@ def literal_text(value: float | Decimal | str | bytes | uuid.UUID | Moment) -> s
             return f"X'{value.hex()}'"
         case uuid.UUID():
             return f"uuid '{value}'"
-        case Moment():
+        case TemporalLiteral():
             return f"{'timestamp' if value.kind == 'timestamptz' else value.kind} '{value}'"
         case _:
             return repr(value)

@@ -14,7 +14,7 @@ from typing import Literal
 from engine.errors import Invalid
 from engine.spec.transforms import civil_of
 
-MomentKind = Literal["date", "time", "timestamp", "timestamptz"]
+TemporalKind = Literal["date", "time", "timestamp", "timestamptz"]
 
 NANOS_PER_SECOND = 1_000_000_000
 NANOS_PER_DAY = 86_400 * NANOS_PER_SECOND
@@ -27,10 +27,10 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """A point of time: nanoseconds from 1970-01-01T00:00:00 (UTC for timestamptz), or from midnight for a time."""
+class TemporalLiteral:
+    """A date, time or timestamp in nanoseconds: from 1970-01-01T00:00:00 (UTC for timestamptz), or from midnight."""
 
-    kind: MomentKind
+    kind: TemporalKind
     nanoseconds: int
 
     def __str__(self) -> str:
@@ -60,8 +60,8 @@ def days_of(year: int, month: int, day: int) -> int:
     return era * 146_097 + year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year - 719_468
 
 
-def moment_of(value: dt.date | dt.time | dt.datetime) -> Moment:
-    """The exact moment of a standard library value; an aware datetime is a timestamptz.
+def to_temporal(value: dt.date | dt.time | dt.datetime) -> TemporalLiteral:
+    """Convert a standard library value, exactly; an aware datetime becomes a timestamptz.
 
     Raises:
         Invalid: A time with a zone, which no Iceberg type holds.
@@ -70,17 +70,17 @@ def moment_of(value: dt.date | dt.time | dt.datetime) -> Moment:
         aware = value.tzinfo is not None
         delta = (value if aware else value.replace(tzinfo=dt.UTC)) - _EPOCH
         nanoseconds = (delta.days * 86_400 + delta.seconds) * NANOS_PER_SECOND + delta.microseconds * 1000
-        return Moment("timestamptz" if aware else "timestamp", nanoseconds)
+        return TemporalLiteral("timestamptz" if aware else "timestamp", nanoseconds)
     if isinstance(value, dt.date):
-        return Moment("date", days_of(value.year, value.month, value.day) * NANOS_PER_DAY)
+        return TemporalLiteral("date", days_of(value.year, value.month, value.day) * NANOS_PER_DAY)
     if value.tzinfo is not None:
         raise Invalid(f"the time {value} has a zone; Iceberg's time type has none")
     seconds = value.hour * 3600 + value.minute * 60 + value.second
-    return Moment("time", seconds * NANOS_PER_SECOND + value.microsecond * 1000)
+    return TemporalLiteral("time", seconds * NANOS_PER_SECOND + value.microsecond * 1000)
 
 
-def parse_moment(text: str) -> Moment:
-    """The moment that an ISO 8601 text names; its form decides the kind.
+def parse_temporal(text: str) -> TemporalLiteral:
+    """Parse ISO 8601 text; its form decides the kind.
 
     Raises:
         Invalid: Not such a text, or not a date of the calendar.
@@ -109,8 +109,8 @@ def parse_moment(text: str) -> Moment:
         seconds = hour * 3600 + minute * 60 + second
         nanoseconds += seconds * NANOS_PER_SECOND + int((match["fraction"] or "").ljust(9, "0"))
     if match["zone"] is not None:
-        return Moment("timestamptz", nanoseconds - _offset_seconds(match["zone"]) * NANOS_PER_SECOND)
-    return Moment("timestamp" if has_date and has_time else "date" if has_date else "time", nanoseconds)
+        return TemporalLiteral("timestamptz", nanoseconds - _offset_seconds(match["zone"]) * NANOS_PER_SECOND)
+    return TemporalLiteral("timestamp" if has_date and has_time else "date" if has_date else "time", nanoseconds)
 
 
 def _offset_seconds(zone: str) -> int:

@@ -9,8 +9,8 @@ bytes       text (UTF-8), binary, fixed, uuid, and longer decimals as 17 big-end
             all compare as unsigned bytes
 ==========  ====================================================================================================
 
-The one question that a vector answers is `segments`: where does each value stand among sorted, distinct cuts? Cuts
-``c0 < c1 < ...`` part the order into ``2n + 1`` segments: below ``c0``, at ``c0``, between ``c0`` and ``c1``, at
+The one question that a vector answers is `intervals`: where does each value stand among sorted, distinct cuts? Cuts
+``c0 < c1 < ...`` part the order into ``2n + 1`` intervals: below ``c0``, at ``c0``, between ``c0`` and ``c1``, at
 ``c1``, and so on.
 """
 
@@ -80,8 +80,8 @@ class Vector(Protocol):
     def __len__(self) -> int:
         """How many rows there are."""
 
-    def segments(self, cuts: Cuts) -> NDArray[np.int64]:
-        """For each row the segment of its value, 0 to 2n; anything where there is no value."""
+    def intervals(self, cuts: Cuts) -> NDArray[np.int64]:
+        """For each row the interval of its value, 0 to 2n; anything where there is no value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class NumberVector:
     def __len__(self) -> int:
         return len(self.values)
 
-    def segments(self, cuts: Cuts) -> NDArray[np.int64]:
+    def intervals(self, cuts: Cuts) -> NDArray[np.int64]:
         assert isinstance(cuts, NumberCuts)
         if len(cuts.values) == 1:
             cut = cuts.values[0]
@@ -115,7 +115,7 @@ class BytesVector:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def segments(self, cuts: Cuts) -> NDArray[np.int64]:
+    def intervals(self, cuts: Cuts) -> NDArray[np.int64]:
         assert isinstance(cuts, BytesCuts)
         return byte_segments(
             self.offsets, self.data, mask_of(self.valid), mask_of(self.open_ended), cuts.offsets, cuts.data

@@ -139,5 +139,5 @@ def _length(cuts: Cuts | None) -> int:
 def _places(vector: Vector | None, cuts: Cuts | None, otherwise: int, count: int) -> Int64Array:
     if vector is None or cuts is None:
         return np.full(count, otherwise, np.int64)
-    places = vector.segments(cuts)
+    places = vector.intervals(cuts)
     return places if vector.valid is None else np.where(vector.valid, places, otherwise)

@@ -44,17 +44,17 @@ def _may_hold(bounds: ColumnBounds, type_: PrimitiveType, values: Sequence[Value
         ordered = sorted(set(keys))
         cuts = cuts_of(type_, ordered)
         number = {each: i for i, each in enumerate(ordered)}
-        # At cut i is segment 2 i + 1; see `engine.expressions.vectors`.
+        # At cut i is interval 2 i + 1; see `engine.expressions.vectors`.
         places = np.zeros(len(values), np.int64)
         places[present] = [2 * number[each] + 1 for each in keys]
 
-        def segments(vector: Vector | None, otherwise: int) -> Int64Array:
+        def intervals(vector: Vector | None, otherwise: int) -> Int64Array:
             if vector is None:
                 return np.full((bounds.count, 1), otherwise)
-            own = vector.segments(cuts)
+            own = vector.intervals(cuts)
             return (own if vector.valid is None else np.where(vector.valid, own, otherwise))[:, np.newaxis]
 
-        inside = (segments(bounds.lower, 0) <= places) & (places <= segments(bounds.upper, 2 * len(ordered)))
+        inside = (intervals(bounds.lower, 0) <= places) & (places <= intervals(bounds.upper, 2 * len(ordered)))
         found = np.logical_or(found, present & inside & _column(bounds.presence.value))
     return np.broadcast_to(found, (bounds.count, len(values)))
 

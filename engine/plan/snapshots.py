@@ -6,7 +6,7 @@ import datetime as dt
 from dataclasses import dataclass
 
 from engine.errors import Invalid
-from engine.expressions.temporal_literals import moment_of, parse_moment
+from engine.expressions.temporal_literals import parse_temporal, to_temporal
 from engine.spec.metadata import TableMetadata
 from engine.spec.schema import Schema
 from engine.spec.snapshots import Snapshot
@@ -54,7 +54,7 @@ def milliseconds(as_of: AsOf) -> int:
     """A time in milliseconds since 1970; raises Invalid for one without a zone."""
     if isinstance(as_of, int):
         return as_of
-    moment = parse_moment(as_of) if isinstance(as_of, str) else moment_of(as_of)
+    moment = parse_temporal(as_of) if isinstance(as_of, str) else to_temporal(as_of)
     if moment.kind != "timestamptz":
         raise Invalid(f"as_of needs a zone to be a point in time: {as_of}")
     return moment.nanoseconds // 1_000_000

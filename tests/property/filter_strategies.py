@@ -27,7 +27,7 @@ from engine.expressions.predicate import (
     Predicate,
     StartsWith,
 )
-from engine.expressions.temporal_literals import NANOS_PER_DAY, Moment, MomentKind, parse_moment
+from engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalKind, TemporalLiteral, parse_temporal
 from engine.spec.schema import Schema
 from engine.spec.types import (
     BINARY,
@@ -106,13 +106,13 @@ def literals(type_: PrimitiveType) -> st.SearchStrategy[LiteralValue]:
     own = values(type_)
     name = type_.name
     if name in UNITS:
-        kinds: dict[str, list[MomentKind]] = {"date": ["date", "timestamp"], "timestamp": ["date", "timestamp"]}
+        kinds: dict[str, list[TemporalKind]] = {"date": ["date", "timestamp"], "timestamp": ["date", "timestamp"]}
         kind = st.sampled_from(kinds.get(name.removesuffix("_ns"), [name.removesuffix("_ns")]))
         ticks = own.map(lambda v: int(v) * UNITS[name])
         off = st.one_of(
             ticks, ticks.map(lambda n: n + 1), st.sampled_from([-(10**30), 10**30]) if name != "time" else ticks
         )
-        moments = st.builds(Moment, kind, off).map(_whole_date)
+        moments = st.builds(TemporalLiteral, kind, off).map(_whole_date)
         return st.one_of(moments, moments.map(_text_of)) if name != "time" else moments
     if isinstance(type_, DecimalType) or name in ("int", "long"):
         return st.one_of(own, st.integers(-31, 31), _NUMERIC_TEXT.map(Decimal), st.just(-math.inf), st.just(0.5))
@@ -124,12 +124,12 @@ def literals(type_: PrimitiveType) -> st.SearchStrategy[LiteralValue]:
     return own
 
 
-def _whole_date(moment: Moment) -> Moment:
+def _whole_date(moment: TemporalLiteral) -> TemporalLiteral:
     days = moment.nanoseconds // NANOS_PER_DAY
-    return Moment("date", days * NANOS_PER_DAY) if moment.kind == "date" else moment
+    return TemporalLiteral("date", days * NANOS_PER_DAY) if moment.kind == "date" else moment
 
 
-def _text_of(moment: Moment) -> Moment | str:
+def _text_of(moment: TemporalLiteral) -> TemporalLiteral | str:
     text = str(moment)
     return text if len(text.lstrip("+-").split("-")[0]) <= 6 else moment
 
@@ -271,8 +271,8 @@ def _exact(type_: PrimitiveType, value: Value) -> Any:
 
 def _exact_literal(type_: PrimitiveType, literal: LiteralValue) -> Any:
     if type_.name in UNITS:
-        moment = parse_moment(literal) if isinstance(literal, str) else literal
-        assert isinstance(moment, Moment)
+        moment = parse_temporal(literal) if isinstance(literal, str) else literal
+        assert isinstance(moment, TemporalLiteral)
         return Fraction(moment.nanoseconds)
     if type_.name in ("float", "double"):
         try:

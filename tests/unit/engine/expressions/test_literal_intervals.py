@@ -5,24 +5,24 @@ import pytest
 
 from engine.expressions.binding import bind
 from engine.expressions.bound import BoundLeaf
-from engine.expressions.literal_intervals import FALSE, TRUE, Segments, segments_of
+from engine.expressions.literal_intervals import FALSE, TRUE, LiteralIntervals, intervals_of
 from engine.expressions.parse import parse
 from engine.spec.schema import Schema
 from engine.spec.types import BINARY, BOOLEAN, DOUBLE, INT, STRING, DecimalType, NestedField, PrimitiveType
 
 
-def prepared(type_: PrimitiveType, text: str) -> Segments:
+def prepared(type_: PrimitiveType, text: str) -> LiteralIntervals:
     leaf = bind(parse(text), Schema((NestedField(field_id=1, name="c", type=type_),)))
     assert isinstance(leaf, BoundLeaf)
-    found = segments_of(leaf)
+    found = intervals_of(leaf)
     assert found is not None
     return found
 
 
-def outcomes(segments: Segments) -> str:
-    """Each segment's outcome: t, f, or - where no value can be."""
-    places = np.arange(2 * segments.count + 1)
-    return "".join("-tf"[o] for o in segments.between(places, places).tolist())
+def outcomes(intervals: LiteralIntervals) -> str:
+    """Each interval's outcome: t, f, or - where no value can be."""
+    places = np.arange(2 * intervals.count + 1)
+    return "".join("-tf"[o] for o in intervals.between(places, places).tolist())
 
 
 @pytest.mark.parametrize(

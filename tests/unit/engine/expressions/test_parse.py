@@ -23,7 +23,7 @@ from engine.expressions.predicate import (
     less_equal,
     not_null,
 )
-from engine.expressions.temporal_literals import Moment, parse_moment
+from engine.expressions.temporal_literals import TemporalLiteral, parse_temporal
 
 UUID_TEXT = "f79c3e09-677c-4bbd-a479-3f349cb785e7"
 
@@ -80,11 +80,11 @@ def test_filters(text: str, predicate: Predicate) -> None:
         ("-.5", Decimal("-0.5")),
         ("'it''s \\n'", "it's \\n"),
         ("X'00fF'", b"\x00\xff"),
-        ("DATE '2024-02-29'", parse_moment("2024-02-29")),
-        ("TIME '10:00'", parse_moment("10:00")),
-        ("TIMESTAMP '2024-02-29 10:00:00.123456789'", parse_moment("2024-02-29T10:00:00.123456789")),
-        ("TIMESTAMP '2024-02-29 10:00:00+01:00'", parse_moment("2024-02-29T09:00:00Z")),
-        ("timestamp '1970-01-01'", Moment("timestamp", 0)),
+        ("DATE '2024-02-29'", parse_temporal("2024-02-29")),
+        ("TIME '10:00'", parse_temporal("10:00")),
+        ("TIMESTAMP '2024-02-29 10:00:00.123456789'", parse_temporal("2024-02-29T10:00:00.123456789")),
+        ("TIMESTAMP '2024-02-29 10:00:00+01:00'", parse_temporal("2024-02-29T09:00:00Z")),
+        ("timestamp '1970-01-01'", TemporalLiteral("timestamp", 0)),
         (f"UUID '{UUID_TEXT}'", uuid.UUID(UUID_TEXT)),
         ("cast('5' as int)", 5),
         ("cast(7.0 as bigint)", 7),
@@ -93,7 +93,7 @@ def test_filters(text: str, predicate: Predicate) -> None:
         ("cast('-Infinity' as double)", float("-inf")),
         ("cast('abc' as string)", "abc"),
         ("cast('abc' as binary)", b"abc"),
-        ("'2024-02-29'::date", parse_moment("2024-02-29")),
+        ("'2024-02-29'::date", parse_temporal("2024-02-29")),
     ],
 )
 def test_literals(text: str, value: LiteralValue) -> None:

@@ -33,7 +33,7 @@ from engine.expressions.predicate import (
     not_null,
     starts_with,
 )
-from engine.expressions.temporal_literals import Moment
+from engine.expressions.temporal_literals import TemporalLiteral
 
 
 def test_combining_flattens_and_folds() -> None:
@@ -63,7 +63,7 @@ def test_what_is_no_literal_is_refused(value: Any) -> None:
 
 
 def test_dates_become_moments() -> None:
-    assert greater("d", dt.date(1970, 1, 1)) == Compare("d", ">", Moment("date", 0))
+    assert greater("d", dt.date(1970, 1, 1)) == Compare("d", ">", TemporalLiteral("date", 0))
 
 
 def test_operators_are_involutions() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import Invalid
-from engine.expressions.temporal_literals import NANOS_PER_DAY, Moment, days_of, moment_of, parse_moment
+from engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalLiteral, days_of, parse_temporal, to_temporal
 from engine.spec.transforms import civil_of
 
 SECOND = 1_000_000_000
@@ -16,17 +16,17 @@ SECOND = 1_000_000_000
 @pytest.mark.parametrize(
     ("text", "moment"),
     [
-        ("1970-01-02", Moment("date", NANOS_PER_DAY)),
-        ("1969-12-31", Moment("date", -NANOS_PER_DAY)),
-        ("-0001-01-01", Moment("date", days_of(-1, 1, 1) * NANOS_PER_DAY)),
-        ("+12345-12-31", Moment("date", days_of(12345, 12, 31) * NANOS_PER_DAY)),
-        ("00:00:01", Moment("time", SECOND)),
-        ("23:59", Moment("time", (23 * 3600 + 59 * 60) * SECOND)),
-        ("1970-01-01T00:00:00.000000001", Moment("timestamp", 1)),
-        ("1970-01-01 00:00:00.5", Moment("timestamp", SECOND // 2)),
-        ("1970-01-01T02:00:00+02:00", Moment("timestamptz", 0)),
-        ("1970-01-01T00:00:00-0130", Moment("timestamptz", 5400 * SECOND)),
-        ("1970-01-01 00:00:00 Z", Moment("timestamptz", 0)),
+        ("1970-01-02", TemporalLiteral("date", NANOS_PER_DAY)),
+        ("1969-12-31", TemporalLiteral("date", -NANOS_PER_DAY)),
+        ("-0001-01-01", TemporalLiteral("date", days_of(-1, 1, 1) * NANOS_PER_DAY)),
+        ("+12345-12-31", TemporalLiteral("date", days_of(12345, 12, 31) * NANOS_PER_DAY)),
+        ("00:00:01", TemporalLiteral("time", SECOND)),
+        ("23:59", TemporalLiteral("time", (23 * 3600 + 59 * 60) * SECOND)),
+        ("1970-01-01T00:00:00.000000001", TemporalLiteral("timestamp", 1)),
+        ("1970-01-01 00:00:00.5", TemporalLiteral("timestamp", SECOND // 2)),
+        ("1970-01-01T02:00:00+02:00", TemporalLiteral("timestamptz", 0)),
+        ("1970-01-01T00:00:00-0130", TemporalLiteral("timestamptz", 5400 * SECOND)),
+        ("1970-01-01 00:00:00 Z", TemporalLiteral("timestamptz", 0)),
         ("1970-01-01T01+01", None),
         ("2023-02-29", None),
         ("2024-13-01", None),
@@ -38,17 +38,17 @@ SECOND = 1_000_000_000
         ("", None),
     ],
 )
-def test_iso_text(text: str, moment: Moment | None) -> None:
+def test_iso_text(text: str, moment: TemporalLiteral | None) -> None:
     if moment is None:
         with pytest.raises(Invalid):
-            parse_moment(text)
+            parse_temporal(text)
     else:
-        assert parse_moment(text) == moment
+        assert parse_temporal(text) == moment
 
 
-@given(st.builds(Moment, st.sampled_from(["timestamp", "timestamptz"]), st.integers(-(10**26), 10**26)))
-def test_text_of_a_moment_is_read_back(moment: Moment) -> None:
-    assert parse_moment(str(moment)) == moment
+@given(st.builds(TemporalLiteral, st.sampled_from(["timestamp", "timestamptz"]), st.integers(-(10**26), 10**26)))
+def test_text_of_a_moment_is_read_back(moment: TemporalLiteral) -> None:
+    assert parse_temporal(str(moment)) == moment
 
 
 @given(st.integers(-(10**9), 10**9))
@@ -58,13 +58,13 @@ def test_days_are_the_inverse_of_civil_dates(days: int) -> None:
 
 @given(st.datetimes())
 def test_datetimes_are_exact(value: dt.datetime) -> None:
-    assert moment_of(value) == parse_moment(value.isoformat())
+    assert to_temporal(value) == parse_temporal(value.isoformat())
     aware = value.replace(tzinfo=dt.UTC)
-    assert moment_of(aware) == Moment("timestamptz", moment_of(value).nanoseconds)
+    assert to_temporal(aware) == TemporalLiteral("timestamptz", to_temporal(value).nanoseconds)
 
 
 def test_dates_and_times() -> None:
-    assert moment_of(dt.date(1970, 1, 3)) == Moment("date", 2 * NANOS_PER_DAY)
-    assert moment_of(dt.time(0, 0, 1, 5)) == Moment("time", SECOND + 5000)
+    assert to_temporal(dt.date(1970, 1, 3)) == TemporalLiteral("date", 2 * NANOS_PER_DAY)
+    assert to_temporal(dt.time(0, 0, 1, 5)) == TemporalLiteral("time", SECOND + 5000)
     with pytest.raises(Invalid, match="zone"):
-        moment_of(dt.time(0, tzinfo=dt.UTC))
+        to_temporal(dt.time(0, tzinfo=dt.UTC))

@@ -41,11 +41,11 @@ WIDE = DecimalType(38, 1)
 
 
 def places(type_: PrimitiveType, raw: list[bytes | None], cuts: list[Value]) -> list[int | None]:
-    """The segments of serialized bounds among cuts; None where a bound is not usable."""
+    """The intervals of serialized bounds among cuts; None where a bound is not usable."""
     offsets, data = pack([b"" if r is None else r for r in raw])
     vector = from_serialized(type_, offsets, data, np.array([r is not None for r in raw]))
     assert vector is not None
-    found = vector.segments(cuts_of(type_, [key(type_, c) for c in cuts])).tolist()
+    found = vector.intervals(cuts_of(type_, [key(type_, c) for c in cuts])).tolist()
     return (
         found
         if vector.valid is None
@@ -92,7 +92,7 @@ def test_open_ended_strings_stand_above_their_extensions() -> None:
     offsets, data = pack([b"ab", b"ab", b"a"])
     vector = BytesVector(offsets, data, open_ended=np.array([False, True, True]))
     cuts = cuts_of(STRING, [b"a", b"ab", b"abc", b"b"])
-    assert vector.segments(cuts).tolist() == [3, 6, 6]
+    assert vector.intervals(cuts).tolist() == [3, 6, 6]
 
 
 def test_values_in_order() -> None:
@@ -100,10 +100,10 @@ def test_values_in_order() -> None:
     assert vector is not None
     assert vector.valid is not None
     assert vector.valid.tolist() == [True, False, False, True]
-    assert vector.segments(cuts_of(DOUBLE, [0.0]))[[0, 3]].tolist() == [2, 1]
+    assert vector.intervals(cuts_of(DOUBLE, [0.0]))[[0, 3]].tolist() == [2, 1]
     text = vector_of(STRING, ["b", None])
     assert text is not None
-    assert text.segments(cuts_of(STRING, [b"a"])).tolist() == [2, 0]
+    assert text.intervals(cuts_of(STRING, [b"a"])).tolist() == [2, 0]
 
 
 def test_types_without_order() -> None:
