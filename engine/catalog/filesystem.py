@@ -43,7 +43,7 @@ from engine.spec.metadata import TableMetadata
 from engine.spec.properties import METADATA_COMPRESSION, METADATA_DELETE_AFTER_COMMIT, METADATA_PATH
 from engine.spec.requirements import TableRequirement, check_requirements
 from engine.spec.updates import TableUpdate, apply_updates
-from engine.storage.location_identity import Places
+from engine.storage.canonical_paths import CanonicalPaths
 from engine.storage.store import Store
 
 _MARKER = ".namespace"
@@ -158,8 +158,8 @@ class FileSystemCatalog:
     def drop_table(self, identifier: Identifier) -> None:
         state = self.load_state(identifier)
         listed = list(self._store.list(self.default_location(identifier)))
-        places = Places(self._warehouse)
-        check_ownership(listed, state, state, places=places, store=self._store, runner=LocalRunner())
+        canonical = CanonicalPaths(self._warehouse)
+        check_ownership(listed, state, state, canonical=canonical, store=self._store, runner=LocalRunner())
         directory = self._metadata_directory(identifier)
         versions = {info.location: version_of(info.location.removeprefix(f"{directory}/")) for info in listed}
         # Metadata first, the oldest first: until the newest is gone the table is whole, and then it is no more.

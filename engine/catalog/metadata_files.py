@@ -14,7 +14,7 @@ from engine.commit.staging import metadata_file_location
 from engine.errors import EngineError
 from engine.spec.metadata import TableMetadata
 from engine.spec.properties import METADATA_COMPRESSION, METADATA_DELETE_AFTER_COMMIT
-from engine.storage.location_identity import Places
+from engine.storage.canonical_paths import CanonicalPaths
 from engine.storage.store import Store
 
 _KEPT = 16
@@ -97,11 +97,12 @@ class MetadataFiles:
         Files outside the table's own locations stay: whoever wrote the log may have named any file.
         """
         if METADATA_DELETE_AFTER_COMMIT.of(committed.properties):
-            places = Places(committed.location)
+            canonical = CanonicalPaths(committed.location)
             kept = {entry.metadata_file for entry in committed.metadata_log}
             for entry in base.metadata_log:
-                if entry.metadata_file not in kept and places.is_inside(entry.metadata_file, committed.own_locations):
-                    self.delete(entry.metadata_file)
+                file = entry.metadata_file
+                if file not in kept and canonical.is_inside(file, committed.own_locations):
+                    self.delete(file)
 
     def _remember(self, location: str, metadata: TableMetadata) -> None:
         with self._lock:

@@ -11,7 +11,7 @@ from engine.errors import CorruptTable, FileNotFound, Invalid
 from engine.runtime.runner import Runner
 from engine.spec.metadata import TableMetadata
 from engine.spec.properties import METADATA_PATH
-from engine.storage.location_identity import Places
+from engine.storage.canonical_paths import CanonicalPaths
 from engine.storage.store import FileInfo, Store
 
 _METADATA_FILES = (".metadata.json", ".metadata.json.gz")
@@ -21,7 +21,13 @@ _UUID = re.compile(r'"(?:table|view)-uuid"\s*:\s*"([^"\\]*)"')
 
 
 def check_ownership(
-    listed: Sequence[FileInfo], former: TableState, state: TableState, *, places: Places, store: Store, runner: Runner
+    listed: Sequence[FileInfo],
+    former: TableState,
+    state: TableState,
+    *,
+    canonical: CanonicalPaths,
+    store: Store,
+    runner: Runner,
 ) -> None:
     """Check that no other table or view has its files among those of a table.
 
@@ -31,7 +37,7 @@ def check_ownership(
         listed: All files in the table's directories.
         former: The table before they were listed.
         state: The table afterwards.
-        places: Compares locations.
+        canonical: Compares locations.
         store: The table's storage.
         runner: Reads metadata files side by side.
 
@@ -39,14 +45,12 @@ def check_ownership(
         Invalid: The listing has metadata of another table or view, or not the table's own.
     """
     metadata = state.metadata
-    current = {places.place_of(former.metadata_location), places.place_of(state.metadata_location)}
-    own = {places.place_of(each.metadata_file) for each in metadata.metadata_log}
-    files = {
-        each.location: places.place_of(each.location) for each in listed if each.location.endswith(_METADATA_FILES)
-    }
+    current = {canonical.path(former.metadata_location), canonical.path(state.metadata_location)}
+    own = {canonical.path(each.metadata_file) for each in metadata.metadata_log}
+    files = {each.location: canonical.path(each.location) for each in listed if each.location.endswith(_METADATA_FILES)}
     elsewhere = METADATA_PATH.of(metadata.properties)
     if current.isdisjoint(files.values()) and not (
-        elsewhere and places.is_inside(state.metadata_location, [elsewhere])
+        elsewhere and canonical.is_inside(state.metadata_location, [elsewhere])
     ):
         raise Invalid(
             f"no file is deleted: the table's metadata file {state.metadata_location} is not below its location "
@@ -54,9 +58,9 @@ def check_ownership(
         )
 
     def is_own(location: str) -> bool:
-        return _is_of(metadata, location, store, places)
+        return _is_of(metadata, location, store, canonical)
 
-    others = [location for location, place in files.items() if place not in own | current]
+    others = [location for location, path in files.items() if path not in own | current]
     for location, ours in zip(others, runner.map(is_own, others), strict=True):
         if not ours:
             raise Invalid(
@@ -65,7 +69,7 @@ def check_ownership(
             )
 
 
-def _is_of(metadata: TableMetadata, location: str, store: Store, places: Places) -> bool:
+def _is_of(metadata: TableMetadata, location: str, store: Store, canonical: CanonicalPaths) -> bool:
     """Whether a metadata file is of this table, or of none."""
     try:
         found = _UUID.search(store.read(location, 0, _HEAD_BYTES).decode("utf-8", "replace"))
@@ -83,6 +87,4 @@ def _is_of(metadata: TableMetadata, location: str, store: Store, places: Places)
     if uuid is not None:
         return str(uuid).lower() == metadata.table_uuid.lower()
     # Version 1 need not have one.
-    return "location" not in document or places.place_of(str(document["location"])) == places.place_of(
-        metadata.location
-    )
+    return "location" not in document or canonical.path(str(document["location"])) == canonical.path(metadata.location)

@@ -21,7 +21,7 @@ from engine.spec.data_file import FileContent
 from engine.spec.metadata import TableMetadata
 from engine.spec.snapshots import Snapshot
 from engine.spec.updates import apply_updates
-from engine.storage.location_identity import Places
+from engine.storage.canonical_paths import CanonicalPaths
 from engine.storage.store import Store
 
 
@@ -98,16 +98,16 @@ def delete_expired(
     told = ExpiredSnapshots(snapshot_ids=tuple(each.snapshot_id for each in gone), refs=refs)
     if not gone or not delete_files:
         return told
-    places = Places(now.location)
+    canonical = CanonicalPaths(now.location)
     try:
         _check_references(table, change, now, gone)
-        files = Reach(store=table.store, runner=table.runner, places=places).only_of(gone, now.snapshots)
+        files = Reach(store=table.store, runner=table.runner, canonical=canonical).only_of(gone, now.snapshots)
     except EngineError as error:
         return replace(told, error=error)
-    kept_statistics = statistics_paths(now, places)
-    statistics = {at: path for at, path in statistics_paths(before, places).items() if at not in kept_statistics}
+    kept_statistics = statistics_paths(now, canonical)
+    statistics = {at: path for at, path in statistics_paths(before, canonical).items() if at not in kept_statistics}
     groups = [*files, statistics]
-    outside = [each for group in groups for each in group.values() if not places.is_inside(each, now.own_locations)]
+    outside = [each for group in groups for each in group.values() if not canonical.is_inside(each, now.own_locations)]
     told = replace(told, outside=tuple(sorted(outside)))
     return _deleted(table, files, statistics, told)
 

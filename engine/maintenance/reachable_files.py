@@ -12,13 +12,13 @@ from engine.spec.data_file import FileContent
 from engine.spec.manifest import EntryStatus, ManifestFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.snapshots import Snapshot
-from engine.storage.location_identity import Places
+from engine.storage.canonical_paths import CanonicalPaths
 from engine.storage.store import Store
 
 
 @dataclass(frozen=True)
 class SnapshotFiles:
-    """Files that snapshots lead to, by what they are: place -> location.
+    """Files that snapshots lead to, by what they are: canonical path -> location.
 
     Args:
         manifest_lists: Manifest lists.
@@ -41,12 +41,12 @@ class Reach:
     Args:
         store: The table's storage.
         runner: Reads manifests side by side.
-        places: Compares locations.
+        canonical: Compares locations.
     """
 
     store: Store
     runner: Runner
-    places: Places
+    canonical: CanonicalPaths
 
     def only_of(self, gone: Collection[Snapshot], kept: Collection[Snapshot]) -> SnapshotFiles:
         """The files that some snapshots lead to and no other does.
@@ -64,41 +64,41 @@ class Reach:
         found.manifests.update((at, manifest.manifest_path) for at, manifest in own.items())
         for files in self.runner.map(self._live_or_none, own.values()):
             for content, location in files:
-                found.content[content][self.places.place_of(location)] = location
+                found.content[content][self.canonical.path(location)] = location
         # Manifests are written again with the same files, so that a file may be in one of each.
         if any(found.content.values()):
             for files in self.runner.map(self._live, kept_manifests.values()):
                 for _, location in files:
-                    for places in found.content.values():
-                        places.pop(self.places.place_of(location), None)
-        kept_lists = {self.places.place_of(each.manifest_list) for each in kept if each.manifest_list is not None}
+                    for by_path in found.content.values():
+                        by_path.pop(self.canonical.path(location), None)
+        kept_lists = {self.canonical.path(each.manifest_list) for each in kept if each.manifest_list is not None}
         for each in gone:
-            if each.manifest_list is not None and self.places.place_of(each.manifest_list) not in kept_lists:
-                found.manifest_lists[self.places.place_of(each.manifest_list)] = each.manifest_list
+            if each.manifest_list is not None and self.canonical.path(each.manifest_list) not in kept_lists:
+                found.manifest_lists[self.canonical.path(each.manifest_list)] = each.manifest_list
         return found
 
     def places_of(self, metadata: TableMetadata, metadata_location: str) -> set[str]:
-        """The places of all files that a table's metadata leads to, and of that file and the former ones that it names.
+        """Canonical paths of all files that a table's metadata refers to, metadata files included.
 
         Raises:
             As `only_of` for `kept`.
         """
         found = {
-            self.places.place_of(metadata_location),
-            *(self.places.place_of(each.metadata_file) for each in metadata.metadata_log),
+            self.canonical.path(metadata_location),
+            *(self.canonical.path(each.metadata_file) for each in metadata.metadata_log),
         }
-        found.update(self.places.place_of(each) for each in statistics_paths(metadata, self.places).values())
+        found.update(self.canonical.path(each) for each in statistics_paths(metadata, self.canonical).values())
         found.update(
-            self.places.place_of(each.manifest_list) for each in metadata.snapshots if each.manifest_list is not None
+            self.canonical.path(each.manifest_list) for each in metadata.snapshots if each.manifest_list is not None
         )
         manifests = self._manifests(metadata.snapshots, may_be_missing=False)
         found.update(manifests)
         for files in self.runner.map(self._live, manifests.values()):
-            found.update(self.places.place_of(location) for _, location in files)
+            found.update(self.canonical.path(location) for _, location in files)
         return found
 
     def _manifests(self, snapshots: Collection[Snapshot], *, may_be_missing: bool) -> dict[str, ManifestFile]:
-        """The manifests of snapshots, each once, by place."""
+        """The manifests of snapshots by canonical path."""
 
         def load(snapshot: Snapshot) -> tuple[ManifestFile, ...]:
             try:
@@ -108,7 +108,7 @@ class Reach:
                     return ()
                 raise
 
-        return {self.places.place_of(m.manifest_path): m for found in self.runner.map(load, snapshots) for m in found}
+        return {self.canonical.path(m.manifest_path): m for found in self.runner.map(load, snapshots) for m in found}
 
     @property
     def _source(self) -> ManifestSource:
@@ -133,8 +133,8 @@ class Reach:
         ]
 
 
-def statistics_paths(metadata: TableMetadata, places: Places) -> dict[str, str]:
-    """The statistics files of a table, of both kinds: place -> location."""
+def statistics_paths(metadata: TableMetadata, canonical: CanonicalPaths) -> dict[str, str]:
+    """The statistics files of a table, of both kinds: canonical path -> location."""
     paths = [each.statistics_path for each in metadata.statistics]
     paths += [each.statistics_path for each in metadata.partition_statistics]
-    return {places.place_of(path): path for path in paths}
+    return {canonical.path(path): path for path in paths}

@@ -13,7 +13,7 @@ from engine.maintenance.maintained_table import MaintainedTable
 from engine.maintenance.reachable_files import Reach
 from engine.spec.metadata import TableMetadata
 from engine.spec.properties import GC_ENABLED
-from engine.storage.location_identity import Places
+from engine.storage.canonical_paths import CanonicalPaths
 from engine.storage.store import FileInfo
 
 DEFAULT_AGE_MS = 3 * 24 * 60 * 60 * 1000
@@ -58,17 +58,17 @@ def remove_orphan_files(table: MaintainedTable, *, older_than_ms: int, dry_run: 
     state = table.load()
     if not GC_ENABLED.of(state.metadata.properties):
         raise Invalid(f"files may not be deleted: {GC_ENABLED.name} is false, other tables may need them")
-    places = Places(state.metadata.location)
-    check_ownership(listed, former, state, places=places, store=table.store, runner=table.runner)
-    reach = Reach(store=table.store, runner=table.runner, places=places)
+    canonical = CanonicalPaths(state.metadata.location)
+    check_ownership(listed, former, state, canonical=canonical, store=table.store, runner=table.runner)
+    reach = Reach(store=table.store, runner=table.runner, canonical=canonical)
     known = reach.places_of(state.metadata, state.metadata_location)
-    versions = places.place_of(f"{state.metadata.location.rstrip('/')}/metadata/{VERSION_HINT}").rpartition("/")[0]
+    versions = canonical.path(f"{state.metadata.location.rstrip('/')}/metadata/{VERSION_HINT}").rpartition("/")[0]
 
     def is_orphan(each: FileInfo) -> bool:
-        place = places.place_of(each.location)
-        directory, _, name = place.rpartition("/")
+        path = canonical.path(each.location)
+        directory, _, name = path.rpartition("/")
         is_version = directory == versions and (name == VERSION_HINT or version_of(name) > 0)
-        return each.modified_ms < older_than_ms and place not in known and not is_version
+        return each.modified_ms < older_than_ms and path not in known and not is_version
 
     orphans = [each for each in listed if is_orphan(each)]
     locations = tuple(sorted(each.location for each in orphans))

@@ -1,6 +1,6 @@
-"""Which locations mean one file, as storage sees it: spellings are normalised, symbolic links of directories followed.
+"""Canonical paths of locations: spellings are normalised, and symbolic links of directories are resolved.
 
-What decides whether a file is deleted compares places, never the text of locations.
+Code that decides whether to delete a file compares canonical paths, never the text of locations.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from collections.abc import Iterable
 from engine.spec.locations import parts, path_of
 
 
-class Places:
-    """The places of one table's files. Local directories are looked up once, so make one for each operation.
+class CanonicalPaths:
+    """Canonical paths of one table's files. Local directories are resolved once, so use one instance per operation.
 
     Args:
-        table_location: Tells whether the table is on the local file system, where directories may be symbolic links.
+        table_location: Decides whether the table is on the local file system, where directories may be symbolic links.
     """
 
     def __init__(self, table_location: str) -> None:
         self._is_local = parts(table_location)[0] == ""
         self._real: dict[str, str] = {}
 
-    def place_of(self, location: str) -> str:
-        """What all spellings of a file's location have in common.
+    def path(self, location: str) -> str:
+        """The path that all spellings of a file's location have in common.
 
-        It is a path: of two buckets it says nothing, so that a file may be taken for another one, which is then kept.
+        It has no scheme and no bucket: files of two buckets may be taken for one, and are then kept.
         """
         directory, slash, name = path_of(location).rpartition("/")
         return self._directory(directory) + slash + name
@@ -39,7 +39,7 @@ class Places:
         root = self._directory(path_of(directory))
         if parts(location)[:2] != parts(directory)[:2] or (self._is_local and not root):
             return False
-        return self.place_of(location).startswith(f"{root}/")
+        return self.path(location).startswith(f"{root}/")
 
     def _directory(self, path: str) -> str:
         if not self._is_local or not path.startswith("/") or "\0" in path:
