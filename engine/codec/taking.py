@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.codec.avro.kernel_choice import GATHER
+from engine.codec.avro.machine_kernels import GATHER
 from engine.codec.columns import BoolArray, ByteArray, BytesColumn, FixedColumn, Int64Array, ListColumn
 
 
@@ -31,7 +31,7 @@ def take_lists(column: ListColumn, rows: Int64Array) -> ListColumn:
 def gathered(data: ByteArray, starts: Int64Array, offsets: Int64Array) -> ByteArray:
     """Byte strings one after the other: value i begins at ``starts[i]`` and goes to ``offsets[i]:offsets[i + 1]``."""
     size = int(offsets[-1])
-    if GATHER.interprets(size):
+    if not GATHER.should_use(size):
         view, sizes = data.data, np.diff(offsets).tolist()
         pieces = [view[a : a + n] for a, n in zip(starts.tolist(), sizes, strict=True)]
         return np.frombuffer(b"".join(pieces), np.uint8)

@@ -1,18 +1,17 @@
-"""Machine code of all kernels, had before it is needed."""
+"""Loads all machine code of kernels before it is needed."""
 
 from __future__ import annotations
 
-from engine.codec.avro.kernel_choice import DECODE_CHUNK, GATHER, WRITE_ROWS
-from engine.formats.parquet.kernel_choice import KERNELS
+from engine.codec.avro.machine_kernels import DECODE_CHUNK, GATHER, WRITE_ROWS
+from engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
 
 
 def prepare_kernels() -> None:
-    """Have the kernels that decode and encode manifests, and read Parquet footers, as machine code from now on.
+    """Load the kernels that decode and encode manifests and read Parquet footers, compiling those that were not kept.
 
-    The first call on a machine compiles them, which takes up to a minute, and keeps the code for later processes; there
-    it takes a tenth of a second. Without it a process begins with slower ways, and compiles once it has read so much
-    that it pays; results are the same. Where nothing can be compiled nothing happens.
+    The first call on a machine compiles for up to a minute and keeps the code for later processes, where the call takes
+    a tenth of a second. Without it a process starts with slower ways, and loads or compiles once that is due; results
+    are the same. Does nothing where Numba cannot compile.
     """
-    for kernel in (DECODE_CHUNK, GATHER, WRITE_ROWS):
+    for kernel in (DECODE_CHUNK, GATHER, WRITE_ROWS, LIST_CHUNKS, SLIM_FOOTER):
         kernel.load()
-    KERNELS.load()

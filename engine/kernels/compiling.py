@@ -1,9 +1,4 @@
-"""Loops over arrays that Numba compiles: one place that decides when, and what is done where it cannot keep its code.
-
-A kernel is plain Python that Numba can compile. Loading Numba with its cached code takes about as long as planning ten
-small tables, so a process interprets its kernels until it has spent that long on it, and compiles from then on: at
-worst it pays twice, and a process with little to do never loads Numba.
-"""
+"""Kernels that Numba compiles from loops over arrays, and keeps in its own cache."""
 
 from __future__ import annotations
 
@@ -15,45 +10,25 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
+from engine.kernels.policy import note_numba, should_interpret
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_BUDGET_NS = 500_000_000
-"""How long a process interprets. Loading Numba takes some 0.6 s."""
 _NS_PER_BYTE = 400
-"""What plain Python takes for each byte of a kernel's arrays, by measurement of those in `expressions.kernels`."""
+"""Cost of plain Python for each byte of a kernel's arrays, measured with those of `engine.expressions.kernels`."""
 _LOCK = RLock()
 
 
-class _Process:
-    spent_ns = 0
-    compiles = False
-
-
-def interprets(work_ns: int) -> bool:
-    """Whether plain Python is the better choice for work that takes it so long; counts the time when it is."""
-    if _Process.compiles or _Process.spent_ns + work_ns > _BUDGET_NS:
-        return False
-    _Process.spent_ns += work_ns
-    return True
-
-
-def spent_ns() -> int:
-    """How long this process has interpreted what it might have compiled."""
-    return _Process.spent_ns
-
-
 def jit(function: Callable[P, R], **options: Any) -> Callable[P, R]:  # noqa: ANN401 - Numba's own options
-    """The function compiled by Numba at its first call, without the GIL; its code is kept on disk beside the source, in
-    the user's cache directory, or in ``NUMBA_CACHE_DIR``.
+    """Compile a function at its first call, to run without the GIL, and keep the code in Numba's cache.
 
-    Where none of them can be written the code is not kept, which costs seconds in every process: a RuntimeWarning says
-    what to do.
+    Where no cache directory can be written, each process compiles for seconds: a RuntimeWarning says what to do.
     """
     # local import: Numba takes longer to load than a small table to plan
     import numba
 
-    _Process.compiles = True
+    note_numba()
     options = {"nogil": True, **options}
     try:
         compiled: Callable[P, R] = numba.njit(function, cache=True, **options)
@@ -83,8 +58,8 @@ class Kernel(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self._compiled is None:
-            if self._work is not None and interprets(_NS_PER_BYTE * self._work(*args, **kwargs)):
-                # Compiled integers wrap without a word.
+            if self._work is not None and should_interpret(_NS_PER_BYTE * self._work(*args, **kwargs)):
+                # Compiled integers wrap around without a warning.
                 with np.errstate(over="ignore"):
                     return self._function(*args, **kwargs)
             self._compiled = self._compile()
@@ -113,12 +88,12 @@ class Decorator(Protocol):
 
 
 def kernel(*, helpers: Sequence[Callable[..., Any]] = (), work: Callable[..., int] | None = array_bytes) -> Decorator:
-    """Decorates a function of arrays and numbers, which is called by position.
+    """Decorate a function of arrays and numbers, which is called by position.
 
     Args:
         helpers: Plain functions that it calls, and that they call.
-        work: How much a call has to do, in bytes that are looked at, from its arguments. None compiles always, for
-            functions that lean on the widths of compiled integers.
+        work: The bytes that a call goes over, computed from its arguments. None compiles at the first call, for
+            functions that depend on the widths of compiled integers.
     """
 
     def decorate(function: Callable[P, R]) -> Kernel[P, R]:

@@ -1,4 +1,4 @@
-"""Memory by address for compiled code: what Numba's arrays can not say. Importing this module imports Numba.
+"""Memory by address for compiled code: which Numba's arrays cannot express. Importing this module imports Numba.
 
 Numbers are int64 everywhere, as Numba makes floats of signed and unsigned ones together. No load or store needs an
 aligned address.
@@ -99,27 +99,34 @@ def _copy_bytes(typing_context, target, source, count):  # type: ignore[no-untyp
 copy_bytes: Any = intrinsic(_copy_bytes)
 
 
-def _array_at(dtype: Any) -> Any:  # noqa: ANN401 - Numba's types
-    """A function for compiled code: the array of this type at an address, of a length."""
-    kind = types.Array(dtype, 1, "C", aligned=False)
+def array_at(kind: Any) -> Any:  # noqa: ANN401 - Numba's types
+    """A function for compiled code: the array of this type at an address, with a length in each dimension."""
 
-    @intrinsic
-    def array(typing_context, address, length):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    def one(typing_context, address, length):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         del typing_context, address, length
+        return kind(types.int64, types.int64), _make_array
 
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
-            del signature
-            address, length = arguments
-            made = make_array(kind)(context, builder)  # type: ignore[no-untyped-call]
-            itemsize = context.get_constant(types.intp, kind.dtype.bitwidth // 8)
-            data = builder.inttoptr(address, made.data.type)
-            populate_array(made, data=data, shape=[length], strides=[itemsize], itemsize=itemsize, meminfo=None)  # type: ignore[no-untyped-call]
-            return made._getvalue()  # noqa: SLF001 - of Numba's structures
+    def two(typing_context, address, length, width):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        del typing_context, address, length, width
+        return kind(types.int64, types.int64, types.int64), _make_array
 
-        return kind(types.int64, types.int64), generate
-
-    return array
+    return intrinsic(one if kind.ndim == 1 else two)
 
 
-bytes_at = _array_at(types.uint8)
-int64s_at = _array_at(types.int64)
+def _make_array(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+    """What Numba's `carray` does, which does not compile without reference counts."""
+    address, *shape = arguments
+    kind = signature.return_type
+    array = make_array(kind)(context, builder)  # type: ignore[no-untyped-call]
+    itemsize = context.get_constant(types.intp, kind.dtype.bitwidth // 8)
+    strides = [itemsize]
+    for length in shape[:0:-1]:
+        strides.insert(0, builder.mul(strides[0], length))
+    data = builder.inttoptr(address, array.data.type)
+    parts = {"data": data, "shape": shape, "strides": strides, "itemsize": itemsize, "meminfo": None}
+    populate_array(array, **parts)  # type: ignore[no-untyped-call]
+    return array._getvalue()  # noqa: SLF001 - of Numba's structures
+
+
+bytes_at = array_at(types.Array(types.uint8, 1, "C", aligned=False))
+int64s_at = array_at(types.Array(types.int64, 1, "C", aligned=False))

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from engine.codec.avro.kernel_choice import DECODE_CHUNK, GATHER
+from engine.codec.avro.machine_kernels import DECODE_CHUNK, GATHER
 from engine.codec.manifests.manifest_list import decode_manifest_list
 from engine.codec.manifests.reader import decode_columns, decode_entries
 from engine.codec.metadata_json.table import decode_metadata
@@ -22,7 +22,7 @@ from engine.codec.puffin.file import read_blob, read_footer
 from engine.columnar.schemas import from_arrow_schema
 from engine.errors import EngineError
 from engine.formats.opening import open_source
-from engine.formats.parquet.kernel_choice import KERNELS
+from engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
 from engine.spec.name_mapping import mapping_of
 from engine.storage.memory import MemoryStore
 from tests.fault.bombs import BOMBS
@@ -72,7 +72,8 @@ READERS: dict[str, Callable[[bytes, Random], object]] = {
 
 def warm_up() -> None:
     """Load what reads them."""
-    assert KERNELS.load()
+    assert LIST_CHUNKS.load()
+    assert SLIM_FOOTER.load()
     DECODE_CHUNK.load()
     GATHER.load()
 

@@ -11,15 +11,14 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-
 from engine.catalog.filesystem import FileSystemCatalog
-from engine.codec.avro import columns as avro_columns
+from engine.codec.avro.machine_kernels import DECODE_CHUNK
 from engine.codec.manifests import reader as manifest
 from engine.codec.manifests.listed_manifest import check_length
 from engine.errors import CommitFailed, CorruptTable, EngineError
 from engine.formats.avro import source as avro
 from engine.formats.orc import source as orc
-from engine.formats.parquet.kernel_choice import KERNELS
+from engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
 from engine.formats.source import check_size
 from tests.fault.damage import DAMAGES, damaged, vector_resealed
 from tests.fault.documents import Answers, read_view, view_specimen
@@ -64,7 +63,8 @@ _reader: list[Reader] = []
 
 def warm_up() -> None:
     """Make what is damaged, and read it once with compiled kernels and without."""
-    assert KERNELS.load()
+    assert LIST_CHUNKS.load()
+    assert SLIM_FOOTER.load()
     made = Reader()
     _reader.append(made)
     for interprets in (False, True):
@@ -136,8 +136,8 @@ def _different(specimen: Specimen, damage: str, data: bytes, *, tells_length: bo
 
 
 def _choose_kernels(*, interprets: bool) -> None:
-    setattr(KERNELS, "pays", lambda _: not interprets)  # noqa: B010 for this process only
-    setattr(avro_columns, "interprets", lambda _: interprets)  # noqa: B010 the module does not export it
+    for kernel in (LIST_CHUNKS, SLIM_FOOTER, DECODE_CHUNK):
+        setattr(kernel, "should_use", lambda _: not interprets)  # noqa: B010 for this process only
 
 
 def _choose_lengths(*, checked: bool) -> None:

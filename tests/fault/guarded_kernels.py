@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from engine.formats.parquet import footer as parquet_footer
 from engine.formats.parquet.footer import slim_footer
 from engine.formats.parquet.footer_chunks import listed_by_kernel
-from engine.formats.parquet.kernel_choice import KERNELS
+from engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
 from tests.fault.damage import BLIND
 from tests.fault.guarded_calls import GuardedCalls
 
@@ -53,7 +53,8 @@ def case(random: Random) -> list[str]:
 
 
 def main(seed: str, first: str, end: str) -> None:
-    assert KERNELS.load()
+    assert LIST_CHUNKS.load()
+    assert SLIM_FOOTER.load()
     parquet_footer._FEWEST_BYTES = 0
     counts: Counter[str] = Counter()
     GuardedCalls(Random(int(seed))).install()

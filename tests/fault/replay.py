@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import sys
 
-from engine.formats.parquet.kernel_choice import KERNELS
+from engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
 from tests.fault.damage_reader import Reader, outcome
 
 
 def main(seed: str, number: str) -> None:
-    assert KERNELS.load()
+    assert LIST_CHUNKS.load()
+    assert SLIM_FOOTER.load()
     found = outcome(Reader(), int(seed), int(number))
     detail = found.pop("detail")
     sys.stdout.write(f"{json.dumps(found)}\n{detail}\n")

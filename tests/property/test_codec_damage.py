@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from engine.codec.avro import columns as avro_columns
+from engine.codec.avro.machine_kernels import DECODE_CHUNK
 from engine.codec.manifests.manifest_list import decode_manifest_list, encode_manifest_list
 from engine.codec.manifests.reader import decode_columns, decode_entries, decode_header
 from engine.codec.metadata_json.table import decode_metadata
@@ -30,7 +30,7 @@ FLIPS = st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 7)), min_size
 def kernels(request: pytest.FixtureRequest) -> Iterator[None]:
     """Both ways to run the kernels."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(avro_columns, "interprets", lambda _: request.param == "interpreted")
+        patch.setattr(DECODE_CHUNK, "should_use", lambda _: request.param != "interpreted")
         yield
 
 

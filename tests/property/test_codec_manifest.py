@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from engine.codec.avro import columns as avro_columns
 from engine.codec.avro import compiled as avro_compiled
-from engine.codec.avro.kernel_choice import DECODE_CHUNK
+from engine.codec.avro.machine_kernels import DECODE_CHUNK
 from engine.codec.columns import ManifestColumns
 from engine.codec.manifests.reader import decode_columns, decode_entries
 from engine.kernels.compiling import jit
@@ -36,7 +36,7 @@ MAPS = {**COUNT_MAPS, **BOUND_MAPS}
 def kernels(request: pytest.FixtureRequest) -> Iterator[None]:
     """All ways to run the kernels: as Python, as kept machine code, as Numba runs them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(avro_columns, "interprets", lambda _: request.param == "interpreted")
+        patch.setattr(DECODE_CHUNK, "should_use", lambda _: request.param != "interpreted")
         if request.param == "Numba":
             patch.setattr(DECODE_CHUNK, "_function", jit(avro_compiled.decode_chunk_at, _nrt=False))
         yield

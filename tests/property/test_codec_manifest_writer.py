@@ -14,9 +14,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from engine.codec.avro import columns as avro_columns
 from engine.codec.avro.file import read_blocks, read_header
-from engine.codec.avro.kernel_choice import WRITE_ROWS
+from engine.codec.avro.machine_kernels import DECODE_CHUNK, WRITE_ROWS
 from engine.codec.manifests import writer as manifest_writer
 from engine.codec.manifests.reader import decode_columns, decode_entries, decode_header
 from engine.codec.manifests.writer import (
@@ -64,8 +63,8 @@ COMPRESSIONS: tuple[Compression, ...] = ("gzip", "zstd", "snappy", "uncompressed
 def kernels(request: pytest.FixtureRequest) -> Iterator[None]:
     """Both ways to run the kernels."""
     with pytest.MonkeyPatch.context() as patch:
-        for place in (avro_columns, WRITE_ROWS):
-            patch.setattr(place, "interprets", lambda _: request.param == "interpreted")
+        for kernel in (DECODE_CHUNK, WRITE_ROWS):
+            patch.setattr(kernel, "should_use", lambda _: request.param != "interpreted")
         yield
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from engine.formats.parquet import footer as parquet_footer
 from engine.formats.parquet.footer import slim_footer
-from engine.formats.parquet.kernel_choice import KERNELS
+from engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
 
 TYPES = st.recursive(
     st.sampled_from([pa.int32(), pa.int64(), pa.string(), pa.bool_(), pa.decimal128(7, 2), pa.decimal128(25, 2)]),
@@ -30,7 +30,8 @@ TYPES = st.recursive(
 
 @pytest.fixture(autouse=True, scope="module")
 def kernels() -> Iterator[None]:
-    assert KERNELS.load()
+    assert LIST_CHUNKS.load()
+    assert SLIM_FOOTER.load()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parquet_footer, "_FEWEST_BYTES", 0)
         yield

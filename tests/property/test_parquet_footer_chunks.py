@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.formats.parquet.footer_chunks import FooterChunks, listed_by_kernel, listed_in_python
-from engine.formats.parquet.kernel_choice import KERNELS
+from engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
 from tests.property.test_parquet_footer import TYPES, footer_of, metadata_of, written
 
 FLAT = st.sampled_from(
@@ -26,7 +26,8 @@ FORMS = {"BOOLEAN": "<?", "INT32": "<i", "INT64": "<q", "FLOAT": "<f", "DOUBLE":
 
 @pytest.fixture(autouse=True, scope="module")
 def kernels() -> None:
-    assert KERNELS.load()
+    assert LIST_CHUNKS.load()
+    assert SLIM_FOOTER.load()
 
 
 def plain(value: object, physical_type: str) -> bytes:

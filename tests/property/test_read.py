@@ -12,7 +12,7 @@ from engine.columnar.schemas import to_arrow_schema
 from engine.expressions.bound import BoundAnd, BoundCompare, BoundIn, BoundIsNull, BoundOr, BoundPredicate, Column
 from engine.formats.parquet import footer as parquet_footer
 from engine.formats.parquet import source as parquet
-from engine.formats.parquet.kernel_choice import KERNELS
+from engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
 from engine.read import row_group, row_group_stream
 from engine.read.plans import count_rows, planned_files, read_plan
 from engine.runtime.counters import ROWS_DECODED, ROWS_DELETED, ROWS_RETURNED
@@ -29,10 +29,12 @@ def reader(request: pytest.FixtureRequest) -> Iterator[None]:
     groups piece by piece."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "kernels":
-            assert KERNELS.load()
+            assert LIST_CHUNKS.load()
+            assert SLIM_FOOTER.load()
             patch.setattr(parquet_footer, "_FEWEST_BYTES", 0)
         else:
-            patch.setattr(KERNELS, "pays", lambda _: False)
+            for kernel in (LIST_CHUNKS, SLIM_FOOTER):
+                patch.setattr(kernel, "should_use", lambda _: False)
             patch.setattr(row_group, "_LEAST_ROWS", 2)
             patch.setattr(row_group, "_MOST_ROWS", 2)
             patch.setattr(row_group_stream, "_WHOLE_BYTES", 0)

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engine.codec.avro.file import encode_bytes, encode_long
-from engine.codec.avro.kernel_choice import WRITE_ROWS
+from engine.codec.avro.machine_kernels import WRITE_ROWS
 from engine.codec.avro.row_program import RowProgram
 from tests.property.manifest_strategies import INT32, INT64
 
@@ -25,7 +25,7 @@ BEFORE = 3
 def kernels(request: pytest.FixtureRequest) -> Iterator[None]:
     """Both ways to run the kernels."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(WRITE_ROWS, "interprets", lambda _: request.param == "interpreted")
+        patch.setattr(WRITE_ROWS, "should_use", lambda _: request.param != "interpreted")
         yield
 
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from engine.codec.avro import chunk_kernels as kernels
 from engine.codec.avro.arena import SLOT_BYTES, TOO_LARGE, BytesPart, Failure, Layout, Part, control_of
 from engine.codec.avro.file import AvroBlock
-from engine.codec.avro.kernel_choice import DECODE_CHUNK
 from engine.codec.avro.kernels import FAILED_BLOCK, FAILED_ENTRY, MESSAGES, NO_ROOM
 from engine.codec.avro.libdeflate import INSUFFICIENT_SPACE, decompressor
+from engine.codec.avro.machine_kernels import DECODE_CHUNK
 from engine.codec.block_codecs import Buffer, deflate_limit
 from engine.codec.columns import ByteArray
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from engine.codec.avro.arena import TOO_LARGE, Failure, Layout, Part, run
 from engine.codec.avro.chunk import Limits, run_chunk
 from engine.codec.avro.file import AvroBlock, AvroHeader, read_blocks
-from engine.codec.avro.kernel_choice import interprets_chunk as interprets
 from engine.codec.avro.libdeflate import is_callable
+from engine.codec.avro.machine_kernels import DECODE_CHUNK
 from engine.codec.avro.program import ColumnLayout, Path, Selection, compile_schema
 from engine.codec.block_codecs import BadBlockError, Buffer, Inflater
 from engine.codec.budget import Allowance, Budget, budget_of, piece_limit, too_large
@@ -147,7 +147,7 @@ class _ChunkTask:
     def _decoded(self, blocks: Sequence[AvroBlock], own: Allowance) -> Iterator[tuple[Part | Failure, int]]:
         """What comes of the blocks, in one piece or several, each with the index of its first block in the file."""
         size = sum(block.end - block.start for block in blocks)
-        is_small = interprets(_USUAL_RATIO * size)
+        is_small = not DECODE_CHUNK.should_use(_USUAL_RATIO * size)
         if not is_small and _inflates_in_kernel(self.header):
             made = run_chunk(self.layout, self.data, blocks, is_deflated=True, limits=self._limits(own))
             yield made, blocks[0].index if blocks else 0
@@ -156,7 +156,9 @@ class _ChunkTask:
             buffer = b"".join(bodies)
             first = some[0].index if some else 0
             ends = list(accumulate(map(len, bodies), initial=0))
-            if is_small and (len(buffer) <= _MOST_RATIO * size + _SMALL_BYTES or interprets(len(buffer))):
+            if is_small and (
+                len(buffer) <= _MOST_RATIO * size + _SMALL_BYTES or not DECODE_CHUNK.should_use(len(buffer))
+            ):
                 counts = [block.count for block in some]
                 yield run(self.layout, buffer, ends[1:], counts, own.left_bytes), first
             else:

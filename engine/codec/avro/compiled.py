@@ -1,7 +1,6 @@
-"""`kernels` compiled by Numba, without the GIL. Importing this module imports Numba, so it is imported late.
+"""`kernels` and `chunk_kernels` for Numba, which importing this module imports; run as `machine_kernels` says.
 
-The compiled code is kept on disk (see `engine.kernels`): only the first run on a machine compiles. There is one
-signature, whatever the writer schema.
+There is one signature, whatever the writer schema.
 """
 
 from __future__ import annotations
@@ -12,12 +11,10 @@ from typing import Any
 from numba.core import types
 from numba.core.cgutils import ir  # type: ignore[attr-defined]
 from numba.extending import intrinsic, overload, register_jitable
-from numba.np.arrayobj import make_array, populate_array
 
 from engine.codec.avro import chunk_kernels, kernels
 from engine.codec.avro.kernels import Integers
-from engine.kernels.compiling import jit
-from engine.kernels.machine_code import MachineCode
+from engine.kernels.intrinsics import array_at
 
 _HELPERS: tuple[Callable[..., Any], ...] = (
     kernels.decode_object,
@@ -90,38 +87,9 @@ def _inflate_block(function, decompressor, source, size, target, room, made):  #
     return call
 
 
-def _array_at(kind: Any) -> Any:  # noqa: ANN401 - Numba's types
-    """A function for compiled code: the array of this type at an address, with a length in each dimension."""
-
-    def one(typing_context, address, length):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        del typing_context, address, length
-        return kind(types.int64, types.int64), _make_array
-
-    def two(typing_context, address, length, width):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        del typing_context, address, length, width
-        return kind(types.int64, types.int64, types.int64), _make_array
-
-    return intrinsic(one if kind.ndim == 1 else two)
-
-
-def _make_array(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
-    """What Numba's `carray` does, which does not compile without reference counts."""
-    address, *shape = arguments
-    kind = signature.return_type
-    array = make_array(kind)(context, builder)  # type: ignore[no-untyped-call]
-    itemsize = context.get_constant(types.intp, kind.dtype.bitwidth // 8)
-    strides = [itemsize]
-    for length in shape[:0:-1]:
-        strides.insert(0, builder.mul(strides[0], length))
-    data = builder.inttoptr(address, array.data.type)
-    parts = {"data": data, "shape": shape, "strides": strides, "itemsize": itemsize, "meminfo": None}
-    populate_array(array, **parts)  # type: ignore[no-untyped-call]
-    return array._getvalue()  # noqa: SLF001 - of Numba's structures
-
-
-_integers = _array_at(types.Array(types.int64, 1, "C"))
-_rows = _array_at(types.Array(types.int64, 2, "C"))
-_bytes = _array_at(types.Array(types.uint8, 1, "C"))
+_integers = array_at(types.Array(types.int64, 1, "C"))
+_rows = array_at(types.Array(types.int64, 2, "C"))
+_bytes = array_at(types.Array(types.uint8, 1, "C"))
 
 
 def decode_chunk_at(address: int) -> int:
@@ -155,13 +123,3 @@ def gather_at(address: int) -> int:
         _bytes(at[6], at[7]),
     )
     return 0
-
-
-# Without Numba's reference counts of arrays, which cost six times the decoding itself and protect nothing here: the
-# kernels allocate nothing, and the caller holds every array.
-_OPTIONS: dict[str, Any] = {"_nrt": False}
-
-
-def compiled(code: MachineCode, function: Callable[[int], int]) -> Callable[[int], int]:
-    """The function as machine code; where that cannot be kept, by Numba's own cache."""
-    return code.compile(function) or jit(function, **_OPTIONS)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.codec.avro import write_kernels as kernels
-from engine.codec.avro.kernel_choice import WRITE_ROWS
+from engine.codec.avro.machine_kernels import WRITE_ROWS
 from engine.codec.columns import BoolArray, ByteArray, BytesColumn, Int64Array
 
 Integers: TypeAlias = NDArray[np.int64] | NDArray[np.int32]
@@ -91,7 +91,7 @@ class RowProgram:
     def encode(self) -> tuple[memoryview, Int64Array]:
         """The bytes of all rows, and where each one ends."""
         self._end_literal()
-        if WRITE_ROWS.interprets(self._numbers * 8):
+        if not WRITE_ROWS.should_use(self._numbers * 8):
             ends = [0] * self._rows
             made = bytearray(self._bound)
             sources = [part for source in self._sources for part in (source.data, source.itemsize)]

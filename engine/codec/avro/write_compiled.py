@@ -1,4 +1,4 @@
-"""`write_kernels` compiled by Numba, without the GIL. Importing this module imports Numba, so it is imported late.
+"""`write_kernels` for Numba, which importing this module imports; run as `machine_kernels` says.
 
 Arrays are addresses here, and their numbers are loaded with as many bytes as they have: nothing is copied or widened.
 """
@@ -12,9 +12,7 @@ from numba.extending import overload, register_jitable
 
 from engine.codec.avro import write_kernels as kernels
 from engine.codec.avro.write_kernels import Memory
-from engine.kernels.compiling import jit
 from engine.kernels.intrinsics import int64s_at, load8, load32, load64, move4, move8, store8, store32
-from engine.kernels.machine_code import MachineCode
 
 _HELPERS: tuple[Callable[..., Any], ...] = (
     kernels.write_rows,
@@ -112,9 +110,3 @@ def write_rows_at(address: int) -> int:
     """`write_rows` of arrays whose addresses and lengths, two integers each, are at an address."""
     at = int64s_at(address, 8)
     return kernels.write_rows(int64s_at(at[0], at[1]), int64s_at(at[2], at[3]), at[4], int64s_at(at[6], at[7]))
-
-
-def compiled(code: MachineCode, function: Callable[[int], int]) -> Callable[[int], int]:
-    """The function as machine code; where that cannot be kept, by Numba's own cache."""
-    # Without Numba's reference counts: the kernels allocate nothing, and the caller holds all memory.
-    return code.compile(function) or jit(function, _nrt=False)

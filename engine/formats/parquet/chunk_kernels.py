@@ -19,7 +19,7 @@ from engine.formats.parquet.layout import (
     CHUNK_WIDTH,
     LIST_FOOTER,
     LIST_LENGTH,
-    LIST_ORDERS_AT,
+    LIST_ORDERS,
     LIST_ROOM,
     LIST_SIZE,
     LIST_STACK,
@@ -194,7 +194,8 @@ def list_chunks_at(address: int) -> int:
     list_ = int64s_at(address, LIST_LENGTH)
     position = list_[LIST_FOOTER]
     end = position + list_[LIST_SIZE]
-    list_[LIST_ORDERS_AT] = -1
+    orders = int64s_at(list_[LIST_ORDERS], 1)
+    orders[0] = -1
     number = 0
     count = 0
     while True:
@@ -213,7 +214,7 @@ def list_chunks_at(address: int) -> int:
                 group += 1
         else:
             if number == _COLUMN_ORDERS and kind == _LIST:
-                list_[LIST_ORDERS_AT] = position - list_[LIST_FOOTER]
+                orders[0] = position - list_[LIST_FOOTER]
             position = skip_any(position, end, kind, list_[LIST_STACK])
         if position < 0:
             return position

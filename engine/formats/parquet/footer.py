@@ -12,8 +12,8 @@ import numpy as np
 
 from engine.codec.budget import budget_of, too_large
 from engine.formats.parquet.footer_chunks import FooterChunks
-from engine.formats.parquet.kernel_choice import KERNELS
 from engine.formats.parquet.layout import STACK_DEPTH
+from engine.formats.parquet.machine_kernels import SLIM_FOOTER
 from engine.formats.parquet.thrift import shape_of
 
 _ELEMENT_BYTES, _CHUNK_BYTES = 2000, 700
@@ -24,8 +24,6 @@ _MOST_TIMES = 256
 """How many times its bytes a footer may take."""
 _FEWEST_BYTES = 1 << 14
 """pyarrow reads a smaller footer in a quarter of a millisecond."""
-_BYTES_A_VALUE = 2
-"""Reading so many bytes of a footer takes pyarrow as long as decoding a value."""
 _SLACK_BYTES = 64
 
 
@@ -73,13 +71,12 @@ def slim_footer(footer: bytes, field_ids: Iterable[int]) -> bytes | None:
         None where the footer is damaged, encrypted or unusual, for whoever reads it whole to say; where it has none of
         these columns; and where it is too small for this to pay.
     """
-    if len(footer) < _FEWEST_BYTES or not KERNELS.pays(len(footer) // _BYTES_A_VALUE):
+    if len(footer) < _FEWEST_BYTES or not SLIM_FOOTER.should_use(len(footer)):
         return None
     source = np.frombuffer(footer, np.uint8)
     wanted = np.array(sorted(field_ids), np.int64)
     is_kept = np.empty(2 * len(source), np.uint8)
     stack = np.empty(2 * STACK_DEPTH, np.int64)
     out = np.empty(len(source) + _SLACK_BYTES, np.uint8)
-    places = (array.__array_interface__["data"][0] for array in (source, wanted, is_kept, stack, out))
-    size = KERNELS.slim_footer([*places, len(source), len(wanted), 0, 0])
+    size = SLIM_FOOTER(source, wanted, is_kept, stack, out, np.empty(2, np.int64))
     return None if size < 0 else out[:size].tobytes()

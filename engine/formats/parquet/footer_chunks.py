@@ -14,10 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.formats.parquet import layout, thrift
-from engine.formats.parquet.kernel_choice import KERNELS
+from engine.formats.parquet.machine_kernels import LIST_CHUNKS
 
-_VALUES_A_BYTE = 30
-"""Reading a byte of a footer takes Python as long as pyarrow takes to decode so many values."""
 _TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 _TYPE_ORDER = 1
 _OLD_MAX, _OLD_MIN, _NULL_COUNT, _MAX, _MIN = 1, 2, 3, 5, 6
@@ -104,7 +102,7 @@ class FooterChunks:
         """By row group and leaf the CHUNK_WIDTH numbers of a column chunk, and where the column orders are."""
         if not self._footer or not self._row_groups or not self._leaves:
             return None, -1
-        if not KERNELS.pays(len(self._footer) * _VALUES_A_BYTE):
+        if not LIST_CHUNKS.should_use(len(self._footer)):
             return listed_in_python(self._footer, self._row_groups, self._leaves)
         return listed_by_kernel(self._footer, self._row_groups, self._leaves)
 
@@ -139,19 +137,18 @@ def listed_in_python(footer: bytes, row_groups: int, leaves: int) -> tuple[npt.N
 
 
 def listed_by_kernel(footer: bytes, row_groups: int, leaves: int) -> tuple[npt.NDArray[np.int64] | None, int]:
-    """The same by the kernel, which must have been loaded."""
+    """The same by the kernel."""
     source = np.frombuffer(footer, np.uint8)
     # Each takes some bytes.
     room = min(row_groups * leaves, len(source))
     table = np.empty((room, layout.CHUNK_WIDTH), np.int64)
     stack = np.empty(2 * layout.STACK_DEPTH, np.int64)
-    address, numbers, open_ = (array.__array_interface__["data"][0] for array in (source, table, stack))
-    found, orders = KERNELS.list_chunks([address, len(source), numbers, room, open_])
-    if found != row_groups * leaves:
+    orders = np.empty(1, np.int64)
+    if LIST_CHUNKS(source, table, stack, orders) != row_groups * leaves:
         return None, -1
     chunks = table.reshape(row_groups, leaves, layout.CHUNK_WIDTH)
     is_even = bool((chunks[:, :, layout.CHUNK_GROUP] == np.arange(row_groups)[:, None]).all())
-    return (chunks, orders) if is_even else (None, -1)
+    return (chunks, int(orders[0])) if is_even else (None, -1)
 
 
 def _start(chunk: list[int]) -> int:

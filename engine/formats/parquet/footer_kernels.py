@@ -12,7 +12,6 @@ from engine.formats.parquet.chunk_kernels import read_list, skip_any
 from engine.formats.parquet.layout import (
     SLIM_FOOTER,
     SLIM_IS_KEPT,
-    SLIM_KEPT_LEAVES,
     SLIM_LEAVES,
     SLIM_LENGTH,
     SLIM_OUT,
@@ -54,7 +53,7 @@ def slim_footer_at(address: int) -> int:
         and where no column is wanted.
     """
     numbers = int64s_at(address, SLIM_LENGTH)
-    numbers[SLIM_LEAVES] = 0
+    int64s_at(numbers[SLIM_LEAVES], 2)[0] = 0
     position = numbers[SLIM_FOOTER]
     end = position + numbers[SLIM_SIZE]
     made = numbers[SLIM_OUT]
@@ -121,7 +120,8 @@ def slim_schema(position: int, end: int, address: int, made: int) -> tuple[int, 
         kept_elements += keeps
     if columns != 0 or left != 0 or kept_columns == 0:
         return UNKNOWN, made
-    numbers[SLIM_LEAVES], numbers[SLIM_KEPT_LEAVES] = leaves, kept_leaves
+    counts = int64s_at(numbers[SLIM_LEAVES], 2)
+    counts[0], counts[1] = leaves, kept_leaves
     made = copy_root(root, end, stack, kept_columns, put_list(made, kept_elements))
     position = first
     for element in range(1, count):
@@ -213,13 +213,14 @@ def slim_row_groups(position: int, end: int, address: int, made: int) -> tuple[i
 def slim_leaves(position: int, end: int, address: int, made: int) -> tuple[int, int]:
     """A list with a struct for each leaf; the positions after it (or an error code) and after what was written."""
     numbers = int64s_at(address, SLIM_LENGTH)
+    counts = int64s_at(numbers[SLIM_LEAVES], 2)
     count, kind, position = read_list(position, end)
     if position < 0:
         return position, made
-    if kind != _STRUCT or count != numbers[SLIM_LEAVES]:
+    if kind != _STRUCT or count != counts[0]:
         return UNKNOWN, made
     is_kept = bytes_at(numbers[SLIM_IS_KEPT], count)
-    made = put_list(made, numbers[SLIM_KEPT_LEAVES])
+    made = put_list(made, counts[1])
     for leaf in range(count):
         start = position
         position = skip_any(position, end, _STRUCT, numbers[SLIM_STACK])

@@ -12,27 +12,26 @@ CHUNK_TYPE = 5  # Type
 CHUNK_STATISTICS_AT = 6  # where in the footer the fields of its statistics begin
 CHUNK_WIDTH = 7
 
-# What `list_chunks` takes.
+# What `list_chunks` takes: of each array the address and the length.
 LIST_FOOTER = 0
 LIST_SIZE = 1
 LIST_TABLE = 2
 LIST_ROOM = 3  # chunks that the table has room for
 LIST_STACK = 4  # 2 * STACK_DEPTH numbers
-LIST_ORDERS_AT = 5  # the kernel's answer: where in the footer the list of column orders begins, or -1
-LIST_LENGTH = 6
+LIST_ORDERS = 6  # a number, which the kernel sets: where in the footer the list of column orders begins, or -1
+LIST_LENGTH = 8
 STACK_DEPTH = 16
 
-# What `slim_footer` takes. Addresses of memory that the caller holds, and counts.
+# What `slim_footer` takes, likewise.
 SLIM_FOOTER = 0
-SLIM_WANTED = 1  # ascending field ids
-SLIM_IS_KEPT = 2  # twice as many bytes as the footer has
-SLIM_STACK = 3  # 2 * STACK_DEPTH numbers
-SLIM_OUT = 4  # as many bytes as the footer has, and 64 more
-SLIM_SIZE = 5  # bytes of the footer
-SLIM_WANTED_COUNT = 6
-SLIM_LEAVES = 7  # the kernel's own
-SLIM_KEPT_LEAVES = 8  # the kernel's own
-SLIM_LENGTH = 9
+SLIM_SIZE = 1
+SLIM_WANTED = 2  # ascending field ids
+SLIM_WANTED_COUNT = 3
+SLIM_IS_KEPT = 4  # twice as many bytes as the footer has
+SLIM_STACK = 6  # 2 * STACK_DEPTH numbers
+SLIM_OUT = 8  # as many bytes as the footer has, and 64 more
+SLIM_LEAVES = 10  # two numbers, which the kernel sets: leaves, and those that are kept
+SLIM_LENGTH = 12
 
 # What is wrong with a footer.
 TRUNCATED = -1

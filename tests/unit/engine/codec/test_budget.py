@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.codec.avro import columns as avro_columns
+from engine.codec.avro.machine_kernels import DECODE_CHUNK
 from engine.codec.budget import DEFAULT_BYTES, Budget, budget_of, piece_limit, too_large
 from engine.codec.manifests.manifest_list import decode_manifest_list, encode_manifest_list
 from engine.codec.manifests.reader import decode_columns
@@ -24,7 +25,7 @@ from tests.property.manifest_strategies import WrittenManifest, manifests
 def kernels(request: pytest.FixtureRequest) -> Iterator[str]:
     """Both ways to run the kernels."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(avro_columns, "interprets", lambda _: request.param == "interpreted")
+        patch.setattr(DECODE_CHUNK, "should_use", lambda _: request.param != "interpreted")
         yield request.param
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.expressions import kernels
-from engine.kernels import compiling
+from engine.kernels import policy
 from engine.kernels.compiling import jit, kernel
 from engine.plan.location_hashes import path_hashes
 
@@ -56,7 +56,7 @@ def doubled(values: np.ndarray) -> np.ndarray:
 def test_interpreted_as_compiled(function, arguments, monkeypatch):
     with np.errstate(over="ignore"):
         plain = function._function(*arguments)
-    monkeypatch.setattr(compiling._Process, "compiles", True)
+    monkeypatch.setattr(policy._Process, "has_numba", True)
     compiled = function(*arguments)
     for a, b in zip(*(found if isinstance(found, tuple) else (found,) for found in (plain, compiled)), strict=True):
         assert a.dtype == b.dtype
@@ -64,18 +64,18 @@ def test_interpreted_as_compiled(function, arguments, monkeypatch):
 
 
 def test_a_process_compiles_once_it_has_enough_to_do(monkeypatch):
-    monkeypatch.setattr(compiling._Process, "compiles", False)
-    monkeypatch.setattr(compiling._Process, "spent_ns", 0)
-    assert compiling.interprets(400_000_000)
-    assert not compiling.interprets(400_000_000)
-    assert compiling.interprets(100_000_000)
-    assert not compiling.interprets(1)
+    monkeypatch.setattr(policy._Process, "has_numba", False)
+    monkeypatch.setattr(policy._Process, "spent_ns", 0)
+    assert policy.should_interpret(400_000_000)
+    assert not policy.should_interpret(400_000_000)
+    assert policy.should_interpret(100_000_000)
+    assert not policy.should_interpret(1)
     jit(_twice)
-    assert not compiling.interprets(0)
+    assert not policy.should_interpret(0)
 
 
 def test_without_a_place_for_compiled_code_it_is_compiled_anyway(monkeypatch):
     monkeypatch.setattr("numba.core.caching.CompileResultCacheImpl._locator_classes", [])
-    monkeypatch.setattr(compiling._Process, "compiles", True)
+    monkeypatch.setattr(policy._Process, "has_numba", True)
     with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR"):
         assert jit(_twice)(4) == 8

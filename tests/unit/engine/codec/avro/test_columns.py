@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.codec.avro import columns as avro_columns
+from engine.codec.avro.machine_kernels import DECODE_CHUNK
 from engine.codec.manifests.reader import decode_columns
 from engine.codec.manifests.writer import encode_manifest
 from engine.spec.manifest import ManifestContent
@@ -16,7 +16,7 @@ SCHEMA = Schema((NestedField(field_id=1, name="s", type=STRING),))
 
 @pytest.mark.parametrize("length", [1, 17, 1_000])
 def test_bounds_of_any_length_are_decoded(monkeypatch: pytest.MonkeyPatch, length: int) -> None:
-    monkeypatch.setattr(avro_columns, "interprets", lambda _: False)
+    monkeypatch.setattr(DECODE_CHUNK, "should_use", lambda _: True)
     bounds = [f"{i:04d}".encode() * length for i in range(2_000)]
     entries = [added(data_file(f"memory://t/{i}", lower_bounds={1: bound})) for i, bound in enumerate(bounds)]
     encoded = encode_manifest(

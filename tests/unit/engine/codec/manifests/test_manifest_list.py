@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codec.avro import columns as avro_columns
 from engine.codec.avro.file import read_header
+from engine.codec.avro.machine_kernels import DECODE_CHUNK
 from engine.codec.manifests import manifest_list
 from engine.codec.manifests.manifest_list import decode_manifest_list, encode_manifest_list
 from engine.errors import CorruptTable, Invalid
@@ -66,7 +66,7 @@ ONE = ManifestFile(
 def kernels(request: pytest.FixtureRequest) -> Iterator[None]:
     """Both ways to run the kernels."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(avro_columns, "interprets", lambda _: request.param == "interpreted")
+        patch.setattr(DECODE_CHUNK, "should_use", lambda _: request.param != "interpreted")
         yield
 
 

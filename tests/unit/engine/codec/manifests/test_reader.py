@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from engine.codec.avro import columns as avro_columns
+from engine.codec.avro.machine_kernels import DECODE_CHUNK
 from engine.codec.manifests.reader import decode_columns, decode_entries, decode_header
 from engine.errors import CorruptTable, Unsupported
 from engine.spec.manifest import EntryStatus, ManifestContent
@@ -31,7 +32,7 @@ FILE = {"file_path": "s3://b/a.parquet", "file_format": "PARQUET", "record_count
 def kernels(request: pytest.FixtureRequest) -> Iterator[None]:
     """Both ways to run the kernels."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(avro_columns, "interprets", lambda _: request.param == "interpreted")
+        patch.setattr(DECODE_CHUNK, "should_use", lambda _: request.param != "interpreted")
         yield
 
 

@@ -1,4 +1,4 @@
-"""Which way the kernels run: interpreted, from kept machine code, or compiled by Numba; the same comes of all."""
+"""When a machine kernel is used, and that it gives the same interpreted, from kept machine code, and run by Numba."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ import pytest
 
 import engine
 from engine.codec.avro import compiled as avro_compiled
-from engine.codec.avro.kernel_choice import DECODE_CHUNK, GATHER, FlatKernel
+from engine.codec.avro.machine_kernels import DECODE_CHUNK, GATHER, WRITE_ROWS
 from engine.codec.taking import gathered
-from engine.formats.parquet.kernel_choice import KERNELS
-from engine.kernels import compiling
+from engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
+from engine.kernels import policy
+from engine.kernels.compiling import jit
+from engine.kernels.machine_kernel import MachineKernel
 
 FILES = 10_000
 COLUMNS = 8
@@ -34,8 +36,13 @@ assert "numba" not in sys.modules, "Numba was loaded"
 @pytest.fixture
 def fresh(monkeypatch) -> None:
     """As in a process that has done nothing yet."""
-    monkeypatch.setattr(compiling._Process, "compiles", False)
-    monkeypatch.setattr(compiling._Process, "spent_ns", 0)
+    monkeypatch.setattr(policy._Process, "has_numba", False)
+    monkeypatch.setattr(policy._Process, "spent_ns", 0)
+
+
+def gather_kernel(**options) -> MachineKernel:
+    module, sources = "engine.codec.avro.compiled", ("codec/avro/compiled.py",)
+    return MachineKernel("gather_at", "BqqB", module=module, sources=sources, ns_per_byte=100, **options)
 
 
 def of_strings(*values: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -45,8 +52,8 @@ def of_strings(*values: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def test_a_first_plan_needs_no_numba(tmp_path: Path):
-    DECODE_CHUNK._loaded()
-    GATHER._loaded()
+    DECODE_CHUNK.load()
+    GATHER.load()
     schema = pa.schema([pa.field(f"c{number}", pa.int32()) for number in range(COLUMNS)])
     catalog = engine.load_catalog(str(tmp_path))
     table = catalog.create_table("a.b", schema)
@@ -66,40 +73,71 @@ def described(path: str, ordinal: int) -> engine.DataFile:
 
 
 def test_kept_code_soon_takes_over(fresh, monkeypatch):
-    kernel = FlatKernel("gather_at", "BqqB")
+    kernel = gather_kernel()
     monkeypatch.setattr(kernel._code, "load", lambda: lambda _: 0)
-    assert kernel.interprets(200_000)
-    assert kernel.interprets(200_000)
-    assert not kernel.interprets(200_000)
-    assert not kernel.interprets(1)
+    assert [kernel.should_use(size) for size in (300_000, 300_000, 1, 1)] == [False, False, True, True]
 
 
-def test_without_kept_code_plain_python_goes_on_longer(fresh, monkeypatch):
-    kernel = FlatKernel("gather_at", "BqqB")
+def test_without_kept_code_it_is_compiled_later(fresh, monkeypatch):
+    kernel = gather_kernel()
     monkeypatch.setattr(kernel._code, "load", lambda: None)
-    assert all(kernel.interprets(200_000) for _ in range(17))
-    assert not kernel.interprets(200_000)
+    monkeypatch.setattr(kernel._code, "compile", lambda _: lambda _: 0)
+    assert not any(kernel.should_use(200_000) for _ in range(25))
+    assert kernel.should_use(200_000)
+
+
+def test_what_one_kernel_costs_counts_for_all(fresh, monkeypatch):
+    slow, soon = gather_kernel(compile_after_ns=2_000_000_000), gather_kernel()
+    for kernel in (slow, soon):
+        monkeypatch.setattr(kernel._code, "load", lambda: None)
+        monkeypatch.setattr(kernel._code, "compile", lambda _: lambda _: 0)
+    assert not slow.should_use(10_000_000)
+    assert soon.should_use(1)
+    assert not slow.should_use(10_000_000)
+    assert slow.should_use(1)
+
+
+def test_nobody_waits_for_the_thread_that_compiles(fresh, monkeypatch):
+    kernel = gather_kernel(compile_after_ns=0)
+    meanwhile = []
+
+    def compile_slowly(_: object) -> object:
+        meanwhile.append(kernel.should_use(1_000_000))
+        return lambda _: 0
+
+    monkeypatch.setattr(kernel._code, "load", lambda: None)
+    monkeypatch.setattr(kernel._code, "compile", compile_slowly)
+    assert kernel.should_use(1_000_000)
+    assert meanwhile == [False]
+
+
+def test_where_numba_does_not_compile_the_slower_way_goes_on(fresh, monkeypatch):
+    kernel = gather_kernel()
+    monkeypatch.setattr(kernel._code, "load", lambda: None)
+    monkeypatch.setattr("numba.config.DISABLE_JIT", 1)
+    assert not kernel.should_use(1_000_000_000)
+    assert not kernel.load()
 
 
 @pytest.mark.parametrize("way", ["interpreted", "kept", "Numba"])
 @pytest.mark.parametrize("values", [(), (b"",), (b"abc", b"", b"defgh", b"\xff")])
 def test_gathered(way: str, values: tuple[bytes, ...], monkeypatch):
-    monkeypatch.setattr(GATHER, "interprets", lambda _: way == "interpreted")
+    monkeypatch.setattr(GATHER, "should_use", lambda _: way != "interpreted")
     if way == "Numba":
-        monkeypatch.setattr(GATHER, "_function", compiling.jit(avro_compiled.gather_at, _nrt=False))
+        monkeypatch.setattr(GATHER, "_function", jit(avro_compiled.gather_at, _nrt=False))
     data, starts, offsets = of_strings(*values)
     assert gathered(data, starts, offsets).tobytes() == b"".join(values)
 
 
 def test_gathered_of_every_other_start():
     data, starts, offsets = of_strings(b"abc", b"de", b"fgh")
-    GATHER._loaded()
+    GATHER.load()
     every = gathered(data, np.repeat(starts, 2)[::2], offsets)
     assert every.tobytes() == b"abcdefgh"
 
 
 def test_where_nothing_can_be_kept_numba_does_it(monkeypatch):
-    kernel = FlatKernel("gather_at", "BqqB")
+    kernel = gather_kernel()
     monkeypatch.setattr(kernel._code, "load", lambda: None)
     monkeypatch.setattr(kernel._code, "compile", lambda _: None)
     data, starts, offsets = of_strings(b"abc", b"de")
@@ -122,8 +160,6 @@ def test_one_array_too_few_is_refused():
         GATHER(*of_strings(b"abc"))
 
 
-def test_kernels_can_be_had_before_they_are_needed(fresh: None) -> None:
+def test_kernels_can_be_loaded_before_they_are_needed(fresh: None) -> None:
     engine.prepare_kernels()
-    assert not DECODE_CHUNK.interprets(1)
-    assert not GATHER.interprets(1)
-    assert KERNELS.pays(1)
+    assert all(kernel.should_use(1) for kernel in (DECODE_CHUNK, GATHER, WRITE_ROWS, LIST_CHUNKS, SLIM_FOOTER))

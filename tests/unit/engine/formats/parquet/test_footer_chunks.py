@@ -1,20 +1,8 @@
-"""Column chunks in footers made by hand, and when the kernels that list them are had."""
+"""Column chunks in footers made by hand."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import pytest
-
-from engine.formats.parquet import compiled as parquet_compiled
 from engine.formats.parquet.footer_chunks import listed_by_kernel, listed_in_python
-from engine.formats.parquet.kernel_choice import KERNELS, ParquetKernels
-from engine.kernels.machine_code import MachineCode
-
-
-@pytest.fixture(autouse=True, scope="module")
-def kernels() -> None:
-    assert KERNELS.load()
 
 
 def varint(value: int) -> bytes:
@@ -62,28 +50,3 @@ def test_what_a_footer_says_is_found_among_what_it_says_besides() -> None:
         assert listed(footer, 1, 2) == (None, -1)
         for cut in range(len(footer)):
             assert listed(footer[:cut], 1, 1) == (None, -1)
-
-
-def test_kernels_are_loaded_when_enough_was_read_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    def use(_: int) -> int:
-        return 0
-
-    monkeypatch.setattr(MachineCode, "load", lambda _: use)
-    waiting = ParquetKernels(values_to_load=100, values_to_compile=1 << 60)
-    assert [waiting.pays(60), waiting.pays(60), waiting.pays(1)] == [False, True, True]
-
-
-def test_kernels_that_nobody_kept_are_compiled_when_still_more_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-
-    def compile_now(code: MachineCode, function: object) -> Callable[[int], int]:
-        asked.append(getattr(function, "__name__", ""))
-        return lambda _: 0
-
-    monkeypatch.setattr(MachineCode, "load", lambda _: None)
-    monkeypatch.setattr(parquet_compiled, "compiled", compile_now)
-    waiting = ParquetKernels(values_to_load=100, values_to_compile=300)
-    assert [waiting.pays(100), waiting.pays(100)] == [False, False]
-    assert not asked
-    assert waiting.pays(100)
-    assert asked == ["slim_footer_at", "list_chunks_at"]

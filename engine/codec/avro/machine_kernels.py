@@ -1,0 +1,28 @@
+"""The kernels that decode and encode manifests, as machine code; see `engine.kernels`."""
+
+from __future__ import annotations
+
+from engine.kernels.machine_kernel import MachineKernel
+
+_NS_PER_BYTE = 140
+"""Cost of plain Python for each uncompressed byte of a manifest."""
+_READING = "engine.codec.avro.compiled"
+_READING_SOURCES = (
+    "codec/avro/kernels.py",
+    "codec/avro/chunk_kernels.py",
+    "codec/avro/compiled.py",
+    "kernels/intrinsics.py",
+)
+_WRITING_SOURCES = ("codec/avro/write_kernels.py", "codec/avro/write_compiled.py", "kernels/intrinsics.py")
+
+DECODE_CHUNK = MachineKernel(
+    "decode_chunk_at", "BqBqqqqqqBqB", module=_READING, sources=_READING_SOURCES, ns_per_byte=_NS_PER_BYTE
+)
+GATHER = MachineKernel("gather_at", "BqqB", module=_READING, sources=_READING_SOURCES, ns_per_byte=_NS_PER_BYTE)
+WRITE_ROWS = MachineKernel(
+    "write_rows_at",
+    "qqBq",
+    module="engine.codec.avro.write_compiled",
+    sources=_WRITING_SOURCES,
+    ns_per_byte=_NS_PER_BYTE,
+)
