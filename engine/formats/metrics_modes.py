@@ -13,18 +13,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.errors import Invalid
+from engine.spec.properties import METRICS_COLUMN, METRICS_DEFAULT, METRICS_MAX_INFERRED
 from engine.spec.schema import Schema
 from engine.spec.sorting import SortOrder
 from engine.spec.types import NestedField, PrimitiveType, children
 
-DEFAULT_PROPERTY = "write.metadata.metrics.default"
-COLUMN_PREFIX = "write.metadata.metrics.column."
-MAX_INFERRED_PROPERTY = "write.metadata.metrics.max-inferred-column-defaults"
-MAX_INFERRED = 100
-
 _TRUNCATE = re.compile(r"truncate\((\d{1,10})\)", re.ASCII)
-
-_COUNT = re.compile(r"\d{1,10}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,32 +61,21 @@ def metrics_modes(
     them, so their bounds prune best.
     """
     columns = _own_first(schema)
-    default = properties.get(DEFAULT_PROPERTY)
+    default = METRICS_DEFAULT.of(properties)
     if default is not None:
-        mode = parse_mode(default, DEFAULT_PROPERTY)
-        modes = dict.fromkeys(columns, mode)
+        modes = dict.fromkeys(columns, parse_mode(default, METRICS_DEFAULT.name))
     else:
-        limit = _max_inferred(properties)
+        limit = METRICS_MAX_INFERRED.of(properties)
         modes = {column: TRUNCATE_16 if i < limit else NONE for i, column in enumerate(columns)}
     for key in sort_order.fields if sort_order is not None else ():
         if key.transform.preserves_order and key.source_id in modes and not modes[key.source_id].has_bounds:
             modes[key.source_id] = TRUNCATE_16
-    for name, text in properties.items():
-        if name.startswith(COLUMN_PREFIX):
-            column = schema.id_of.get(name.removeprefix(COLUMN_PREFIX))
-            # A property may outlive its column: it then says nothing.
-            if column in modes:
-                modes[column] = parse_mode(text, name)
+    for name, text in METRICS_COLUMN.by_column(properties).items():
+        column = schema.id_of.get(name)
+        # A property may outlive its column, and then has no effect.
+        if column in modes and text is not None:
+            modes[column] = parse_mode(text, METRICS_COLUMN.prefix + name)
     return modes
-
-
-def _max_inferred(properties: Mapping[str, str]) -> int:
-    text = properties.get(MAX_INFERRED_PROPERTY)
-    if text is None:
-        return MAX_INFERRED
-    if not _COUNT.fullmatch(text):
-        raise Invalid(f"{MAX_INFERRED_PROPERTY}={text!r} is not a count of columns")
-    return int(text)
 
 
 def _own_first(schema: Schema) -> list[int]:

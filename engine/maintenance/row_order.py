@@ -18,7 +18,6 @@ from engine.columnar.columns import column_by_id
 from engine.columnar.partitions import group_rows
 from engine.columnar.schemas import to_arrow_field, to_arrow_schema
 from engine.columnar.sorting import sorted_table
-from engine.formats.metrics_modes import DEFAULT_PROPERTY
 from engine.maintenance.z_order import z_values
 from engine.read.reader import read_files
 from engine.read.request import FileRead, ReadRequest
@@ -28,7 +27,13 @@ from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.metadata_columns import LAST_UPDATED, ROW_ID
 from engine.spec.partitioning import PartitionField, PartitionSpec
-from engine.spec.properties import DATA_PATH, DEFAULT_FILE_FORMAT, TARGET_FILE_SIZE_BYTES
+from engine.spec.properties import (
+    DATA_PATH,
+    DEFAULT_FILE_FORMAT,
+    METRICS_DEFAULT,
+    PARQUET_ROW_GROUP_SIZE_BYTES,
+    TARGET_FILE_SIZE_BYTES,
+)
 from engine.spec.schema import Schema
 from engine.spec.sorting import SortOrder
 from engine.spec.transforms import Identity
@@ -223,6 +228,6 @@ def _passing_properties(metadata: TableMetadata, waiting_bytes: int) -> dict[str
         DATA_PATH.name: f"{DataLocations.of(metadata).root}/_sorting",
         DEFAULT_FILE_FORMAT.name: "parquet",
         TARGET_FILE_SIZE_BYTES.name: str(1 << 40),
-        "write.parquet.row-group-size-bytes": str(max(waiting_bytes, _LEAST_WAITING_BYTES)),
-        DEFAULT_PROPERTY: "none",
+        PARQUET_ROW_GROUP_SIZE_BYTES.name: str(max(waiting_bytes, _LEAST_WAITING_BYTES)),
+        METRICS_DEFAULT.name: "none",
     }

@@ -37,10 +37,10 @@ from engine.runtime.local import LocalRunner
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.metadata import TableMetadata
 from engine.spec.metadata_columns import POS
-from engine.spec.properties import Property
+from engine.spec.properties import DELETE_GRANULARITY, Property
 from engine.spec.schema import Schema
 from engine.write.data_files import remove_files, write_data_files, written_schema
-from engine.write.delete_files import DeletedRows, delete_granularity, write_position_deletes
+from engine.write.delete_files import DeletedRows, write_position_deletes
 from engine.write.vectors import write_deletion_vectors
 
 Mode = Literal["copy-on-write", "merge-on-read"]
@@ -182,7 +182,7 @@ class RowChange:
     def _merges_deletes(self) -> bool:
         """Whether what is deleted of a data file goes into one place. A vector must hold it all; a position-delete file
         may, and does unless it is of a whole partition: a reader would else open one for each change."""
-        return self.metadata.format_version >= 3 or delete_granularity(self.metadata.properties) == "file"
+        return self.metadata.format_version >= 3 or DELETE_GRANULARITY.of(self.metadata.properties) == "file"
 
     def _merged_before(self, matches: Sequence[MatchedRows]) -> list[npt.NDArray[np.int64]]:
         """For each data file the positions that earlier deletes leave to the new ones: all of them in a vector, in a

@@ -28,8 +28,6 @@ DELETE_FILES_PLANNED = "delete_files_planned"
 # Reading.
 ROW_GROUPS_READ = "row_groups_read"
 ROW_GROUPS_SKIPPED = "row_groups_skipped"
-PAGES_READ = "pages_read"
-PAGES_SKIPPED = "pages_skipped"
 ROWS_DECODED = "rows_decoded"
 ROWS_DELETED = "rows_deleted"
 ROWS_RETURNED = "rows_returned"

@@ -7,8 +7,6 @@ of files hardly overlap. With either, rows come sorted, and a task has one file 
 
 from __future__ import annotations
 
-from typing import Literal
-
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -16,32 +14,17 @@ from pyspark.sql import functions as F  # noqa: N812
 from engine.columnar.rows import exact_cast
 from engine.columnar.schemas import storage_of, to_arrow_type
 from engine.columnar.transforms import transform_array
-from engine.errors import Invalid, Unsupported
+from engine.errors import Unsupported
 from engine.spark.types import quoted, spark_type
 from engine.spec.partitioning import PartitionField, PartitionSpec
 from engine.spec.schema import Schema
 from engine.spec.sorting import SortField, SortOrder
 from engine.spec.transforms import Identity, Void
 
-PROPERTY = "write.distribution-mode"
-
-Mode = Literal["none", "hash", "range"]
 _PARTITION, _KEY = "_icebench_partition_{}", "_icebench_key_{}"
 
 
-def distribution_mode(text: str | None) -> Mode:
-    """The mode that the property asks for; raises Invalid."""
-    match (text or "none").lower():
-        case "none":
-            return "none"
-        case "hash":
-            return "hash"
-        case "range":
-            return "range"
-    raise Invalid(f"{PROPERTY}={text!r} is none of none, hash, range")
-
-
-def distributed(frame: DataFrame, mode: Mode, schema: Schema, spec: PartitionSpec, order: SortOrder) -> DataFrame:
+def distributed(frame: DataFrame, mode: str, schema: Schema, spec: PartitionSpec, order: SortOrder) -> DataFrame:
     """The rows for one task a partition at least (`hash`) or in ranges (`range`), sorted by partition and sort order.
 
     The frame has the table's columns; it is given back as it is for `none`, and for a table with neither partitions

@@ -20,12 +20,13 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from engine.codec.manifests.encoded_files import EncodedFiles, encode_files
 from engine.runtime.counters import FILES_WRITTEN, Counters
-from engine.spark.distribution import PROPERTY, distributed, distribution_mode
+from engine.spark.distribution import distributed
 from engine.spark.jobs import carried_errors, errors_of_executors
 from engine.spark.types import quoted
 from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.partitioning import PartitionSpec
+from engine.spec.properties import DISTRIBUTION_MODE
 from engine.spec.schema import Schema
 from engine.spec.sorting import SortOrder
 from engine.spec.types import UUID
@@ -73,7 +74,7 @@ def write_dataframe(
     own_schema, own_spec = schema or metadata.schema, spec or metadata.spec
     options = {**metadata.properties, **(properties or {})}
     own_names = names or FileNames()
-    mode = distribution_mode(options.get(PROPERTY))
+    mode = DISTRIBUTION_MODE.of(options)
     order = metadata.sort_order
     spread = distributed(_with_uuids(frame, own_schema), mode, own_schema, own_spec, order)
     is_sorted = mode != "none" and not order.is_unsorted and bool(own_spec.fields or mode == "range")

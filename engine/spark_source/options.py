@@ -14,8 +14,7 @@ from typing import Literal
 
 from engine.errors import Invalid, Unsupported
 from engine.opening import load_catalog, load_table
-from engine.spark.distribution import PROPERTY as DISTRIBUTION_MODE
-from engine.spark.distribution import distribution_mode
+from engine.spec.properties import DISTRIBUTION_MODE, TARGET_FILE_SIZE_BYTES
 from engine.spec.snapshots import MAIN
 from engine.storage.resolve import scheme_of
 from engine.table import Table
@@ -270,9 +269,9 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
         raise Invalid("writing needs option catalog: a table that is opened by its location is read-only")
     properties = given.properties(_TABLE_PROPERTY, keep_prefix=True)
     if (size := given.positive("target-file-size-bytes")) is not None:
-        properties["write.target-file-size-bytes"] = str(size)
+        properties[TARGET_FILE_SIZE_BYTES.name] = str(size)
     if (mode := given.text("distribution-mode")) is not None:
-        properties[DISTRIBUTION_MODE] = mode
+        properties[DISTRIBUTION_MODE.name] = mode
     overwrite_mode = given.one_of("overwrite-mode", ("static", "dynamic"))
     overwrite_filter = given.text("overwrite-filter")
     if overwrite_mode == "dynamic" and overwrite_filter is not None:
@@ -290,10 +289,10 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
 
 def refuse_distribution(properties: Mapping[str, str]) -> None:
     """Raise Unsupported where table and options ask for rows to be spread, which Spark does for Java sources only."""
-    mode = distribution_mode(properties.get(DISTRIBUTION_MODE))
+    mode = DISTRIBUTION_MODE.of(properties)
     if mode != "none":
         raise Unsupported(
-            f"{DISTRIBUTION_MODE}={mode}: Spark lets no Python data source distribute rows; write with "
+            f"{DISTRIBUTION_MODE.name}={mode}: Spark lets no Python data source distribute rows; write with "
             "table.append(df), or repartition the DataFrame and set the option distribution-mode=none"
         )
 

@@ -1,4 +1,4 @@
-"""Table properties: names, defaults, and reading them with the right type.
+"""Table properties: all names that the engine reads, their defaults and types.
 
 ``COMMIT_NUM_RETRIES.of(metadata.properties)`` is an int, the default where the property is not set, and Invalid, naming
 the property, where its text is not a number.
@@ -34,6 +34,24 @@ class Property(Generic[T]):
             raise Invalid(f"table property {self.name}={text!r}: {error}") from error
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnProperty(Generic[T]):
+    """A property of single columns, each named `prefix` and the column's name."""
+
+    prefix: str
+    default: T
+    parse: Callable[[str], T]
+
+    def of(self, properties: Mapping[str, str], column: str) -> T:
+        """The value for a column, or the default; raises Invalid for a text that is no such value."""
+        return Property(self.prefix + column, self.default, self.parse).of(properties)
+
+    def by_column(self, properties: Mapping[str, str]) -> dict[str, T]:
+        """The values of all columns for which the property is set; raises Invalid as `of`."""
+        columns = [name.removeprefix(self.prefix) for name in properties if name.startswith(self.prefix)]
+        return {column: self.of(properties, column) for column in columns}
+
+
 def _whole(text: str) -> int:
     try:
         return int(text)
@@ -55,6 +73,20 @@ def _positive(text: str) -> int:
     return value
 
 
+def _whole_or_null(text: str) -> int | None:
+    return None if text == "null" else _whole(text)
+
+
+def _probability(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError("is not a number") from None
+    if not 0 < value < 1:
+        raise ValueError("is not between 0 and 1")
+    return value
+
+
 def _boolean(text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise ValueError("is neither true nor false")
@@ -73,6 +105,7 @@ def _one_of(*allowed: str) -> Callable[[str], str]:
 _MODES = _one_of("copy-on-write", "merge-on-read")
 _ISOLATION = _one_of("serializable", "snapshot")
 _PLANNING = _one_of("auto", "local", "distributed")
+_PARQUET_CODECS = _one_of("zstd", "gzip", "snappy", "lz4", "brotli", "uncompressed", "none")
 _MB = 1 << 20
 _SECOND = 1_000
 _MINUTE = 60 * _SECOND
@@ -111,9 +144,33 @@ FOLDER_STORAGE_PATH: Property[str | None] = Property("write.folder-storage.path"
 TARGET_FILE_SIZE_BYTES = Property("write.target-file-size-bytes", 512 * _MB, _positive)
 DELETE_TARGET_FILE_SIZE_BYTES = Property("write.delete.target-file-size-bytes", 64 * _MB, _positive)
 DEFAULT_FILE_FORMAT = Property("write.format.default", "parquet", _one_of("parquet", "avro", "orc"))
-PARQUET_COMPRESSION = Property("write.parquet.compression-codec", "zstd", str.lower)
-
+OBJECT_STORAGE_ENABLED = Property("write.object-storage.enabled", False, _boolean)
+OBJECT_STORAGE_PARTITIONED_PATHS = Property("write.object-storage.partitioned-paths", True, _boolean)
+DELETE_GRANULARITY = Property("write.delete.granularity", "file", _one_of("file", "partition"))
+"""Whether a position-delete file refers to one data file, or to any of a partition."""
+DISTRIBUTION_MODE = Property("write.distribution-mode", "none", _one_of("none", "hash", "range"))
 ACCEPT_ANY_SCHEMA = Property("write.spark.accept-any-schema", False, _boolean)
+
+# Parquet. Each has a form for delete files, which begins with DELETE_PARQUET_PREFIX.
+PARQUET_PREFIX = "write.parquet."
+DELETE_PARQUET_PREFIX = "write.delete.parquet."
+PARQUET_COMPRESSION = Property("write.parquet.compression-codec", "zstd", _PARQUET_CODECS)
+PARQUET_COMPRESSION_LEVEL = Property("write.parquet.compression-level", None, _whole_or_null)
+PARQUET_ROW_GROUP_SIZE_BYTES = Property("write.parquet.row-group-size-bytes", 128 * _MB, _positive)
+PARQUET_PAGE_SIZE_BYTES = Property("write.parquet.page-size-bytes", _MB, _positive)
+PARQUET_PAGE_ROW_LIMIT = Property("write.parquet.page-row-limit", 20_000, _positive)
+PARQUET_DICT_SIZE_BYTES = Property("write.parquet.dict-size-bytes", 2 * _MB, _positive)
+PARQUET_BLOOM_MAX_BYTES = Property("write.parquet.bloom-filter-max-bytes", _MB, _positive)
+PARQUET_BLOOM_ENABLED = ColumnProperty("write.parquet.bloom-filter-enabled.column.", False, _boolean)
+PARQUET_BLOOM_FPP = ColumnProperty("write.parquet.bloom-filter-fpp.column.", 0.01, _probability)
+PARQUET_BLOOM_NDV: ColumnProperty[int | None] = ColumnProperty(
+    "write.parquet.bloom-filter-ndv.column.", None, _positive
+)
+
+# Column metrics in manifests; `engine.formats.metrics_modes` parses the modes.
+METRICS_DEFAULT: Property[str | None] = Property("write.metadata.metrics.default", None, str)
+METRICS_COLUMN: ColumnProperty[str | None] = ColumnProperty("write.metadata.metrics.column.", None, str)
+METRICS_MAX_INFERRED = Property("write.metadata.metrics.max-inferred-column-defaults", 100, _not_negative)
 
 # Row-level changes. The spec has no default mode for this engine's callers to fall into: None means "say which".
 DELETE_MODE: Property[str | None] = Property("write.delete.mode", None, _MODES)

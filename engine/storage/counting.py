@@ -5,6 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
+from engine.runtime.counters import (
+    STORAGE_BYTES_READ,
+    STORAGE_BYTES_WRITTEN,
+    STORAGE_REQUESTS_DELETE,
+    STORAGE_REQUESTS_HEAD,
+    STORAGE_REQUESTS_LIST,
+    STORAGE_REQUESTS_RANGE_READ,
+    STORAGE_REQUESTS_READ,
+    STORAGE_REQUESTS_WRITE,
+)
 from engine.storage.store import FileInfo, InputFile, OutputFile, Store
 
 
@@ -12,11 +22,6 @@ class Sink(Protocol):
     """What counts: `engine.runtime.counters.Counters` is one."""
 
     def add(self, name: str, n: int = 1) -> None: ...
-
-
-_REQUESTS = "storage_requests_"
-_BYTES_READ = "storage_bytes_read"
-_BYTES_WRITTEN = "storage_bytes_written"
 
 
 class CountingStore:
@@ -39,34 +44,34 @@ class CountingStore:
         return self._inner.creates_atomically
 
     def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
-        self._counters.add(_REQUESTS + ("read" if offset == 0 and length is None else "range_read"))
+        self._counters.add(STORAGE_REQUESTS_READ if offset == 0 and length is None else STORAGE_REQUESTS_RANGE_READ)
         data = self._inner.read(location, offset, length)
-        self._counters.add(_BYTES_READ, len(data))
+        self._counters.add(STORAGE_BYTES_READ, len(data))
         return data
 
     def size(self, location: str) -> int:
-        self._counters.add(_REQUESTS + "head")
+        self._counters.add(STORAGE_REQUESTS_HEAD)
         return self._inner.size(location)
 
     def exists(self, location: str) -> bool:
-        self._counters.add(_REQUESTS + "head")
+        self._counters.add(STORAGE_REQUESTS_HEAD)
         return self._inner.exists(location)
 
     def write(self, location: str, data: bytes, *, overwrite: bool = False) -> None:
-        self._counters.add(_REQUESTS + "write")
+        self._counters.add(STORAGE_REQUESTS_WRITE)
         self._inner.write(location, data, overwrite=overwrite)
-        self._counters.add(_BYTES_WRITTEN, len(data))
+        self._counters.add(STORAGE_BYTES_WRITTEN, len(data))
 
     def delete(self, location: str) -> None:
-        self._counters.add(_REQUESTS + "delete")
+        self._counters.add(STORAGE_REQUESTS_DELETE)
         self._inner.delete(location)
 
     def list(self, prefix: str) -> Iterator[FileInfo]:
-        self._counters.add(_REQUESTS + "list")
+        self._counters.add(STORAGE_REQUESTS_LIST)
         return self._inner.list(prefix)
 
     def open_input(self, location: str) -> CountingInputFile:
-        self._counters.add(_REQUESTS + "head")
+        self._counters.add(STORAGE_REQUESTS_HEAD)
         return CountingInputFile(self._inner.open_input(location), self._counters)
 
     def open_output(self, location: str, *, overwrite: bool = False) -> CountingOutputFile:
@@ -92,9 +97,9 @@ class CountingInputFile:
         return self._inner.closed
 
     def read(self, nbytes: int = -1, /) -> bytes:
-        self._counters.add(_REQUESTS + "range_read")
+        self._counters.add(STORAGE_REQUESTS_RANGE_READ)
         data = self._inner.read() if nbytes < 0 else self._inner.read(nbytes)
-        self._counters.add(_BYTES_READ, len(data))
+        self._counters.add(STORAGE_BYTES_READ, len(data))
         return data
 
     def seek(self, position: int, whence: int = 0, /) -> int:
@@ -140,9 +145,9 @@ class CountingOutputFile(OutputFile):
         if self._inner.closed:
             return
         size = self._inner.tell()
-        self._counters.add(_REQUESTS + "write")
+        self._counters.add(STORAGE_REQUESTS_WRITE)
         self._inner.close()
-        self._counters.add(_BYTES_WRITTEN, size)
+        self._counters.add(STORAGE_BYTES_WRITTEN, size)
 
     def abort(self) -> None:
         self._inner.abort()

@@ -94,7 +94,7 @@ class WriteTarget:
             schema=self.schema,
             spec_id=self.spec.spec_id,
             modes=metrics_modes(self.properties, self.schema, order),
-            options=ParquetOptions.from_properties(self.properties),
+            options=ParquetOptions.of(self.properties),
             target_size_bytes=TARGET_FILE_SIZE_BYTES.of(self.properties),
             sort_order=sorted_by,
         )

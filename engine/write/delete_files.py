@@ -23,14 +23,17 @@ from engine.spec.data_file import DataFile, FileContent
 from engine.spec.metadata import TableMetadata
 from engine.spec.metadata_columns import DELETE_FILE_PATH_ID, DELETE_POS_ID, POSITION_DELETES
 from engine.spec.partitioning import Partition, PartitionKey, PartitionSpec, partition_key
-from engine.spec.properties import DELETE_TARGET_FILE_SIZE_BYTES
+from engine.spec.properties import (
+    DELETE_GRANULARITY,
+    DELETE_PARQUET_PREFIX,
+    DELETE_TARGET_FILE_SIZE_BYTES,
+    PARQUET_PREFIX,
+)
 from engine.spec.schema import Schema
 from engine.storage.store import Store
 from engine.write.data_files import WriteTarget, remove_files
 from engine.write.locations import FileNames
 from engine.write.rolling import FileFormat, RollingWriter
-
-GRANULARITY_PROPERTY = "write.delete.granularity"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,25 +76,17 @@ def write_position_deletes(
         hint = "write deletion vectors" if metadata.format_version >= 3 else "upgrade the table to version 2"
         raise Invalid(f"format version {metadata.format_version} takes no position-delete files; {hint}")
     target = WriteTarget.of(metadata, store, names=names, properties=properties, counters=counters)
-    granularity = delete_granularity(target.properties)
+    by_file = DELETE_GRANULARITY.of(target.properties) == "file"
     number = count(1)
     files: list[DataFile] = []
     try:
-        for group in _groups(deleted, by_file=granularity == "file"):
+        for group in _groups(deleted, by_file=by_file):
             files.extend(_write_group(group, target, number))
     except BaseException:
         remove_files(store, files)
         raise
     target.counters.add(FILES_WRITTEN, len(files))
     return files
-
-
-def delete_granularity(properties: Mapping[str, str]) -> str:
-    """Whether position-delete files are of one data file (``file``) or a ``partition``; raises Invalid for others."""
-    granularity = properties.get(GRANULARITY_PROPERTY, "file")
-    if granularity not in ("file", "partition"):
-        raise Invalid(f"{GRANULARITY_PROPERTY}={granularity!r} is neither file nor partition")
-    return granularity
 
 
 def merged_rows(deleted: Iterable[DeletedRows]) -> list[DeletedRows]:
@@ -181,9 +176,9 @@ def _position_format(target: WriteTarget) -> FileFormat:
 
 def _delete_options(properties: Mapping[str, str]) -> ParquetOptions:
     """``write.delete.parquet.*``, and where it is silent ``write.parquet.*``."""
-    prefix = "write.delete.parquet."
-    own = {name.replace(prefix, "write.parquet."): text for name, text in properties.items() if name.startswith(prefix)}
-    return ParquetOptions.from_properties({**properties, **own})
+    prefix = DELETE_PARQUET_PREFIX
+    own = {name.replace(prefix, PARQUET_PREFIX): text for name, text in properties.items() if name.startswith(prefix)}
+    return ParquetOptions.of({**properties, **own})
 
 
 def _file_scoped(file: DataFile) -> DataFile:

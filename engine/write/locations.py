@@ -6,15 +6,11 @@ Readers never parse these paths; they follow what other engines write so that pe
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from engine.spec.metadata import TableMetadata
-from engine.spec.properties import DATA_PATH
+from engine.spec.properties import DATA_PATH, OBJECT_STORAGE_ENABLED, OBJECT_STORAGE_PARTITIONED_PATHS
 from engine.spec.transforms import murmur3
-
-OBJECT_STORAGE_PROPERTY = "write.object-storage.enabled"
-OBJECT_STORAGE_PARTITIONS_PROPERTY = "write.object-storage.partitioned-paths"
 
 _HASH_BITS = 20
 _DIRECTORY_BITS = 4
@@ -41,8 +37,8 @@ class DataLocations:
         root = DATA_PATH.of(metadata.properties) or metadata.location.rstrip("/") + "/data"
         return cls(
             root=root.rstrip("/"),
-            hashed=_is_true(metadata.properties, OBJECT_STORAGE_PROPERTY, default=False),
-            partitioned=_is_true(metadata.properties, OBJECT_STORAGE_PARTITIONS_PROPERTY, default=True),
+            hashed=OBJECT_STORAGE_ENABLED.of(metadata.properties),
+            partitioned=OBJECT_STORAGE_PARTITIONED_PATHS.of(metadata.properties),
         )
 
     def location(self, partition_path: str, file_name: str) -> str:
@@ -53,11 +49,6 @@ class DataLocations:
         if self.partitioned:
             return f"{self.root}/{_hash_path(name)}/{name}"
         return f"{self.root}/{_hash_path(file_name)}-{file_name}"
-
-
-def _is_true(properties: Mapping[str, str], name: str, *, default: bool) -> bool:
-    text = properties.get(name)
-    return default if text is None else text.lower() == "true"
 
 
 def _hash_path(name: str) -> str:

@@ -5,8 +5,8 @@ A room is a package or module right below `engine` or `bench`; "" is the facade,
 
 ENGINE_ROWS: tuple[tuple[str, ...], ...] = (
     ("errors", "kernels", "lazy_module"),
-    ("spec",),
-    ("codec", "expressions", "storage", "runtime"),
+    ("spec", "runtime"),
+    ("codec", "expressions", "storage"),
     ("columnar",),
     ("formats", "file_indexes"),
     ("plan", "deletes"),

@@ -14,25 +14,26 @@ import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from engine.columnar.schemas import Leaf, field_id_of, leaves
-from engine.errors import Invalid
 from engine.formats.metrics_modes import MetricsMode
 from engine.formats.parquet.metrics import FileMetrics, NanCounter, parquet_metrics
+from engine.spec.properties import (
+    PARQUET_BLOOM_ENABLED,
+    PARQUET_BLOOM_FPP,
+    PARQUET_BLOOM_MAX_BYTES,
+    PARQUET_BLOOM_NDV,
+    PARQUET_COMPRESSION,
+    PARQUET_COMPRESSION_LEVEL,
+    PARQUET_DICT_SIZE_BYTES,
+    PARQUET_PAGE_ROW_LIMIT,
+    PARQUET_PAGE_SIZE_BYTES,
+    PARQUET_ROW_GROUP_SIZE_BYTES,
+)
 from engine.spec.schema import Schema
 from engine.spec.sorting import SortOrder
 from engine.spec.transforms import Identity
 from engine.spec.types import PrimitiveType
 from engine.storage.store import OutputFile
 
-_CODECS = {
-    "zstd": "zstd", "gzip": "gzip", "snappy": "snappy", "lz4": "lz4", "brotli": "brotli",
-    "uncompressed": "none", "none": "none",
-}  # fmt: skip
-_BLOOM = "write.parquet.bloom-filter-enabled.column."
-_BLOOM_FPP = "write.parquet.bloom-filter-fpp.column."
-_BLOOM_NDV = "write.parquet.bloom-filter-ndv.column."
-_BLOOM_MAX_BYTES = "write.parquet.bloom-filter-max-bytes"
-_DEFAULT_BLOOM_FPP = 0.01
-_DEFAULT_BLOOM_MAX_BYTES = 1024 * 1024
 _BLOOM_BITS_SET = 8
 """So many bits of a block are set for each value (Parquet: "Bloom Filter")."""
 
@@ -41,82 +42,44 @@ _BLOOM_BITS_SET = 8
 class ParquetOptions:
     """How to write Parquet. Sizes are bytes before compression, except that of a file."""
 
-    compression: str = "zstd"
+    compression: str = PARQUET_COMPRESSION.default
     compression_level: int | None = None
-    row_group_size_bytes: int = 128 * 1024 * 1024
-    page_size_bytes: int = 1024 * 1024
-    page_row_limit: int = 20_000
-    dict_size_bytes: int = 2 * 1024 * 1024
+    row_group_size_bytes: int = PARQUET_ROW_GROUP_SIZE_BYTES.default
+    page_size_bytes: int = PARQUET_PAGE_SIZE_BYTES.default
+    page_row_limit: int = PARQUET_PAGE_ROW_LIMIT.default
+    dict_size_bytes: int = PARQUET_DICT_SIZE_BYTES.default
     bloom_filters: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @classmethod
-    def from_properties(cls, properties: Mapping[str, str], *, prefix: str = "write.parquet.") -> ParquetOptions:
-        """The options that table properties ``write.parquet.*`` ask for.
-
-        Raises:
-            Invalid: A property that is not a positive number or an unknown codec.
-        """
-        codec = properties.get(prefix + "compression-codec", "zstd").lower()
-        if codec not in _CODECS:
-            raise Invalid(f"{prefix}compression-codec={codec!r} is not one of {', '.join(sorted(_CODECS))}")
-        level = properties.get(prefix + "compression-level")
-
-        def size(name: str, default: int) -> int:
-            return positive(properties, prefix + name, default)
-
+    def of(cls, properties: Mapping[str, str]) -> ParquetOptions:
+        """The options that the table properties ``write.parquet.*`` set; raises Invalid for a wrong value."""
+        codec = PARQUET_COMPRESSION.of(properties)
         return cls(
-            compression=_CODECS[codec],
-            compression_level=None if level in (None, "null") else integer(prefix + "compression-level", str(level)),
-            row_group_size_bytes=size("row-group-size-bytes", cls.row_group_size_bytes),
-            page_size_bytes=size("page-size-bytes", cls.page_size_bytes),
-            page_row_limit=size("page-row-limit", cls.page_row_limit),
-            dict_size_bytes=size("dict-size-bytes", cls.dict_size_bytes),
+            compression="none" if codec == "uncompressed" else codec,
+            compression_level=PARQUET_COMPRESSION_LEVEL.of(properties),
+            row_group_size_bytes=PARQUET_ROW_GROUP_SIZE_BYTES.of(properties),
+            page_size_bytes=PARQUET_PAGE_SIZE_BYTES.of(properties),
+            page_row_limit=PARQUET_PAGE_ROW_LIMIT.of(properties),
+            dict_size_bytes=PARQUET_DICT_SIZE_BYTES.of(properties),
             bloom_filters=_bloom_filters(properties),
         )
 
 
-def integer(name: str, text: str) -> int:
-    """The property as a whole number; raises Invalid."""
-    try:
-        return int(text)
-    except ValueError as error:
-        raise Invalid(f"{name}={text!r} is not a whole number") from error
-
-
-def positive(properties: Mapping[str, str], name: str, default: int) -> int:
-    """The property as a positive whole number; raises Invalid."""
-    value = integer(name, properties.get(name, str(default)))
-    if value <= 0:
-        raise Invalid(f"{name}={value} is not positive")
-    return value
-
-
 def _bloom_filters(properties: Mapping[str, str]) -> dict[str, dict[str, float]]:
-    """Column -> what a Bloom filter in each row group is made for; none is larger than the property for that says."""
-    max_bytes = positive(properties, _BLOOM_MAX_BYTES, _DEFAULT_BLOOM_MAX_BYTES)
+    """By column, for how many distinct values and which false-positive probability to make the Bloom filter of each row
+    group, limited by the property for its size."""
+    max_bytes = PARQUET_BLOOM_MAX_BYTES.of(properties)
     found: dict[str, dict[str, float]] = {}
-    for name, text in properties.items():
-        if name.startswith(_BLOOM) and text.lower() == "true":
-            column = name.removeprefix(_BLOOM)
-            fpp = _probability(properties, _BLOOM_FPP + column)
+    for column, is_enabled in PARQUET_BLOOM_ENABLED.by_column(properties).items():
+        if is_enabled:
+            fpp = PARQUET_BLOOM_FPP.of(properties, column)
             most = _most_distinct(fpp, max_bytes)
-            found[column] = {"fpp": fpp, "ndv": min(most, positive(properties, _BLOOM_NDV + column, most))}
+            found[column] = {"fpp": fpp, "ndv": min(most, PARQUET_BLOOM_NDV.of(properties, column) or most)}
     return found
 
 
-def _probability(properties: Mapping[str, str], name: str) -> float:
-    text = properties.get(name, str(_DEFAULT_BLOOM_FPP))
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value < 1:
-        raise Invalid(f"{name}={text!r} is not between 0 and 1")
-    return value
-
-
 def _most_distinct(fpp: float, max_bytes: int) -> int:
-    """For how many distinct values a filter of at most so many bytes, a power of two, has that share of false hits."""
+    """The distinct values that a filter of `max_bytes`, rounded down to a power of two, holds at this probability."""
     bits = 8 * (1 << (max_bytes.bit_length() - 1))
     # A little less, so that rounding does not double the filter.
     return max(1, int(0.999 * bits * -math.log1p(-(fpp ** (1 / _BLOOM_BITS_SET))) / _BLOOM_BITS_SET))
