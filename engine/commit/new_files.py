@@ -18,8 +18,8 @@ from engine.codec.manifests.reader import decode_columns
 from engine.commit.staging import Staging
 from engine.errors import AlreadyExists, Invalid
 from engine.expressions.vectors import pack
-from engine.plan.delete_targets import Hashes, is_in, place_hashes, targets_of
-from engine.plan.location_hashes import path_hashes
+from engine.plan.delete_targets import Hashes, find_delete_targets, is_in, location_hashes
+from engine.plan.location_hashes import hash_locations
 from engine.spec.data_file import DataFile
 from engine.spec.locations import same_place
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
@@ -52,7 +52,7 @@ class NewFiles:
         """Take data files that are described by column."""
         paths = files.columns[ids.FILE_PATH]
         assert isinstance(paths, Strings)
-        self._parts.append(path_hashes(paths.offsets.astype(np.int64), paths.data))
+        self._parts.append(hash_locations(paths.offsets.astype(np.int64), paths.data))
 
     def check(self, listed: Sequence[ManifestFile], added: Sequence[str], staging: Staging) -> None:
         """Look for the files in the manifests of a base.
@@ -82,7 +82,7 @@ class NewFiles:
 
     def _hash_waiting(self) -> None:
         if self._waiting:
-            self._parts.append(path_hashes(*pack([path.encode() for path in self._waiting])))
+            self._parts.append(hash_locations(*pack([path.encode() for path in self._waiting])))
             self._waiting = []
 
     def _check_twice(self, repeated: Hashes, added: Sequence[str], staging: Staging) -> None:
@@ -115,9 +115,9 @@ class NewFiles:
     ) -> Iterator[tuple[int, str]]:
         """Hash and place of the live files of a manifest that have one of these hashes, which are sorted."""
         columns = decode_columns(staging.store.read(location), location=location, listed=listed)
-        hashes = place_hashes(columns)
+        hashes = location_hashes(columns)
         if self._content is ManifestContent.DELETES:
-            targets = targets_of(columns)
+            targets = find_delete_targets(columns)
             hashes = np.where(targets.is_vector & targets.is_given, targets.hashes, hashes)
         is_live = columns.status.values != EntryStatus.DELETED
         for row in np.flatnonzero(is_in(hashes, wanted) & is_live).tolist():
@@ -126,6 +126,6 @@ class NewFiles:
     def _place(self, columns: ManifestColumns, row: int) -> str:
         paths = columns.file_path
         if self._content is ManifestContent.DELETES:
-            targets = targets_of(columns)
+            targets = find_delete_targets(columns)
             paths = targets.paths if targets.is_vector[row] and targets.is_given[row] else paths
         return paths.data[paths.offsets[row] : paths.offsets[row + 1]].tobytes().decode()

@@ -42,7 +42,7 @@ NO_DELETES = FileDeletes()
 
 
 @dataclass(frozen=True)
-class PlannedDeletes:
+class LoadedDeletes:
     """The loaded deletes of a plan."""
 
     positions: PositionDeletes
@@ -82,7 +82,7 @@ def load_deletes(
     needed_by: str | None = None,
     name_mapping: NameMapping | None = None,
     cache: DeleteCache | None = None,
-) -> PlannedDeletes:
+) -> LoadedDeletes:
     """Load each delete file of a plan once, however many data files it concerns.
 
     Args:
@@ -98,7 +98,7 @@ def load_deletes(
     files = [file for file in planned if file.deletes]
     with_vector = {file.file_path for file in files if any(d.is_vector for d in file.deletes)}
     by_position = [file for file in files if file.file_path not in with_vector and _positional(file)]
-    return PlannedDeletes(
+    return LoadedDeletes(
         positions=load_positions(
             dict.fromkeys(d for file in by_position for d in _positional(file)),
             [file.file_path for file in by_position],

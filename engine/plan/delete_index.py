@@ -31,8 +31,8 @@ from engine.codec.columns import BoolArray, Int64Array
 from engine.errors import CorruptTable
 from engine.kernels.compiling import kernel
 from engine.plan.arrow_columns import plain
-from engine.plan.delete_matching import NO_PAIRS, KeyRanges, Pairs, no_ranges, pairs_of
-from engine.plan.delete_targets import Hashes, place_hashes, targets_of
+from engine.plan.delete_matching import NO_PAIRS, KeyRanges, Pairs, no_ranges, pair_with_deletes
+from engine.plan.delete_targets import Hashes, find_delete_targets, location_hashes
 from engine.plan.grouping import binary_array, bytes_column, codes_of, mask_of_array, partition_codes
 from engine.plan.key_ranges import key_ranges
 from engine.plan.manifests import LiveEntries
@@ -81,7 +81,7 @@ class _DeleteIndex:
         self._data_seq = np.concatenate([each.sequence_number for each in data])
         self._seq = np.concatenate([each.sequence_number for each in deletes])
         content = np.concatenate([each.columns.content.values[each.rows] for each in deletes])
-        targets = [(targets_of(each.columns), each.rows) for each in deletes]
+        targets = [(find_delete_targets(each.columns), each.rows) for each in deletes]
         self._is_equality = content == FileContent.EQUALITY_DELETES
         self._is_vector = np.concatenate([each.is_vector[rows] for each, rows in targets])
         self._has_target = np.concatenate([each.is_given[rows] for each, rows in targets])
@@ -100,7 +100,7 @@ class _DeleteIndex:
 
     @cached_property
     def _places(self) -> Hashes:
-        return np.concatenate([place_hashes(each.columns)[each.rows] for each in self._data])
+        return np.concatenate([location_hashes(each.columns)[each.rows] for each in self._data])
 
     @cached_property
     def _path_codes(self) -> tuple[Int64Array, Int64Array]:
@@ -221,7 +221,7 @@ class _DeleteIndex:
             return NO_PAIRS
         unknown = no_ranges(len(self._data_seq), len(self._seq))
         ranges = self._key_ranges if self._is_equality[chosen[0]] else unknown
-        return pairs_of(scopes, least_seq, self._seq, chosen, ranges)
+        return pair_with_deletes(scopes, least_seq, self._seq, chosen, ranges)
 
     @cached_property
     def _key_ranges(self) -> KeyRanges:

@@ -45,7 +45,7 @@ def no_ranges(files: int, deletes: int) -> KeyRanges:
     return KeyRanges(places[0], places[0], kinds[0], places[1], places[1], kinds[1], np.zeros((0, deletes), np.bool_))
 
 
-def pairs_of(
+def pair_with_deletes(
     scopes: tuple[Int64Array, Int64Array],
     least_seq: Int64Array,
     delete_seq: Int64Array,

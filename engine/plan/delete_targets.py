@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from engine.codec.columns import BoolArray, BytesColumn, Int64Array, ManifestColumns
 from engine.codec.taking import take_bytes
 from engine.kernels.compiling import kernel
-from engine.plan.location_hashes import path_hashes
+from engine.plan.location_hashes import hash_locations
 from engine.plan.manifests import LiveEntries
 from engine.spec.data_file import FileContent
 from engine.spec.metadata_columns import DELETE_FILE_PATH_ID
@@ -33,7 +33,7 @@ _NOTHING: Hashes = np.zeros(0, np.uint64)
 
 
 @dataclass(frozen=True, eq=False)
-class Targets:
+class DeleteTargets:
     """Of each entry of a delete manifest: the data file that it is for, if it is for one alone, and the hash of its
     place; whether the entry is a deletion vector."""
 
@@ -43,29 +43,29 @@ class Targets:
     is_vector: BoolArray
 
 
-def targets_of(columns: ManifestColumns) -> Targets:
+def find_delete_targets(columns: ManifestColumns) -> DeleteTargets:
     """The targets of a manifest's entries.
 
     A position-delete file is of one data file if it says so (`referenced_data_file`), or if the bounds of its
     ``file_path`` column are one path.
     """
-    return _kept(_TARGETS, columns, _targets)
+    return _remembered(_TARGETS, columns, _targets)
 
 
-def place_hashes(columns: ManifestColumns) -> Hashes:
+def location_hashes(columns: ManifestColumns) -> Hashes:
     """The hashes of the places of a manifest's files."""
-    return _kept(_PLACES, columns, lambda c: path_hashes(c.file_path.offsets, c.file_path.data))
+    return _remembered(_HASHES, columns, lambda c: hash_locations(c.file_path.offsets, c.file_path.data))
 
 
-def concerning(data: Sequence[LiveEntries], deletes: Sequence[LiveEntries]) -> list[LiveEntries]:
+def select_concerning(data: Sequence[LiveEntries], deletes: Sequence[LiveEntries]) -> list[LiveEntries]:
     """Of the deletes those that are for one of these data files, or not for one data file alone; and perhaps others,
     where so many data files are left that looking is not worth it."""
     if sum(len(each) for each in data) >= sum(len(each) for each in deletes):
         return list(deletes)
-    planned = np.sort(np.concatenate([place_hashes(each.columns)[each.rows] for each in data] or [_NOTHING]))
+    planned = np.sort(np.concatenate([location_hashes(each.columns)[each.rows] for each in data] or [_NOTHING]))
     found = []
     for each in deletes:
-        targets = targets_of(each.columns)
+        targets = find_delete_targets(each.columns)
         given, hashes = targets.is_given[each.rows], targets.hashes[each.rows]
         kept = ~given | is_in(hashes, planned)
         chosen = each if kept.all() else each.take(np.flatnonzero(kept))
@@ -80,14 +80,14 @@ def is_in(values: Hashes, ordered: Hashes) -> BoolArray:
     return ordered[places] == values if len(ordered) else np.zeros(len(values), np.bool_)
 
 
-def _targets(columns: ManifestColumns) -> Targets:
+def _targets(columns: ManifestColumns) -> DeleteTargets:
     said = columns.referenced_data_file
     is_equality = columns.content.values == FileContent.EQUALITY_DELETES
     is_said = np.ones(columns.count, np.bool_) if said.valid is None else said.valid
     lower, upper = (bounds.get(DELETE_FILE_PATH_ID) for bounds in (columns.lower_bounds, columns.upper_bounds))
     paths = said
     if lower is not None and upper is not None and not is_said.all():
-        is_one = same_bytes(lower.offsets, lower.data, upper.offsets, upper.data)
+        is_one = equal_bytes(lower.offsets, lower.data, upper.offsets, upper.data)
         for bound in (lower, upper):
             is_one &= True if bound.valid is None else bound.valid
         both = BytesColumn(
@@ -98,7 +98,7 @@ def _targets(columns: ManifestColumns) -> Targets:
         paths = take_bytes(both, np.where(is_said, rows, np.where(is_one, rows + columns.count, -1)))
     is_given = ~is_equality & (np.ones(columns.count, np.bool_) if paths.valid is None else paths.valid)
     is_puffin = ~is_equality & _is_puffin(columns.file_format)
-    return Targets(paths, path_hashes(paths.offsets, paths.data), is_given, is_puffin)
+    return DeleteTargets(paths, hash_locations(paths.offsets, paths.data), is_given, is_puffin)
 
 
 def _is_puffin(formats: BytesColumn) -> BoolArray:
@@ -110,7 +110,7 @@ def _is_puffin(formats: BytesColumn) -> BoolArray:
 
 
 @kernel()
-def same_bytes(
+def equal_bytes(
     offsets: Int64Array, data: NDArray[np.uint8], other_offsets: Int64Array, other_data: NDArray[np.uint8]
 ) -> BoolArray:  # pragma: no cover - compiled
     """Whether each byte string is equal to the other column's of the same row."""
@@ -128,11 +128,11 @@ def same_bytes(
 
 
 _LOCK = Lock()
-_TARGETS: WeakKeyDictionary[ManifestColumns, Targets] = WeakKeyDictionary()
-_PLACES: WeakKeyDictionary[ManifestColumns, Hashes] = WeakKeyDictionary()
+_TARGETS: WeakKeyDictionary[ManifestColumns, DeleteTargets] = WeakKeyDictionary()
+_HASHES: WeakKeyDictionary[ManifestColumns, Hashes] = WeakKeyDictionary()
 
 
-def _kept(
+def _remembered(
     store: WeakKeyDictionary[ManifestColumns, T], columns: ManifestColumns, make: Callable[[ManifestColumns], T]
 ) -> T:
     with _LOCK:

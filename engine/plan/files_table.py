@@ -14,7 +14,7 @@ from engine.errors import CorruptTable, Unsupported
 from engine.expressions.bound import BOUND_TRUE, BoundPredicate
 from engine.plan.arrow_columns import any_values, lists, numbers, partition_values, plain, strings, texts
 from engine.plan.delete_index import DeletesOfFiles
-from engine.plan.delete_targets import targets_of
+from engine.plan.delete_targets import find_delete_targets
 from engine.plan.manifests import LiveEntries
 from engine.spec.types import PrimitiveType, StructType
 
@@ -145,7 +145,7 @@ def _delete_files(entries: LiveEntries) -> pa.StructArray:
         "file_size_in_bytes": numbers(columns.file_size_in_bytes, rows, pa.int64()),
         "sequence_number": plain(entries.sequence_number),
         "equality_ids": lists(columns.equality_ids, rows, pa.list_(pa.int32())),
-        "referenced_data_file": strings(targets_of(columns).paths, rows, pa.string()),
+        "referenced_data_file": strings(find_delete_targets(columns).paths, rows, pa.string()),
         "content_offset": numbers(columns.content_offset, rows, pa.int64()),
         "content_size_in_bytes": numbers(columns.content_size_in_bytes, rows, pa.int64()),
     }

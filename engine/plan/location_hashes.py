@@ -11,7 +11,7 @@ _COLON, _SLASH = ord(":"), ord("/")
 
 
 @kernel()
-def path_hashes(
+def hash_locations(
     offsets: NDArray[np.int64], data: NDArray[np.uint8]
 ) -> NDArray[np.uint64]:  # pragma: no cover - compiled
     """A hash of each location without scheme and authority, equal wherever `parts` has equal paths."""

@@ -11,7 +11,7 @@ import numpy as np
 from engine.expressions.bound import BoundPredicate
 from engine.lazy_module import LazyModule
 from engine.plan.delete_index import DeletesOfFiles, match_deletes
-from engine.plan.delete_targets import concerning
+from engine.plan.delete_targets import select_concerning
 from engine.plan.filtering import MANIFESTS_SKIPPED_BY_SCHEMA_ID, Filtered
 from engine.plan.key_ranges import key_columns
 from engine.plan.manifest_work import Admits, ManifestWork
@@ -142,7 +142,7 @@ class Planner:
         """The files of these data manifests that may hold matching rows, and which of `deletes` concern them."""
         data = self._filtered(manifests, key_columns(deletes), admits)
         own = [each.entries for each in data]
-        concerned = concerning(own, deletes)
+        concerned = select_concerning(own, deletes)
         matches = match_deletes(own, concerned, self._metadata)
         used = int(np.count_nonzero(np.bincount(matches.indices)))
         self._counters.add(FILES_PLANNED, sum(len(each.entries) for each in data))

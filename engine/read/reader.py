@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from engine.deletes.cache import DeleteCache
-from engine.deletes.loaded_deletes import NO_DELETES, FileDeletes, PlannedDeletes, load_deletes
+from engine.deletes.loaded_deletes import NO_DELETES, FileDeletes, LoadedDeletes, load_deletes
 from engine.expressions.bound import BoundConstant
 from engine.formats.opening import check_format
 from engine.formats.parquet.row_groups import RowGroupStatistics, matching_row_groups
@@ -93,7 +93,7 @@ def read_files(
     yield from row_group_batches(works, request, runner=runner, counters=counters)
 
 
-def _row_groups(file: FileRead, deletes: PlannedDeletes, request: ReadRequest, counters: Counters) -> list[Work]:
+def _row_groups(file: FileRead, deletes: LoadedDeletes, request: ReadRequest, counters: Counters) -> list[Work]:
     """The row groups of a file that may hold a row to give."""
     own: FileDeletes = deletes.of(file.planned) if file.deletes else NO_DELETES
 

@@ -8,7 +8,7 @@ import pytest
 from engine.expressions import kernels
 from engine.kernels import policy
 from engine.kernels.compiling import jit, kernel
-from engine.plan.location_hashes import path_hashes
+from engine.plan.location_hashes import hash_locations
 
 STRINGS = [
     b"",
@@ -43,7 +43,7 @@ def doubled(values: np.ndarray) -> np.ndarray:
     ("function", "arguments"),
     [
         (doubled, (np.arange(5),)),
-        (path_hashes, (OFFSETS, DATA)),
+        (hash_locations, (OFFSETS, DATA)),
         (kernels.byte_segments, (OFFSETS, DATA, SOME, kernels.ALL_VALID, CUT_OFFSETS, CUT_DATA)),
         (kernels.byte_segments, (OFFSETS, DATA, kernels.ALL_VALID, SOME, CUT_OFFSETS, CUT_DATA)),
         (kernels.little_endian, (OFFSETS, DATA, SOME)),
