@@ -2,6 +2,8 @@
 SHELL := /bin/bash
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest --quiet --durations=10
+# One more than there are processors, because the tests on Spark wait for the JVM; five need 8 GB.
+PROCESSES := $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? n + 1 : 5)))
 
 .DEFAULT_GOAL := bench
 .PHONY: bench test soak mutants check asv docs lock clean
@@ -12,11 +14,8 @@ bench: .venv/.stamp ## the main job: run the benchmarks, write the report
 asv: .venv/.stamp ## the same measurements as an asv suite
 	$(BIN)/python -m bench.asv_run
 
-test: .venv/.stamp .venv/.test-stamp ## all tests: first those without Spark, side by side, then those that share one session
-	@status=0; \
-	$(PYTEST) -m "not spark" --numprocesses=auto --maxprocesses=4 || status=1; \
-	$(PYTEST) -m spark || status=1; \
-	exit $$status
+test: .venv/.stamp .venv/.test-stamp ## all tests, side by side; those that share one Spark session in one of the processes
+	$(PYTEST) --numprocesses=$(PROCESSES) --dist=loadgroup
 
 soak: .venv/.stamp ## full campaigns of crashes, contention, damage and random histories, planted bugs: hours
 	$(PYTEST) -m soak
