@@ -27,7 +27,7 @@ from engine.spec.sorting import UNSORTED, SortOrder
 from engine.spec.transforms import Transform, parse_transform
 from engine.spec.views import SqlRepresentation, ViewMetadata, ViewVersion
 from engine.storage.relocated import RelocatedStore
-from engine.storage.resolve import STORAGE_SCHEMES, Stores, absolute_location, normalised_location, scheme_of
+from engine.storage.resolve import STORAGE_SCHEMES, Stores, absolute_location, normalise_location, scheme_of
 from engine.storage.store import Store
 from engine.table import Table
 
@@ -113,7 +113,7 @@ class Catalog:
             columns,
             _spec(partition_spec, columns),
             sort_order,
-            location=normalised_location(location) if location else self._inner.default_location(identifier),
+            location=normalise_location(location) if location else self._inner.default_location(identifier),
             properties=given,
             format_version=version,
             uuid=self._new_id(),
@@ -186,7 +186,7 @@ class Catalog:
             Unsupported: The catalog has no views.
         """
         definition = self._definition(queries, default_namespace, default_catalog)
-        place = normalised_location(location) if location else None
+        place = normalise_location(location) if location else None
         identifier = table_identifier(name)
         columns = _schema(schema)
         return self._views.create_view(identifier, definition, columns, location=place, properties=properties).metadata
@@ -323,9 +323,9 @@ def load_catalog(
     if scheme in STORAGE_SCHEMES:
         if warehouse is not None:
             raise Invalid("a directory catalog is its own warehouse; give one of the two")
-        root = normalised_location(address)
+        root = normalise_location(address)
         return Catalog(filesystem.FileSystemCatalog(root, stores(root), name=name), cache=cache)
-    root_or_none = None if warehouse is None else normalised_location(warehouse)
+    root_or_none = None if warehouse is None else normalise_location(warehouse)
     sql = sql_views.SqlViewCatalog(address, warehouse=root_or_none, name=name, store_at=stores)
     return Catalog(sql, cache=cache)
 

@@ -134,7 +134,7 @@ class FileSystemCatalog:
             base.metadata_location,
             base.metadata.table_uuid,
         ):
-            return _overtaken(identifier)
+            return _conflict(identifier)
         try:
             check_requirements(base.metadata, requirements)
             changed = apply_updates(base.metadata, updates, now_ms=self._now_ms(), base_location=base.metadata_location)
@@ -250,11 +250,11 @@ class FileSystemCatalog:
         try:
             self._store.write(location, data)
         except AlreadyExists:
-            return _overtaken(identifier)
+            return _conflict(identifier)
         except StorageFailed as error:
             try:
                 if self._store.read(location) != data:
-                    return _overtaken(identifier)
+                    return _conflict(identifier)
             except FileNotFound:
                 raise error from None
             except EngineError:
@@ -320,7 +320,7 @@ class FileSystemCatalog:
         return tables, namespaces
 
 
-def _overtaken(identifier: Identifier) -> Conflicted:
+def _conflict(identifier: Identifier) -> Conflicted:
     return Conflicted(f"{dotted(identifier)} was changed by another commit")
 
 

@@ -219,7 +219,7 @@ class RestCatalog:
             raise Invalid(str(error)) from error
 
     def list_namespaces(self, parent: Namespace = ()) -> list[Namespace]:
-        query = {"parent": self._session.joined(parent)} if parent else {}
+        query = {"parent": self._session.encode_namespace(parent)} if parent else {}
         subject = f"namespaces below {dotted(parent)}" if parent else "namespaces"
         request = Request(endpoint=LIST_NAMESPACES, subject=subject, query=query)
         return sorted(self._session.pages(request, namespaces_from_json))
@@ -266,7 +266,7 @@ class RestCatalog:
     ) -> Request:
         return Request(endpoint=endpoint, subject=f"namespace {dotted(namespace)}", namespace=namespace, body=body)
 
-    def _vended(self, identifier: Identifier, config: Mapping[str, str]) -> Vended:
+    def _request_credentials(self, identifier: Identifier, config: Mapping[str, str]) -> Vended:
         """New credentials for a table's files; `config` is what it was loaded with."""
         if self._session.offers(LOAD_CREDENTIALS):
             answer = self._session.ask(self._request(LOAD_CREDENTIALS, identifier))
@@ -277,7 +277,7 @@ class RestCatalog:
 
     def _state(self, node: JsonObject, request: Request, identifier: Identifier) -> TableState:
         loaded = table_from_json(node)
-        renew = partial(self._vended, identifier, loaded.config)
+        renew = partial(self._request_credentials, identifier, loaded.config)
         self._stores.learn(loaded, subject=request.subject, renew=renew)
         return TableState(metadata=loaded.metadata, metadata_location=loaded.metadata_location)
 

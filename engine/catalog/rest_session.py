@@ -147,7 +147,7 @@ class Session:
         keyed = self._takes_keys and endpoint.method not in ("GET", "HEAD")
         if keyed:
             own["Idempotency-Key"] = str(_uuid7(self.now_ms(), self._random_bits(74)))
-        headers = _merged(_USUAL_HEADERS, request.default_headers, self._headers, own)
+        headers = _merge_headers(_USUAL_HEADERS, request.default_headers, self._headers, own)
         return self._send(endpoint.method, url, headers, body, repeatable=keyed)
 
     def ask(self, request: Request) -> Answer:
@@ -173,7 +173,7 @@ class Session:
                 raise CorruptTable(f"the page token {token!r} leads back to itself", location=answer.url)
             seen.add(token)
 
-    def joined(self, namespace: Sequence[str]) -> str:
+    def encode_namespace(self, namespace: Sequence[str]) -> str:
         """A namespace as it stands in paths and parameters: levels percent-encoded, the separator between them."""
         return self._separator.join(quote(level, safe="") for level in namespace)
 
@@ -193,7 +193,7 @@ class Session:
     def _path(self, template: str, namespace: Sequence[str], name: str) -> str:
         prefix = self.properties.get("prefix", "").strip("/")
         template = template.replace("/{prefix}", f"/{prefix}" if prefix else "")
-        template = template.replace("{namespace}", self.joined(namespace))
+        template = template.replace("{namespace}", self.encode_namespace(namespace))
         return template.replace("{table}", quote(name, safe="")).replace("{view}", quote(name, safe=""))
 
     def _assumed_endpoints(self) -> frozenset[str]:
@@ -294,10 +294,10 @@ def _without_secrets(config: RestConfig) -> RestConfig:
 
 
 def _with(headers: Mapping[str, str], authorization: str | None) -> dict[str, str]:
-    return _merged(headers, {} if authorization is None else {"Authorization": authorization})
+    return _merge_headers(headers, {} if authorization is None else {"Authorization": authorization})
 
 
-def _merged(*headers: Mapping[str, str]) -> dict[str, str]:
+def _merge_headers(*headers: Mapping[str, str]) -> dict[str, str]:
     """Headers of which the last of a name counts, in whatever case it is written; one without a value is not sent."""
     found = {name.lower(): (name, value) for each in headers for name, value in each.items()}
     return {name: value for name, value in found.values() if value}

@@ -79,7 +79,7 @@ class RestViewCatalog(RestCatalog):
         for attempt in self._waiting.for_commits(state.metadata.properties).attempts():
             if attempt > 1:
                 state = self.load_view(identifier)
-            wanted = state.metadata.replaced(definition, schema)
+            wanted = state.metadata.with_definition(definition, schema)
             if wanted is state.metadata:
                 return state
             body = replace_view_to_json(identifier, state.metadata, wanted)
@@ -92,7 +92,7 @@ class RestViewCatalog(RestCatalog):
                     continue
                 raise error_of(answer, self._session.http.secrets, subject=request.subject)
             except CommitStateUnknown as lost:
-                return self._settled(identifier, definition, schema, lost)
+                return self._load_expected(identifier, definition, schema, lost)
         raise CommitConflict(f"view {dotted(identifier)} was changed by others at every attempt")
 
     def list_views(self, namespace: Namespace) -> list[Identifier]:
@@ -107,12 +107,12 @@ class RestViewCatalog(RestCatalog):
     def drop_view(self, identifier: Identifier) -> None:
         self._session.ask(self._request(DROP_VIEW, identifier, kind="view"))
 
-    def _settled(
+    def _load_expected(
         self, identifier: Identifier, definition: ViewVersion, schema: Schema, lost: CommitStateUnknown
     ) -> ViewState:
         """The view, if it is as wanted, whoever made it so; it is not sent again, for the lost request may arrive."""
         state = self.load_view(identifier)
-        if state.metadata.replaced(definition, schema) is state.metadata:
+        if state.metadata.with_definition(definition, schema) is state.metadata:
             return state
         raise CommitStateUnknown(f"whether view {dotted(identifier)} was replaced is not known: {lost}") from lost
 

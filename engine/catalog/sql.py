@@ -153,7 +153,7 @@ class SqlCatalog:
             raise self._not_found(identifier)
         if current != base.metadata_location:
             # The swap would find that too, but only after a metadata file was written for nothing.
-            return _overtaken(identifier)
+            return _conflict(identifier)
         try:
             check_requirements(base.metadata, requirements)
             metadata = apply_updates(
@@ -319,7 +319,7 @@ class SqlCatalog:
             return Conflicted(str(busy))
         except AnswerLost as lost:
             return Unknown(cause=lost, metadata_location=new.metadata_location, base_location=base.metadata_location)
-        return Committed(new) if changed else _overtaken(identifier)
+        return Committed(new) if changed else _conflict(identifier)
 
     def _namespaces(self, connection: Connection) -> set[Namespace]:
         """Every namespace that was created or has a table or view, and those above it."""
@@ -349,5 +349,5 @@ class SqlCatalog:
         return NotFound(f"no table {dotted(identifier)} in catalog {self._name!r}{hint}")
 
 
-def _overtaken(identifier: Identifier) -> Conflicted:
+def _conflict(identifier: Identifier) -> Conflicted:
     return Conflicted(f"{dotted(identifier)} was changed by another commit")

@@ -114,7 +114,7 @@ class SqlViewCatalog(SqlCatalog):
         for attempt in self._waiting.for_commits(state.metadata.properties).attempts():
             if attempt > 1:
                 state = self.load_view(identifier)
-            metadata = state.metadata.replaced(definition, schema)
+            metadata = state.metadata.with_definition(definition, schema)
             if metadata is state.metadata:
                 return state
             new = self._write(metadata, state.metadata_location)

@@ -43,7 +43,7 @@ def current_version(directory: str, store: Store) -> tuple[int, str | None]:
     Returns:
         Version and location; 0 and None where there is none.
     """
-    version = _hinted(directory, store)
+    version = _read_hint(directory, store)
     found = existing_version(directory, version, store) if version else None
     if found is None:
         version = max((version_of(name) for name in _names(directory, store)), default=0)
@@ -98,7 +98,7 @@ def _names(directory: str, store: Store) -> list[str]:
     return [name for name in names if "/" not in name]
 
 
-def _hinted(directory: str, store: Store) -> int:
+def _read_hint(directory: str, store: Store) -> int:
     try:
         text = store.read(f"{directory}/{VERSION_HINT}").decode("ascii", "replace").strip()
     except FileNotFound:

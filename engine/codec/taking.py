@@ -18,7 +18,7 @@ def take_numbers(column: FixedColumn, rows: Int64Array) -> FixedColumn:
 def take_bytes(column: BytesColumn, rows: Int64Array) -> BytesColumn:
     """The values at these rows; no value for a row below zero."""
     starts, offsets = _stretches(column.offsets, rows)
-    return BytesColumn(offsets, gathered(column.data, starts, offsets), _valid(column, rows))
+    return BytesColumn(offsets, gather(column.data, starts, offsets), _valid(column, rows))
 
 
 def take_lists(column: ListColumn, rows: Int64Array) -> ListColumn:
@@ -28,7 +28,7 @@ def take_lists(column: ListColumn, rows: Int64Array) -> ListColumn:
     return ListColumn(offsets, column.values[places], _valid(column, rows))
 
 
-def gathered(data: ByteArray, starts: Int64Array, offsets: Int64Array) -> ByteArray:
+def gather(data: ByteArray, starts: Int64Array, offsets: Int64Array) -> ByteArray:
     """Byte strings one after the other: value i begins at ``starts[i]`` and goes to ``offsets[i]:offsets[i + 1]``."""
     size = int(offsets[-1])
     if not GATHER.should_use(size):

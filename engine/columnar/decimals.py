@@ -21,7 +21,7 @@ def unscaled(array: pa.Array) -> pa.Array:
     return array.view(pa.int32() if pat.is_decimal32(array.type) else pa.int64())
 
 
-def widened(array: pa.Array, target: pa.DataType) -> pa.Array:
+def widen(array: pa.Array, target: pa.DataType) -> pa.Array:
     """Narrow decimals as decimal128 `target` of the same scale: a tenth of the time of Arrow's cast."""
     buffer = pa.allocate_buffer(len(array) * 16)
     words = np.frombuffer(buffer, np.int64).reshape(-1, 2)

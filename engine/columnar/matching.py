@@ -32,7 +32,7 @@ def row_codes(columns: Sequence[pa.Array], count: int) -> Codes:
     return KeyIndex.build(flat, np.arange(count)).greatest(flat)
 
 
-def uncancelled(codes: Codes, order: Codes, inserted: Flags) -> Flags:
+def find_uncancelled(codes: Codes, order: Codes, inserted: Flags) -> Flags:
     """Which changes remain when a row that comes and an equal one that goes cancel each other, one for one.
 
     Changes of one code are taken by rising `order`, deletes before inserts; each cancels the last one before it that is

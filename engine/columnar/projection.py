@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
-from engine.columnar.decimals import is_narrow, widened
-from engine.columnar.scalars import repeated
+from engine.columnar.decimals import is_narrow, widen
+from engine.columnar.scalars import repeat
 from engine.columnar.schemas import child_fields, field_id_of, is_list, to_arrow_field, to_arrow_type
 from engine.errors import CorruptTable
 from engine.spec.schema import Schema
@@ -45,9 +45,9 @@ class MissingValues:
     def __call__(self, field_: NestedField, name: str, length: int) -> pa.Array:
         if isinstance(field_.type, PrimitiveType):
             if field_.field_id in self.constants:
-                return repeated(field_.type, self.constants[field_.field_id], length)
+                return repeat(field_.type, self.constants[field_.field_id], length)
             if field_.initial_default is not None:
-                return repeated(field_.type, field_.initial_default, length)
+                return repeat(field_.type, field_.initial_default, length)
         if field_.required and length:
             raise CorruptTable(f"required column {name!r} is missing and has no default", location=self.location)
         return pa.nulls(length, to_arrow_type(field_.type))
@@ -65,7 +65,7 @@ def promote(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
     if pat.is_dictionary(source):
         return promote(array.dictionary_decode(), target, name)
     if is_narrow(source) and pat.is_decimal128(target) and source.scale == target.scale:
-        return widened(array, target)
+        return widen(array, target)
     if not _promotable(source, target):
         raise CorruptTable(f"column {name!r} is stored as {source} and can not be read as {target}")
     if isinstance(target, pa.BaseExtensionType):
@@ -213,7 +213,7 @@ class Projector:
         return pa.ListArray.from_arrays(plain.offsets, inner, type=pa.list_(own), mask=mask)
 
     def _map(self, array: pa.Array, source: pa.Field, target: MapType, name: str, type_: pa.DataType) -> pa.Array:
-        plain = _unsliced(array)
+        plain = _unslice(array)
         key, value = child_fields(source.type)
         own_key, own_value = child_fields(type_)
         keys = self.array(plain.keys, key, target.key, f"{name}.key", own_key.type)
@@ -226,10 +226,10 @@ def _plain_list(array: pa.Array) -> pa.ListArray:
     """A list array with 32-bit offsets that begins at offset zero."""
     if not pat.is_list(array.type):
         array = array.cast(pa.list_(array.type.value_field))
-    return _unsliced(array)
+    return _unslice(array)
 
 
-def _unsliced(array: pa.Array) -> pa.Array:
+def _unslice(array: pa.Array) -> pa.Array:
     """The same values with nothing before the first: Arrow refuses nulls together with sliced offsets."""
     if array.offset == 0:
         return array

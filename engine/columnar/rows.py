@@ -10,7 +10,7 @@ import pyarrow.types as pat
 
 from engine.columnar.columns import map_entries
 from engine.columnar.projection import Projector
-from engine.columnar.scalars import repeated
+from engine.columnar.scalars import repeat
 from engine.columnar.schemas import FIELD_ID_KEY, child_fields, is_list, to_arrow_schema, to_arrow_type
 from engine.errors import Invalid
 from engine.spec.schema import Schema
@@ -38,7 +38,7 @@ class RowMatcher:
     def __init__(self, given: pa.Schema, schema: Schema) -> None:
         self._schema = schema
         self._arrow = to_arrow_schema(schema)
-        self._given = pa.schema(_named(tuple(given), schema.fields, ""))
+        self._given = pa.schema(_name_fields(tuple(given), schema.fields, ""))
         self._projector = Projector(missing=_write_default, cast=exact_cast)
 
     def batches(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -50,7 +50,7 @@ class RowMatcher:
             yield made
 
 
-def _named(fields: Sequence[pa.Field], targets: Sequence[NestedField], prefix: str) -> list[pa.Field]:
+def _name_fields(fields: Sequence[pa.Field], targets: Sequence[NestedField], prefix: str) -> list[pa.Field]:
     """The given fields with the ids of the table's fields of the same name."""
     by_name = {f.name: f for f in targets}
     made: list[pa.Field] = []
@@ -70,12 +70,12 @@ def _named(fields: Sequence[pa.Field], targets: Sequence[NestedField], prefix: s
 def _named_type(type_: pa.DataType, target: NestedField, column: str) -> pa.DataType:
     match target.type:
         case StructType(fields) if pat.is_struct(type_):
-            return pa.struct(_named(child_fields(type_), fields, f"{column}."))
+            return pa.struct(_name_fields(child_fields(type_), fields, f"{column}."))
         case ListType(element) if is_list(type_):
-            return pa.list_(*_named((type_.value_field.with_name("element"),), (element,), f"{column}."))
+            return pa.list_(*_name_fields((type_.value_field.with_name("element"),), (element,), f"{column}."))
         case MapType(key, value) if pat.is_map(type_):
             given = type_.key_field.with_name("key"), type_.item_field.with_name("value")
-            return pa.map_(*_named(given, (key, value), f"{column}."))
+            return pa.map_(*_name_fields(given, (key, value), f"{column}."))
         case PrimitiveType() if not child_fields(type_):
             return type_
     if pat.is_null(type_):
@@ -85,7 +85,7 @@ def _named_type(type_: pa.DataType, target: NestedField, column: str) -> pa.Data
 
 def _write_default(field: NestedField, name: str, length: int) -> pa.Array:
     if field.write_default is not None and isinstance(field.type, PrimitiveType):
-        return repeated(field.type, field.write_default, length)
+        return repeat(field.type, field.write_default, length)
     if field.required and length:
         raise Invalid(f"column {name!r} is required and is not given")
     return pa.nulls(length, to_arrow_type(field.type))

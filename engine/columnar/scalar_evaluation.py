@@ -27,7 +27,7 @@ _HALF_UP = "half_towards_infinity"
 _COMPARED = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
 
 
-def computed(expression: SqlExpression, rows: pa.RecordBatch, target: pa.Field) -> pa.Array:
+def evaluate(expression: SqlExpression, rows: pa.RecordBatch, target: pa.Field) -> pa.Array:
     """The values of an expression for a column.
 
     Args:
@@ -49,10 +49,10 @@ def computed(expression: SqlExpression, rows: pa.RecordBatch, target: pa.Field) 
         raise Invalid(f"`{expression.text}`: {error}") from error
 
 
-def check_computed(expression: SqlExpression, schema: pa.Schema, name: str) -> None:
-    """Raise what `computed` raises for rows of this schema whatever they hold: unknown columns, types that do not go
+def check_expression(expression: SqlExpression, schema: pa.Schema, name: str) -> None:
+    """Raise what `evaluate` raises for rows of this schema whatever they hold: unknown columns, types that do not go
     together or do not fit the column of that name."""
-    computed(expression, pa.RecordBatch.from_pylist([], schema), schema.field(name))
+    evaluate(expression, pa.RecordBatch.from_pylist([], schema), schema.field(name))
 
 
 def _evaluate(node: Node, rows: pa.RecordBatch) -> pa.Array:
@@ -74,7 +74,7 @@ def _evaluate(node: Node, rows: pa.RecordBatch) -> pa.Array:
         case Call(name, arguments):
             values = [_evaluate(each, rows) for each in arguments]
             if name in _COMPARED:
-                return _compared(name, *values)
+                return _compare(name, *values)
             return _FUNCTIONS[name](*values)
 
 
@@ -127,7 +127,7 @@ def _common(types: list[pa.DataType], what: str) -> pa.DataType:
     return known.pop()
 
 
-def _alike(values: list[pa.Array], what: str) -> list[pa.Array]:
+def _unify(values: list[pa.Array], what: str) -> list[pa.Array]:
     common = _common([value.type for value in values], what)
     return [_as(value, common) for value in values]
 
@@ -203,7 +203,7 @@ def _divide(left: pa.Array, right: pa.Array) -> pa.Array:
 
 def _remainder(left: pa.Array, right: pa.Array) -> pa.Array:
     """With the sign of the dividend."""
-    left, right = _alike([left, right], "%")
+    left, right = _unify([left, right], "%")
     if not pat.is_integer(left.type) and not pat.is_null(left.type):
         raise Unsupported(f"% of {left.type}")
     if pat.is_null(left.type):
@@ -243,7 +243,7 @@ def _coalesce(arguments: tuple[Node, ...], rows: pa.RecordBatch) -> pa.Array:
 def _put_together(places: list[Any], parts: list[pa.Array], what: str) -> pa.Array:
     """Parts as one array, each value at its place."""
     order = np.argsort(np.concatenate(places), kind="stable")
-    return pa.concat_arrays(_alike(parts, what)).take(pa.array(order))
+    return pa.concat_arrays(_unify(parts, what)).take(pa.array(order))
 
 
 def _logical(name: str, left: Node, right: Node, rows: pa.RecordBatch) -> pa.Array:
@@ -292,15 +292,15 @@ def _concat(*values: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(*texts, "", null_handling="emit_null")
 
 
-def _compared(name: str, left: pa.Array, right: pa.Array) -> pa.Array:
-    one, other = _alike([left, right], name)
+def _compare(name: str, left: pa.Array, right: pa.Array) -> pa.Array:
+    one, other = _unify([left, right], name)
     return pa.nulls(len(one), pa.bool_()) if pat.is_null(one.type) else getattr(pc, name)(one, other)
 
 
 def _nullif(left: pa.Array, right: pa.Array) -> pa.Array:
     if pat.is_null(left.type):
         return left
-    same = _compared("equal", left, right)
+    same = _compare("equal", left, right)
     return pc.if_else(pc.fill_null(same, False), pa.scalar(None, left.type), left)
 
 

@@ -52,7 +52,7 @@ def from_arrow_array(type_: PrimitiveType, array: pa.Array | pa.ChunkedArray) ->
     return values
 
 
-def repeated(type_: PrimitiveType, value: Value | None, length: int) -> pa.Array:
+def repeat(type_: PrimitiveType, value: Value | None, length: int) -> pa.Array:
     """An array of `length` times the same value."""
     if value is None:
         return pa.nulls(length, to_arrow_type(type_))

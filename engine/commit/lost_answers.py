@@ -16,7 +16,7 @@ from engine.codec.manifests.reader import decode_entries
 from engine.commit.committer import TableState, Unknown
 from engine.commit.manifests import load_manifests
 from engine.commit.snapshots import Staged
-from engine.spec.inheritance import inherited
+from engine.spec.inheritance import apply_inheritance
 from engine.spec.metadata import TableMetadata
 from engine.spec.requirements import AssertRefSnapshotId
 from engine.spec.updates import SetSnapshotRef
@@ -93,7 +93,7 @@ def _has_entries(snapshot_ids: frozenset[int], metadata: TableMetadata, store: S
     heads = {ref.snapshot_id for ref in metadata.refs.values()}
     for manifest in {m for head in heads for m in load_manifests(metadata.snapshot(head), store)}:
         data = store.read(manifest.manifest_path)
-        entries = inherited(decode_entries(data, location=manifest.manifest_path, listed=manifest), manifest)
+        entries = apply_inheritance(decode_entries(data, location=manifest.manifest_path, listed=manifest), manifest)
         if any(entry.snapshot_id in snapshot_ids for entry in entries):
             return True
     return False

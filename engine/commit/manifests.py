@@ -47,7 +47,7 @@ class WrittenManifest:
     location: str
     encoded: EncodedManifest
 
-    def listed(self, sequence_number: int) -> ManifestFile:
+    def manifest_file(self, sequence_number: int) -> ManifestFile:
         """Its manifest-list entry in a snapshot with that sequence number."""
         return self.encoded.manifest_file(self.location, sequence_number=sequence_number)
 
@@ -134,7 +134,7 @@ def write_parts(parts: Iterable[Encoded], base: TableMetadata, staging: Staging)
         return WrittenManifest(location, replace(encoded, data=b""))
 
     # While manifests are stored, parts of the next ones are made.
-    with closing(_filled(parts, MANIFEST_TARGET_SIZE_BYTES.of(base.properties))) as filled:
+    with closing(_fill(parts, MANIFEST_TARGET_SIZE_BYTES.of(base.properties))) as filled:
         try:
             return list(staging.runner.map(write, named()))
         except BaseException:
@@ -144,7 +144,7 @@ def write_parts(parts: Iterable[Encoded], base: TableMetadata, staging: Staging)
             raise
 
 
-def _filled(parts: Iterable[Encoded], target_bytes: int) -> Generator[ManifestBuilder, None, None]:
+def _fill(parts: Iterable[Encoded], target_bytes: int) -> Generator[ManifestBuilder, None, None]:
     """Manifests that are complete, each as soon as it is known to be."""
     building: dict[int, ManifestBuilder] = {}
     for layout, part in parts:
@@ -262,7 +262,7 @@ class AddedManifests:
         number = self._data_sequence_number if base.format_version > 1 else None
         if isinstance(files, pa.Table | pa.RecordBatchReader):
             made = write_parts(
-                _described(files, _Layouts(base, self._content, snapshot_id), staging, number, noted), base, staging
+                _describe(files, _Layouts(base, self._content, snapshot_id), staging, number, noted), base, staging
             )
         else:
             made = write_manifests(
@@ -293,7 +293,7 @@ def _added(
         )
 
 
-def _described(
+def _describe(
     files: pa.Table | pa.RecordBatchReader,
     layouts: _Layouts,
     staging: Staging,

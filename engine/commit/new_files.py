@@ -74,7 +74,7 @@ class NewFiles:
         (own,) = self._parts
         unknown = [m for m in listed if m.content is self._content and m.manifest_path not in self._looked_at]
         found: list[tuple[int, str]] = []
-        for hits in staging.runner.map(lambda m: list(self._found(m.manifest_path, own, staging, m)), unknown):
+        for hits in staging.runner.map(lambda m: list(self._find(m.manifest_path, own, staging, m)), unknown):
             found += hits
         if found:
             self._check_places(found, added, staging)
@@ -90,7 +90,7 @@ class NewFiles:
             return
         seen: dict[int, list[str]] = {}
         for location in added:
-            for value, path in self._found(location, repeated, staging):
+            for value, path in self._find(location, repeated, staging):
                 if any(same_place(path, other) for other in seen.setdefault(value, [])):
                     raise Invalid(f"{path}: this file, or a deletion vector of it, is given twice")
                 seen[value].append(path)
@@ -101,7 +101,7 @@ class NewFiles:
             listed.setdefault(value, []).append(path)
         wanted = np.array(sorted(listed), np.uint64)
         for location in added:
-            for value, path in self._found(location, wanted, staging):
+            for value, path in self._find(location, wanted, staging):
                 if any(same_place(path, other) for other in listed[value]):
                     reason = (
                         "the table lists this file already; its rows would count twice"
@@ -110,7 +110,7 @@ class NewFiles:
                     )
                     raise AlreadyExists(f"{path}: {reason}")
 
-    def _found(
+    def _find(
         self, location: str, wanted: Hashes, staging: Staging, listed: ManifestFile | None = None
     ) -> Iterator[tuple[int, str]]:
         """Hash and place of the live files of a manifest that have one of these hashes, which are sorted."""

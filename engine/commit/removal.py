@@ -17,7 +17,7 @@ from engine.commit.staging import Staging
 from engine.errors import ValidationFailed
 from engine.plan.partition_lookup import may_list_partitions
 from engine.spec.data_file import DataFile
-from engine.spec.inheritance import inherited
+from engine.spec.inheritance import apply_inheritance
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.partitioning import Partition, PartitionKey
@@ -79,10 +79,10 @@ class Removal:
         own = [manifest for manifest in manifests if manifest.content is self._content]
         candidates = self._candidates(own, base)
 
-        def rewritten(manifest: ManifestFile) -> _Rewritten | None:
+        def rewrite(manifest: ManifestFile) -> _Rewritten | None:
             return self._rewritten.get(base, [manifest], lambda: self._rewrite(manifest, base, snapshot_id, staging))
 
-        results = zip(candidates, staging.runner.map(rewritten, candidates), strict=True)
+        results = zip(candidates, staging.runner.map(rewrite, candidates), strict=True)
         found = {manifest.manifest_path: result for manifest, result in results if result is not None}
         removed = [file for result in found.values() for file in result.removed]
         self._check_complete(removed)
@@ -112,7 +112,9 @@ class Removal:
             return None
         entries: list[ManifestEntry] = []
         removed: list[DataFile] = []
-        for entry in inherited(decode_entries(data, location=manifest.manifest_path, listed=manifest), manifest):
+        for entry in apply_inheritance(
+            decode_entries(data, location=manifest.manifest_path, listed=manifest), manifest
+        ):
             if entry.status is EntryStatus.DELETED:
                 continue
             if key_of(entry.data_file) in self._keys:

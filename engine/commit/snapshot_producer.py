@@ -115,7 +115,7 @@ class SnapshotProducer(SnapshotChange):
             properties=self.properties,
             base=base,
         )
-        return self._noted(
+        return self._note(
             stage_snapshot(
                 base,
                 staging,

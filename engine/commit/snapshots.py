@@ -64,7 +64,7 @@ class SnapshotChange:
             self._snapshot_id = unused_snapshot_id(base, staging)
         return self._snapshot_id
 
-    def _noted(self, staged: Staged) -> Staged:
+    def _note(self, staged: Staged) -> Staged:
         (self._staged,) = staged.snapshots
         return staged
 
@@ -119,7 +119,7 @@ def stage_snapshot(
     parent = branch_head(base, branch)
     sequence_number = base.last_sequence_number + 1 if base.format_version > 1 else 0
     # Empty manifests would be opened by every later scan for nothing.
-    listed = [m.listed(sequence_number) for m in written] + [m for m in kept if _has_live_files(m)]
+    listed = [m.manifest_file(sequence_number) for m in written] + [m for m in kept if _has_live_files(m)]
     first_row_id, added_rows = None, None
     if base.format_version >= 3:
         first_row_id = base.next_row_id or 0

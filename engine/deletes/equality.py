@@ -23,7 +23,7 @@ from engine.deletes.cache import DeleteCache
 from engine.deletes.files import DeleteFile, check_records
 from engine.errors import CorruptTable
 from engine.formats.opening import open_source
-from engine.formats.source import placed
+from engine.formats.source import locating_errors
 from engine.runtime.counters import DELETE_FILES_LOADED, DELETE_KEYS_APPLIED, Counters
 from engine.runtime.runner import Runner
 from engine.spec.name_mapping import NameMapping
@@ -72,11 +72,11 @@ class EqualityDeletes:
 
     def of(self, deletes: Iterable[DeleteFile]) -> list[EqualityGroup]:
         """The groups that a data file with these equality deletes must be tested against."""
-        keys = dict.fromkeys((self.scope_of[file], compared(file)) for file in deletes)
+        keys = dict.fromkeys((self.scope_of[file], compared_columns(file)) for file in deletes)
         return [self.groups[key] for key in keys]
 
 
-def compared(file: DeleteFile) -> tuple[int, ...]:
+def compared_columns(file: DeleteFile) -> tuple[int, ...]:
     """The columns that a delete file compares, in one order for all files."""
     if not file.equality_ids:
         raise CorruptTable("an equality-delete file without equality ids", location=file.file_path)
@@ -154,11 +154,11 @@ def load_equality(
     """
     members: dict[tuple[Scope, tuple[int, ...]], list[DeleteFile]] = {}
     for file, scope in scope_of.items():
-        members.setdefault((scope, compared(file)), []).append(file)
+        members.setdefault((scope, compared_columns(file)), []).append(file)
     of_ids = {ids: key_schema(ids, schemas, files[0].file_path) for (_, ids), files in members.items()}
 
     def load(file: DeleteFile) -> pa.Table:
-        return _load(file, of_ids[compared(file)], store, needed_by, name_mapping)
+        return _load(file, of_ids[compared_columns(file)], store, needed_by, name_mapping)
 
     groups: dict[tuple[Scope, tuple[int, ...]], EqualityGroup] = {}
     if cache is not None:
@@ -195,7 +195,7 @@ def _load(
 
     projector = Projector(missing=missing)
     with (
-        placed(file.file_path),
+        locating_errors(file.file_path),
         open_source(
             store,
             file.file_path,

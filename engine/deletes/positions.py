@@ -73,7 +73,7 @@ def load_positions(
         if cache is None:
             counters.add(DELETE_FILES_LOADED)
             return _load(file, places.find, store, needed_by)
-        return _placed(cache.of(("positions", file), lambda: everything(file), _size_bytes), file, places)
+        return _select_concerned(cache.of(("positions", file), lambda: everything(file), _size_bytes), file, places)
 
     def everything(file: DeleteFile) -> dict[str, Positions]:
         counters.add(DELETE_FILES_LOADED)
@@ -90,7 +90,7 @@ def positions_by_path(file: DeleteFile, store: Store, needed_by: str | None = No
     return _load(file, lambda path, _: path, store, needed_by)
 
 
-def _placed(found: Mapping[str, Positions], file: DeleteFile, places: DataFilePlaces) -> dict[str, Positions]:
+def _select_concerned(found: Mapping[str, Positions], file: DeleteFile, places: DataFilePlaces) -> dict[str, Positions]:
     """Of all that a delete file says, what concerns the data files that matter."""
     runs: dict[str, list[Positions]] = {}
     for path, positions in found.items():

@@ -104,7 +104,7 @@ class _Binder:
         type_ = _comparable(column)
         if type_ == UNKNOWN:
             return BOUND_FALSE  # always null
-        return _placed(column, operator, place(type_, literal, column.name))
+        return _compare_at(column, operator, place(type_, literal, column.name))
 
     def _in(self, column: Column, literals: Sequence[LiteralValue], *, negated: bool) -> BoundPredicate:
         type_ = _comparable(column)
@@ -160,7 +160,7 @@ def _always(column: Column) -> BoundPredicate:
     return _is_null(column, negated=True)
 
 
-def _placed(column: Column, operator: Operator, at: Place) -> BoundPredicate:
+def _compare_at(column: Column, operator: Operator, at: Place) -> BoundPredicate:
     """`column operator literal` for a literal at this place."""
     floor: Value | None = at.floor
     match operator, at.exact:

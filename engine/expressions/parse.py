@@ -46,7 +46,7 @@ from engine.expressions.predicate import (
     not_null,
     starts_with,
 )
-from engine.expressions.sql import shown
+from engine.expressions.sql import shorten
 from engine.expressions.temporal_literals import TemporalLiteral, parse_temporal
 
 _COMPARISONS: dict[type[exp.Expr], Operator] = {
@@ -86,10 +86,10 @@ def parse(text: str) -> Predicate:
     except ParseError as error:
         where = error.errors[0] if error.errors else {}
         place = f" at line {where['line']}, column {where['col']}" if where else ""
-        said = shown(str(where.get("description", error)))
-        raise Invalid(f"cannot parse the filter {shown(text)!r}: {said}{place}") from error
+        said = shorten(str(where.get("description", error)))
+        raise Invalid(f"cannot parse the filter {shorten(text)!r}: {said}{place}") from error
     except SqlglotError as error:
-        raise Invalid(f"cannot parse the filter {shown(text)!r}: {shown(str(error))}") from error
+        raise Invalid(f"cannot parse the filter {shorten(text)!r}: {shorten(str(error))}") from error
     except RecursionError as error:
         raise Invalid("the filter is nested too deeply; use `in (...)` for many values") from error
 
@@ -107,17 +107,17 @@ def _unsupported(node: exp.Expr) -> Unsupported:
 
 def _comparison(node: exp.Expr) -> Predicate:
     symbol = _COMPARISONS[type(node)]
-    left, right = _unwrapped(node.this), _unwrapped(node.expression)
+    left, right = _unwrap(node.this), _unwrap(node.expression)
     if _is_column(left) and _is_column(right):
         raise Unsupported(f"comparison of two columns in `{node.sql(dialect=FilterDialect)}`")
     if _is_column(left):
         return compare(_column(left), symbol, _literal(right))
     if _is_column(right):
         return compare(_column(right), MIRRORED[symbol], _literal(left))
-    return _folded(_literal(left), symbol, _literal(right), node)
+    return _fold(_literal(left), symbol, _literal(right), node)
 
 
-def _folded(left: LiteralValue, symbol: Operator, right: LiteralValue, node: exp.Expr) -> Predicate:
+def _fold(left: LiteralValue, symbol: Operator, right: LiteralValue, node: exp.Expr) -> Predicate:
     """A comparison of two literals, such as the ``1 = 1`` that query generators write."""
     numbers = (int, Decimal)
     same = type(left) is type(right) or (isinstance(left, numbers) and isinstance(right, numbers))
@@ -127,7 +127,7 @@ def _folded(left: LiteralValue, symbol: Operator, right: LiteralValue, node: exp
 
 
 def _null_safe(node: exp.Expr) -> Predicate:
-    left, right = _unwrapped(node.this), _unwrapped(node.expression)
+    left, right = _unwrap(node.this), _unwrap(node.expression)
     column, value = (left, right) if _is_column(left) else (right, left)
     if isinstance(value, exp.Null):
         return is_null(_column(column))
@@ -198,7 +198,7 @@ def _starts_with(node: exp.Expr) -> Predicate:
     return starts_with(_column(node.this), value)
 
 
-def _unwrapped(node: exp.Expr) -> exp.Expr:
+def _unwrap(node: exp.Expr) -> exp.Expr:
     while isinstance(node, exp.Paren):
         node = node.this
     return node
@@ -210,7 +210,7 @@ def _is_column(node: exp.Expr) -> bool:
 
 def _column(node: exp.Expr) -> str:
     """The full dotted name of a column reference."""
-    node = _unwrapped(node)
+    node = _unwrap(node)
     match node:
         case exp.Column() if isinstance(node.this, exp.Identifier):
             return ".".join(part.name for part in node.parts)
@@ -228,7 +228,7 @@ def _text(node: exp.Expr) -> str:
 
 
 def _literal(node: exp.Expr) -> LiteralValue:
-    node = _unwrapped(node)
+    node = _unwrap(node)
     match node:
         case exp.Literal():
             return str(node.this) if node.is_string else _number(str(node.this))

@@ -23,7 +23,7 @@ from sqlglot.errors import SqlglotError
 from engine.errors import Invalid, Unsupported
 from engine.expressions.parse import FilterDialect
 from engine.expressions.scalar import Call, CaseNode, CastNode, ColumnValue, LiteralNode, Node, SqlExpression
-from engine.expressions.sql import shown
+from engine.expressions.sql import shorten
 from engine.spec.types import (
     BOOLEAN,
     DATE,
@@ -58,7 +58,7 @@ def sql(text: str) -> SqlExpression:
         tree = sqlglot.parse_one(text, dialect=FilterDialect, into=exp.Condition)
         return SqlExpression(text, _node(tree))
     except SqlglotError as error:
-        raise Invalid(f"cannot parse the expression {shown(text)!r}: {shown(str(error))}") from error
+        raise Invalid(f"cannot parse the expression {shorten(text)!r}: {shorten(str(error))}") from error
     except RecursionError as error:
         raise Invalid("the expression is nested too deeply") from error
 

@@ -25,7 +25,7 @@ _RESERVED = frozenset({
 _LONGEST_SHOWN = 300
 
 
-def shown(text: str) -> str:
+def shorten(text: str) -> str:
     """The text for a message: cut where it is too long for one."""
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}... ({len(text):,} characters)"
 

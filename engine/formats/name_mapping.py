@@ -22,7 +22,7 @@ def _carries_id(field_: pa.Field) -> bool:
     return field_id_of(field_) is not None or any(_carries_id(child) for child in child_fields(field_.type))
 
 
-def identified(schema: pa.Schema, mapping: NameMapping | None, location: str) -> pa.Schema:
+def assign_field_ids(schema: pa.Schema, mapping: NameMapping | None, location: str) -> pa.Schema:
     """The schema of a file with field ids: its own, or else those that the table's name mapping gives.
 
     Raises:

@@ -113,7 +113,7 @@ class Source(Protocol):
 
 
 @contextmanager
-def fetched(location: str, needed_by: str | None) -> Iterator[None]:
+def explaining_missing_file(location: str, needed_by: str | None) -> Iterator[None]:
     """Around the first request for a file: one that is not there is told together with what refers to it."""
     try:
         yield
@@ -122,7 +122,7 @@ def fetched(location: str, needed_by: str | None) -> Iterator[None]:
 
 
 @contextmanager
-def placed(location: str) -> Iterator[None]:
+def locating_errors(location: str) -> Iterator[None]:
     """Around what is made of a file's values: an error that names no file is about this one."""
     try:
         yield
@@ -143,14 +143,14 @@ def without_columns(rows: int) -> pa.Table:
     return pa.table({"": pa.nulls(rows)}).select([])
 
 
-def sliced(table: pa.Table, rows: int) -> Iterator[pa.Table]:
+def slice_table(table: pa.Table, rows: int) -> Iterator[pa.Table]:
     """A table in tables of `rows` rows, the last of which may have fewer."""
     for start in range(0, table.num_rows, rows):
         # A table without columns does not clip a slice.
         yield table.slice(start, min(rows, table.num_rows - start))
 
 
-def in_equal_parts(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
+def rechunk(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
     """The rows of small tables in tables of `rows` rows, the last of which may have fewer."""
     waiting: list[pa.Table] = []
     count = 0
@@ -166,7 +166,7 @@ def in_equal_parts(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
         yield pa.concat_tables(waiting)
 
 
-def only(table: pa.Table, keep: npt.NDArray[np.bool_] | None) -> pa.Table:
+def keep_rows(table: pa.Table, keep: npt.NDArray[np.bool_] | None) -> pa.Table:
     """The rows to keep, or all.
 
     Arrow filters a table by taking row numbers, value by value; its filter of a single column copies what lies between

@@ -9,7 +9,7 @@ from engine.codec.manifests.manifest_list import decode_manifest_list
 from engine.codec.manifests.reader import decode_entries
 from engine.errors import CorruptTable, FileNotFound, Unsupported
 from engine.plan.manifests import spec_of
-from engine.spec.inheritance import inherited
+from engine.spec.inheritance import apply_inheritance
 from engine.spec.manifest import EntryStatus, ManifestEntry, ManifestFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.snapshots import Snapshot
@@ -44,7 +44,7 @@ class Contents:
             if file.spec_id != spec.spec_id or len(file.partition) != len(spec.fields):
                 reason = f"is not of partition spec {spec.spec_id}, as its manifest list says"
                 raise CorruptTable(reason, location=manifest.manifest_path)
-        return inherited(entries, manifest)
+        return apply_inheritance(entries, manifest)
 
     def snapshot_entries(self, snapshot: Snapshot | None) -> Iterator[ManifestEntry]:
         """All entries of all manifests of a snapshot; nothing for None."""

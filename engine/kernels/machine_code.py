@@ -94,14 +94,14 @@ class MachineCode:
         with self._lock:
             if self._function is None and (place := self._place()) is not None:
                 try:
-                    made = _compiled(function)
+                    made = _compile_function(function)
                 except (AttributeError, KeyError):
                     made = None  # Numba's insides are others than the docstring of this module says
                 if made is not None:
                     with suppress(OSError):
                         key = self._key()
                         _write(place, self._file_name(key), _contents(key, *made))
-                    self._function = _linked(*made)
+                    self._function = _link(*made)
             return self._function
 
     def _load(self) -> Function | None:
@@ -111,9 +111,9 @@ class MachineCode:
             key = self._key()
             for directory in self._directories:
                 data = _read(directory / _DIRECTORY, self._file_name(key))
-                found = None if data is None else _parsed(key, data)
+                found = None if data is None else _parse(key, data)
                 if found is not None:
-                    return _linked(*found)
+                    return _link(*found)
         except OSError:
             pass  # a source cannot be read, or memory not be made executable
         return None
@@ -152,7 +152,7 @@ def _contents(key: bytes, symbol: str, code: bytes) -> bytes:
     return hashlib.sha256(body).digest() + body
 
 
-def _parsed(key: bytes, data: bytes) -> tuple[str, bytes] | None:
+def _parse(key: bytes, data: bytes) -> tuple[str, bytes] | None:
     """Name in the object file, and the file, unless they were made elsewhere or are damaged."""
     digest, body = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
     if hashlib.sha256(body).digest() != digest or body[:_DIGEST_BYTES] != key:
@@ -257,7 +257,7 @@ def _write(directory: Path, name: str, data: bytes) -> None:
         raise
 
 
-def _compiled(function: Callable[[int], int]) -> tuple[str, bytes] | None:
+def _compile_function(function: Callable[[int], int]) -> tuple[str, bytes] | None:
     """Name in the object file, and the file; None if the code needs more than itself and C's functions for memory."""
     # local import: Numba takes longer to load than a small table to plan
     import numba
@@ -283,7 +283,7 @@ def _needs_nothing(name: str) -> bool:
     return name.startswith((*_MEMORY_FUNCTIONS, *(f"llvm.{instruction}." for instruction in _INSTRUCTIONS)))
 
 
-def _linked(symbol: str, code: bytes) -> Function:
+def _link(symbol: str, code: bytes) -> Function:
     """The function in an object file, in executable memory that stays until the process ends."""
     # local import: most processes have too little to do for compiled code
     import llvmlite.binding as llvm

@@ -82,7 +82,7 @@ def build_file_index(
     plan = table_scan(metadata, table.store, runner=table.runner, cache=table.cache).plan()
     files = list(planned_files(plan))
     sizes = dict(zip(*(plan.files.column(n).to_pylist() for n in ("file_path", "file_size_in_bytes")), strict=True))
-    kept, rest = _known(metadata, table.store, field_id=field_id, kind=kind, files=files, sizes=sizes)
+    kept, rest = _load_known(metadata, table.store, field_id=field_id, kind=kind, files=files, sizes=sizes)
     request = request_for(plan, table.store, projection=metadata.schema.select([field_id]))
     hashes = list(table.runner.map(lambda file: _hashes_of(file, request, field_id, table.counters), rest))
     paths = [file.file_path for file in rest]
@@ -97,7 +97,7 @@ def build_file_index(
         sequence_number=snapshot.sequence_number,
         properties=properties,
     )
-    state, location = _committed(table, metadata, snapshot, blob)
+    state, location = _commit_index(table, metadata, snapshot, blob)
     return state, BuiltIndex(
         snapshot_id=snapshot.snapshot_id,
         statistics_path=location,
@@ -118,7 +118,7 @@ def _indexable(schema: Schema, column: str) -> int:
     return field_id
 
 
-def _known(
+def _load_known(
     metadata: TableMetadata,
     store: Store,
     *,
@@ -154,7 +154,7 @@ def _hashes_of(file: FileRead, request: ReadRequest, field_id: int, counters: Co
     return found
 
 
-def _committed(
+def _commit_index(
     table: MaintainedTable, metadata: TableMetadata, snapshot: Snapshot, blob: NewBlob
 ) -> tuple[TableState, str]:
     """Write the statistics file of the snapshot with the blob in it, and name it in the metadata."""

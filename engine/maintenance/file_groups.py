@@ -88,7 +88,7 @@ class Selection:
         found: list[FileGroup] = []
         for key, candidates in by_partition.items():
             chosen = [file for file in candidates if self.rewrite_all or self._is_candidate(file)]
-            for packed in _packed(chosen, self.max_file_group_size_bytes):
+            for packed in _pack(chosen, self.max_file_group_size_bytes):
                 if self.rewrite_all or self._is_worth_it(packed):
                     partition = None if key is None else packed[0].partition
                     found.append(FileGroup(len(found), tuple(packed), partition, self._split_size(packed)))
@@ -152,7 +152,7 @@ def _size(file: FileRead) -> int:
     return file.file_size_in_bytes or 0
 
 
-def _packed(files: Sequence[FileRead], limit: int) -> Iterator[list[FileRead]]:
+def _pack(files: Sequence[FileRead], limit: int) -> Iterator[list[FileRead]]:
     """The files in order, in groups of up to `limit` bytes."""
     group: list[FileRead] = []
     size = 0

@@ -54,7 +54,7 @@ def remove_orphan_files(table: MaintainedTable, *, older_than_ms: int, dry_run: 
         FileNotFound, CorruptTable, StorageFailed: The table cannot be read whole, so nothing is deleted.
     """
     former = table.load()
-    listed = list(_listed(table, former.metadata))
+    listed = list(_list_files(table, former.metadata))
     state = table.load()
     if not GC_ENABLED.of(state.metadata.properties):
         raise Invalid(f"files may not be deleted: {GC_ENABLED.name} is false, other tables may need them")
@@ -81,7 +81,7 @@ def remove_orphan_files(table: MaintainedTable, *, older_than_ms: int, dry_run: 
     )
 
 
-def _listed(table: MaintainedTable, metadata: TableMetadata) -> Iterator[FileInfo]:
+def _list_files(table: MaintainedTable, metadata: TableMetadata) -> Iterator[FileInfo]:
     """All files of the table's own directories. Those of ``write.data.path`` may be other tables', too."""
     for name in ("data", "metadata"):
         try:

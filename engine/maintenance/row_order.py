@@ -120,7 +120,7 @@ class Sorter:
             table = pa.Table.from_batches([first, *batches])
             yield from table.take(pa.array(np.argsort(places))).to_batches()
             return
-        yield from self._by_stretches(_chained(first, batches), places, stretch_rows)
+        yield from self._by_stretches(_chain(first, batches), places, stretch_rows)
 
     def _read(self, files: list[FileRead], request: ReadRequest) -> Iterator[pa.RecordBatch]:
         return read_files(files, request, runner=self.runner, counters=self.counters)
@@ -199,7 +199,7 @@ def _order(keys: pa.Table, schema: Schema, spec: PartitionSpec, ordering: Orderi
     return np.lexsort((values, partitions))
 
 
-def _chained(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield first
     yield from rest
 

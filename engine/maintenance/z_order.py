@@ -36,7 +36,7 @@ def z_values(columns: Sequence[pa.Array | pa.ChunkedArray]) -> UInt64s:
     if not 0 < len(columns) <= _BITS:
         raise Invalid(f"z-order takes 1 to {_BITS} columns, not {len(columns)}")
     bits = min(_BITS // len(columns), _MOST_BITS)
-    return interleaved([shares(column, bits) for column in columns], bits)
+    return interleave_bits([shares(column, bits) for column in columns], bits)
 
 
 def shares(column: pa.Array | pa.ChunkedArray, bits: int) -> UInt64s:
@@ -64,7 +64,7 @@ def shares(column: pa.Array | pa.ChunkedArray, bits: int) -> UInt64s:
     return scaled[codes]
 
 
-def interleaved(columns: Sequence[UInt64s], bits: int) -> UInt64s:
+def interleave_bits(columns: Sequence[UInt64s], bits: int) -> UInt64s:
     """The bits of several numbers in turn: the highest of the first, the highest of the second, and so on.
 
     Args:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from engine.columnar.rows import exact_cast
-from engine.columnar.scalar_evaluation import check_computed, computed
+from engine.columnar.scalar_evaluation import check_expression, evaluate
 from engine.columnar.schemas import storage_of, to_arrow_schema
 from engine.commit.committer import TableState
 from engine.errors import Invalid
@@ -81,12 +81,12 @@ def update(
     if not matches:
         change.leave()
         return state, None
-    changed = change.prepare(matches, coming=_updated(matches, plan, target, assign))
+    changed = change.prepare(matches, coming=_update_rows(matches, plan, target, assign))
     committed = target.commit([changed], [*changed.data_files, *changed.delete_files])
     return committed, changed.snapshot_in(committed.metadata)
 
 
-def _updated(
+def _update_rows(
     matches: Matches, plan: ScanPlan, target: Target, assign: Callable[[pa.RecordBatch], dict[str, pa.Array]]
 ) -> pa.RecordBatchReader:
     """The matching rows with their new values, and their row ids in format version 3."""
@@ -120,7 +120,7 @@ def _assigning(assignments: Assignments, schema: Schema) -> Callable[[pa.RecordB
         arrow_schema = to_arrow_schema(schema)
         for name, value in assignments.items():
             if isinstance(value, SqlExpression):
-                check_computed(value, arrow_schema, name)
+                check_expression(value, arrow_schema, name)
 
     def assign(batch: pa.RecordBatch) -> dict[str, pa.Array]:
         if callable(assignments):
@@ -129,15 +129,15 @@ def _assigning(assignments: Assignments, schema: Schema) -> Callable[[pa.RecordB
                 raise Invalid("the update's function must return a RecordBatch with the columns that it was given")
             new = {name: made.column(name) for name in made.schema.names}
         else:
-            new = {name: _assigned(value, batch, batch.schema.field(name)) for name, value in assignments.items()}
+            new = {name: _assign(value, batch, batch.schema.field(name)) for name, value in assignments.items()}
         return {name: _fitting(column, batch, name) for name, column in new.items()}
 
     return assign
 
 
-def _assigned(value: Any, batch: pa.RecordBatch, field: pa.Field) -> pa.Array:  # noqa: ANN401 - any literal
+def _assign(value: Any, batch: pa.RecordBatch, field: pa.Field) -> pa.Array:  # noqa: ANN401 - any literal
     if isinstance(value, SqlExpression):
-        return computed(value, batch, field)
+        return evaluate(value, batch, field)
     return value(batch) if callable(value) else _literal(value, field, batch.num_rows)
 
 

@@ -65,7 +65,7 @@ def pair_with_deletes(
     keys = keys[order]
     first = np.searchsorted(keys, scope * width + np.searchsorted(numbers, least_seq))
     end = np.maximum(np.searchsorted(keys, (scope + 1) * width), first)
-    found: Pairs = _expanded(
+    found: Pairs = _expand(
         np.stack([first, end]),
         chosen[order],
         len(delete_seq),
@@ -100,7 +100,7 @@ def _pairs_bytes(stretches: Int64Array, deletes: Int64Array, width: int, own: _O
 
 
 @kernel(helpers=(_may_meet,), work=_pairs_bytes)
-def _expanded(
+def _expand(
     stretches: Int64Array, deletes: Int64Array, width: int, own: _Own, other: _Other
 ) -> Int64Array:  # pragma: no cover - compiled
     """The pairs of each data file and its stretch of `deletes`, sorted; counted first, so that memory is exact."""

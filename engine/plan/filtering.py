@@ -16,7 +16,7 @@ from engine.expressions.literal_intervals import TRUE, Outcomes
 from engine.file_indexes.lookup import FileIndexes
 from engine.plan.cache import ManifestCache
 from engine.plan.manifests import LiveEntries, spec_of
-from engine.plan.pruning import MetricStatistics, PartitionStatistics, SummaryStatistics, told_by_partition
+from engine.plan.pruning import MetricStatistics, PartitionStatistics, SummaryStatistics, columns_decided_by_partition
 from engine.plan.written_schemas import WrittenSchemas, has_metrics
 from engine.runtime.counters import (
     ENTRIES_SKIPPED_BY_INDEX,
@@ -72,7 +72,7 @@ class EntryFilter:
 
     def metrics(self, spec: PartitionSpec) -> frozenset[int]:
         """The columns whose metrics can tell more than the partition tuples of this spec."""
-        return self.evaluator.bound.field_ids - told_by_partition(spec)
+        return self.evaluator.bound.field_ids - columns_decided_by_partition(spec)
 
     def select(self, manifests: Sequence[ManifestFile], counters: Counters) -> list[ManifestFile]:
         """The manifests that may list matching files, by counts and partition summaries, then by the age of columns."""
@@ -96,9 +96,9 @@ class EntryFilter:
         """Only for data manifests that list nothing but files of their own snapshot."""
         own = [m.content == ManifestContent.DATA and m.existing_files_count == 0 for m in manifests]
         ids = [m.added_snapshot_id if alone else -1 for m, alone in zip(manifests, own, strict=True)]
-        return self._narrowed(outcomes, np.array(ids, np.int64), None)
+        return self._restrict_by_age(outcomes, np.array(ids, np.int64), None)
 
-    def _narrowed(
+    def _restrict_by_age(
         self, outcomes: Sequence[Outcomes], snapshot_ids: Int64Array, columns: ManifestColumns | None
     ) -> list[Outcomes]:
         narrowed = []
@@ -120,7 +120,7 @@ class EntryFilter:
         if self._written.tells:
             ids = np.full(count, -1, np.int64)
             ids[rows] = entries.snapshot_id
-            known = self._narrowed(known, ids, columns)
+            known = self._restrict_by_age(known, ids, columns)
             candidates = in_partition & self._may_match(known, count)[rows]
         known = self._with_metrics(known, columns, spec)
         kept = candidates & self._may_match(known, count)[rows] & (columns.record_count.values[rows] != 0)
@@ -141,7 +141,7 @@ class EntryFilter:
     def _with_metrics(
         self, outcomes: Sequence[Outcomes], columns: ManifestColumns, spec: PartitionSpec
     ) -> list[Outcomes]:
-        told = told_by_partition(spec)
+        told = columns_decided_by_partition(spec)
         by_metrics = self.evaluator.leaf_outcomes(MetricStatistics(columns, self._schema))
         return [
             known if test.leaf.column.field_id in told else known & metric

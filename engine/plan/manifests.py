@@ -146,14 +146,14 @@ def live_entries(manifest: ManifestFile, columns: ManifestColumns) -> LiveEntrie
         manifest=manifest,
         columns=columns,
         rows=rows,
-        snapshot_id=_filled(columns.snapshot_id, manifest.added_snapshot_id)[rows],
+        snapshot_id=_fill_nulls(columns.snapshot_id, manifest.added_snapshot_id)[rows],
         sequence_number=_sequence_numbers(columns.sequence_number, manifest, added, rows),
         file_sequence_number=_sequence_numbers(columns.file_sequence_number, manifest, added, rows),
         first_row_id=_first_row_ids(columns, manifest, rows),
     )
 
 
-def _filled(column: FixedColumn, otherwise: int) -> Int64Array:
+def _fill_nulls(column: FixedColumn, otherwise: int) -> Int64Array:
     values = column.values.astype(np.int64, copy=False)
     return values if column.valid is None else np.where(column.valid, values, otherwise)
 
@@ -162,7 +162,7 @@ def _sequence_numbers(column: FixedColumn, manifest: ManifestFile, added: BoolAr
     """Null means the manifest's own number, for added entries only; in v1 all numbers are 0."""
     if column.valid is not None and manifest.sequence_number > 0 and not np.all(column.valid[rows] | added[rows]):
         raise CorruptTable("an existing entry has no sequence number", location=manifest.manifest_path)
-    return _filled(column, manifest.sequence_number)[rows]
+    return _fill_nulls(column, manifest.sequence_number)[rows]
 
 
 def _first_row_ids(columns: ManifestColumns, manifest: ManifestFile, rows: Int64Array) -> FixedColumn:

@@ -37,7 +37,7 @@ def fields_of_source(spec: PartitionSpec, field_id: int) -> list[tuple[int, Part
     return [(i, f) for i, f in enumerate(spec.fields) if f.source_ids == (field_id,)]
 
 
-def told_by_partition(spec: PartitionSpec) -> frozenset[int]:
+def columns_decided_by_partition(spec: PartitionSpec) -> frozenset[int]:
     """The columns of which the partition tuple tells the very value, so that metrics can add nothing."""
     return frozenset(f.source_id for f in spec.fields if isinstance(f.transform, Identity) and len(f.source_ids) == 1)
 

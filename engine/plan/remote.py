@@ -103,7 +103,7 @@ class Order:
             try:
                 survivors = work.filtered(manifest, self.keys, self.admits)
                 if len(survivors.entries):
-                    found[number] = compacted(survivors, self.keys)
+                    found[number] = compact_survivors(survivors, self.keys)
             except StorageFailed:
                 raise
             except EngineError as raised:
@@ -123,7 +123,7 @@ def sent_metadata(metadata: TableMetadata, schema: Schema, bound: BoundPredicate
     )  # fmt: skip
 
 
-def balanced(manifests: Sequence[ManifestFile], group_bytes: int) -> list[list[Numbered]]:
+def balance(manifests: Sequence[ManifestFile], group_bytes: int) -> list[list[Numbered]]:
     """The manifests in groups of about this many bytes, none much heavier than another; in order within each.
 
     Heaviest first, each to the lightest group.
@@ -139,7 +139,7 @@ def balanced(manifests: Sequence[ManifestFile], group_bytes: int) -> list[list[N
     return [sorted(group, key=lambda each: each[0]) for group in groups]
 
 
-def compacted(found: Filtered, keys: frozenset[int]) -> Filtered:
+def compact_survivors(found: Filtered, keys: frozenset[int]) -> Filtered:
     """The same survivors as all that their manifest lists, holding no memory of the others.
 
     Of metrics those stay that matching deletes needs: of data files those of the columns `keys`; of delete files those
@@ -158,15 +158,15 @@ def _compact_columns(entries: LiveEntries, keys: frozenset[int]) -> ManifestColu
         value = getattr(entries.columns, field.name)
         if isinstance(value, Mapping):
             wanted = [i for i in value if field.name not in METRICS or (i in keys and field.name != "column_sizes")]
-            chosen[field.name] = {i: _taken(value[i], entries.rows) for i in wanted}
+            chosen[field.name] = {i: _take(value[i], entries.rows) for i in wanted}
         elif not isinstance(value, int):
-            chosen[field.name] = _taken(value, entries.rows)
+            chosen[field.name] = _take(value, entries.rows)
     # The only thing inherited that depends on the entries before.
     chosen["first_row_id"] = entries.first_row_id
     return ManifestColumns(count=len(entries), **chosen)
 
 
-def _taken(column: FixedColumn | BytesColumn | ListColumn, rows: Int64Array) -> FixedColumn | BytesColumn | ListColumn:
+def _take(column: FixedColumn | BytesColumn | ListColumn, rows: Int64Array) -> FixedColumn | BytesColumn | ListColumn:
     if len(rows) == len(column):
         return column
     match column:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from engine.columnar.columns import column_by_id
-from engine.columnar.matching import row_codes, uncancelled, update_pairs
+from engine.columnar.matching import find_uncancelled, row_codes, update_pairs
 from engine.columnar.projection import MissingValues, Projector
 from engine.columnar.schemas import to_arrow_schema
 from engine.deletes.loaded_deletes import load_deletes
@@ -146,16 +146,16 @@ class ChangelogScan:
         for change in self.plan():
             rows = _ChangedRows(self, change, batch_rows)
             if rows.takes and rows.brings:
-                yield self._told(_Candidates.of([rows], self._whole))
+                yield self._keep_uncancelled(_Candidates.of([rows], self._whole))
             else:
                 for batch in rows.deleted(self.scan.projection):
-                    yield self._completed(pa.Table.from_batches([batch]), 0, change)
+                    yield self._complete(pa.Table.from_batches([batch]), 0, change)
                 for batch in rows.inserted(self.scan.projection):
-                    yield self._completed(pa.Table.from_batches([batch]), 1, change)
+                    yield self._complete(pa.Table.from_batches([batch]), 1, change)
 
     def _net_changes(self, batch_rows: int) -> Iterator[pa.Table]:
         found = _Candidates.of([_ChangedRows(self, change, batch_rows) for change in self.plan()], self._whole)
-        yield self._told(found)
+        yield self._keep_uncancelled(found)
 
     @property
     def _whole(self) -> Schema:
@@ -163,13 +163,13 @@ class ChangelogScan:
         fields = self.scan.schema.fields
         return Schema((*fields, ROW_ID) if self._has_lineage else fields)
 
-    def _completed(self, rows: pa.Table, kind: int, change: SnapshotChanges) -> pa.Table:
+    def _complete(self, rows: pa.Table, kind: int, change: SnapshotChanges) -> pa.Table:
         kinds = np.full(rows.num_rows, kind)
         return _with_changes(rows, self, kinds, np.full(rows.num_rows, change.ordinal), [change])
 
-    def _told(self, found: _Candidates) -> pa.Table:
+    def _keep_uncancelled(self, found: _Candidates) -> pa.Table:
         """The changes of candidates that cancel out no other."""
-        kept = np.flatnonzero(uncancelled(self._codes(found), found.ordinals, found.inserted))
+        kept = np.flatnonzero(find_uncancelled(self._codes(found), found.ordinals, found.inserted))
         rows, ordinals, inserted = found.rows.take(pa.array(kept)), found.ordinals[kept], found.inserted[kept]
         kinds = inserted.astype(np.int64)
         order = np.lexsort((kinds, ordinals))
@@ -186,7 +186,7 @@ class ChangelogScan:
             rank[pairs.after] = rank[pairs.before]
             order = np.lexsort((inserted, rank))
         chosen = rows.select([f.name for f in self.scan.schema.fields]).take(pa.array(order))
-        return _with_changes(self._projected(chosen), self, kinds[order], ordinals[order], found.changes)
+        return _with_changes(self._project(chosen), self, kinds[order], ordinals[order], found.changes)
 
     def _codes(self, found: _Candidates) -> _Codes:
         """Equal rows; the row id counts only if every row has one: a file of before an upgrade to version 3 has none,
@@ -196,7 +196,7 @@ class ChangelogScan:
             columns = columns[:-1]
         return row_codes(columns, found.rows.num_rows)
 
-    def _projected(self, rows: pa.Table) -> pa.Table:
+    def _project(self, rows: pa.Table) -> pa.Table:
         """The columns asked for, of rows with all columns."""
         if self.scan.columns is None:
             return rows
@@ -256,7 +256,7 @@ class _ChangedRows:
         self._counters = scan.counters
         self._batch_rows = batch_rows
         self.change = change
-        self._gone, self._back = self._moved()
+        self._gone, self._back = self._compare_positions()
 
     @property
     def takes(self) -> bool:
@@ -299,7 +299,7 @@ class _ChangedRows:
             )
             yield from read_rows_at(files, request, runner=self._scan.runner, counters=self._counters)
 
-    def _moved(self) -> tuple[list[tuple[FileRead, Positions]], list[tuple[FileRead, Positions]]]:
+    def _compare_positions(self) -> tuple[list[tuple[FileRead, Positions]], list[tuple[FileRead, Positions]]]:
         """The positions that new deletes took from files that stay, and those that are no longer deleted."""
         change = self.change
         if change.before is None or not len(change.changed_before):

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from engine.columnar.scalars import repeated
+from engine.columnar.scalars import repeat
 from engine.columnar.schemas import to_arrow_field, to_arrow_schema
 from engine.deletes.equality import Scope
 from engine.deletes.files import DeleteFile
@@ -142,7 +142,7 @@ class ReadRequest:
         if not column.fields:
             return pa.Array.from_buffers(pa.struct([]), length, [None])
         primitives = [(f, f.type) for f in column.fields if isinstance(f.type, PrimitiveType)]
-        arrays = [repeated(type_, values.get(f.name), length) for f, type_ in primitives]
+        arrays = [repeat(type_, values.get(f.name), length) for f, type_ in primitives]
         return pa.StructArray.from_arrays(arrays, fields=[to_arrow_field(f) for f in column.fields])
 
     def constants(self, file: FileRead) -> dict[int, Value | None]:

@@ -30,7 +30,7 @@ from engine.deletes.loaded_deletes import FileDeletes
 from engine.errors import CorruptTable
 from engine.expressions.bound import BoundConstant
 from engine.formats.opening import open_source
-from engine.formats.source import RowGroup, Source, only, sliced
+from engine.formats.source import RowGroup, Source, keep_rows, slice_table
 from engine.read.request import FileRead, ReadRequest
 from engine.runtime.counters import (
     DELETE_POSITIONS_APPLIED,
@@ -346,17 +346,17 @@ class RowGroupReader:
         request = self._request
         with request.naming(self._work.file.file_path):
             narrow = piece.wanted.by_id if request.narrow_decimals else ()
-            body = self._projector.table(only(piece.columns, piece.keep), piece.wanted, narrow=narrow)
+            body = self._projector.table(keep_rows(piece.columns, piece.keep), piece.wanted, narrow=narrow)
             if len(request.stored.fields) < len(request.projection.fields):
                 at = np.arange(body.num_rows) if piece.keep is None else np.flatnonzero(piece.keep)
                 marks = np.zeros(len(at), np.bool_) if piece.deleted is None else piece.deleted[at]
-                body = self._completed(body, at + piece.first_row, marks)
+                body = self._complete(body, at + piece.first_row, marks)
             elif body.num_columns:
                 body = pa.Table.from_arrays(body.columns, schema=request.arrow_schema)
         self._counters.add(ROWS_RETURNED, body.num_rows)
-        return [batch for part in sliced(body, request.batch_rows) for batch in part.to_batches()]
+        return [batch for part in slice_table(body, request.batch_rows) for batch in part.to_batches()]
 
-    def _completed(self, part: pa.Table, at: npt.NDArray[np.int64], marks: Mask) -> pa.Table:
+    def _complete(self, part: pa.Table, at: npt.NDArray[np.int64], marks: Mask) -> pa.Table:
         """Stored columns with the metadata columns among them, as the projection orders them."""
         request = self._request
         stored = dict(zip(part.schema.names, part.columns, strict=True))

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from engine.errors import Invalid
 from engine.plan.filtering import Filtered
 from engine.plan.planner import PlanningMode
-from engine.plan.remote import Numbered, Order, answers, balanced
+from engine.plan.remote import Numbered, Order, answers, balance
 from engine.runtime.counters import Counters
 from engine.spark.jobs import run_job
 from engine.spec.manifest import ManifestContent, ManifestFile
@@ -73,7 +73,7 @@ class SparkExecutors:
             EngineError: As planning here would raise it; StorageFailed after Spark tried again as often as it is set
                 to.
         """
-        groups = [_without_summaries(group) for group in balanced(manifests, self._task_bytes)]
+        groups = [_without_summaries(group) for group in balance(manifests, self._task_bytes)]
         given = run_job(self._spark, _CarriedOut(order), groups)
         return answers(given, manifests, counters, self._requests)
 

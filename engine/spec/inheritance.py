@@ -10,7 +10,7 @@ from engine.errors import CorruptTable
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
 
 
-def inherited(entries: Iterable[ManifestEntry], manifest: ManifestFile) -> Iterator[ManifestEntry]:
+def apply_inheritance(entries: Iterable[ManifestEntry], manifest: ManifestFile) -> Iterator[ManifestEntry]:
     """The entries of a manifest, in their order, with nothing left to inherit.
 
     Raises:

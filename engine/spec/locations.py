@@ -31,28 +31,28 @@ def same_place(left: str, right: str) -> bool:
     return own[2] == other[2] and all(a == b or not a or not b for a, b in zip(own[:2], other[:2], strict=True))
 
 
-def normalised_path(path: str) -> str:
+def normalise_path(path: str) -> str:
     """A path without empty, ``.`` and ``..`` segments and without a slash at the end; ``""`` for the root."""
     if not _UNTIDY.search(path):
         return path
     return posixpath.normpath("/" + path.lstrip("/")).rstrip("/") if path.startswith("/") else path
 
 
-def normalised(location: str) -> str:
+def normalise(location: str) -> str:
     """The location with its path normalised; scheme and authority stay as they are written."""
     match = _LOCATION.fullmatch(location)
     if match is None:
         return location
-    return location[: match.start(3)] + normalised_path(match[3])
+    return location[: match.start(3)] + normalise_path(match[3])
 
 
 def path_of(location: str) -> str:
     """What all spellings of a location have in common: the normalised path. Equal for files of two buckets, too."""
-    return normalised_path(parts(location)[2])
+    return normalise_path(parts(location)[2])
 
 
 def lies_inside(location: str, directory: str) -> bool:
     """Whether a file or directory is below a directory of the same scheme and authority, or is that directory."""
     own, other = parts(location), parts(directory.rstrip("/") + "/")
-    path, root = normalised_path(own[2]), normalised_path(other[2])
+    path, root = normalise_path(own[2]), normalise_path(other[2])
     return own[:2] == other[:2] and (path == root or path.startswith(f"{root}/"))

@@ -59,16 +59,16 @@ def mapping_of(schema: Schema) -> NameMapping:
     return NameMapping(mapped(schema.fields))
 
 
-def evolved_mapping(mapping: NameMapping, old: Schema, new: Schema) -> NameMapping:
+def evolve_mapping(mapping: NameMapping, old: Schema, new: Schema) -> NameMapping:
     """The mapping after a change of schema: new columns are mapped by their names, renamed ones by the new name too.
 
     Files that were written before keep their names, so an old name stays unless another column has taken it; columns
     that were dropped stay mapped, so that nothing else is read from their place.
     """
-    return NameMapping(_evolved(mapping.fields, old, new.fields))
+    return NameMapping(_evolve(mapping.fields, old, new.fields))
 
 
-def _evolved(mapped: tuple[MappedField, ...], old: Schema, fields: tuple[NestedField, ...]) -> tuple[MappedField, ...]:
+def _evolve(mapped: tuple[MappedField, ...], old: Schema, fields: tuple[NestedField, ...]) -> tuple[MappedField, ...]:
     by_id = {f.field_id: f for f in fields}
     before = {f.field_id: old.by_id[f.field_id].name for f in fields if f.field_id in old.by_id}
     given = {f.name: f.field_id for f in fields if before.get(f.field_id) != f.name}
@@ -81,7 +81,7 @@ def _evolved(mapped: tuple[MappedField, ...], old: Schema, fields: tuple[NestedF
             continue
         if found.name in given and found.name not in names:
             names.append(found.name)
-        made.append(MappedField(tuple(names), each.field_id, _evolved(each.fields, old, children(found.type))))
+        made.append(MappedField(tuple(names), each.field_id, _evolve(each.fields, old, children(found.type))))
     added = tuple(f for f in fields if f.field_id not in old.by_id)
     return (*made, *mapping_of(Schema(added)).fields)
 

@@ -80,7 +80,7 @@ class SchemaUpdate:
         made = NestedField(
             field_id=field_id,
             name=name,
-            type=self._renumbered(type_),
+            type=self._renumber(type_),
             required=required,
             doc=doc,
             initial_default=default,
@@ -188,7 +188,7 @@ class SchemaUpdate:
                 made = replace(
                     other,
                     field_id=self._next_id(),
-                    type=self._renumbered(other.type),
+                    type=self._renumber(other.type),
                     required=False,
                     initial_default=None,
                     write_default=None,
@@ -223,20 +223,20 @@ class SchemaUpdate:
         self.last_column_id += 1
         return self.last_column_id
 
-    def _renumbered(self, type_: Type) -> Type:
+    def _renumber(self, type_: Type) -> Type:
         """The same type with fresh ids for all that is nested in it."""
         match type_:
             case StructType(fields):
                 numbered = [replace(f, field_id=self._next_id()) for f in fields]
-                return StructType(tuple(replace(f, type=self._renumbered(f.type)) for f in numbered))
+                return StructType(tuple(replace(f, type=self._renumber(f.type)) for f in numbered))
             case ListType(element):
                 element = replace(element, field_id=self._next_id())
-                return ListType(replace(element, type=self._renumbered(element.type)))
+                return ListType(replace(element, type=self._renumber(element.type)))
             case MapType(key, value):
                 key = replace(key, field_id=self._next_id())
                 value = replace(value, field_id=self._next_id())
                 return MapType(
-                    replace(key, type=self._renumbered(key.type)), replace(value, type=self._renumbered(value.type))
+                    replace(key, type=self._renumber(key.type)), replace(value, type=self._renumber(value.type))
                 )
             case _:
                 return type_
@@ -318,9 +318,9 @@ class SchemaUpdate:
                 new = replace(new, type=_with_inner(old.type, rebuilt))
             made.append(new)
         made += self._added.get(parent_id, [])
-        return tuple(self._moved(made))
+        return tuple(self._apply_moves(made))
 
-    def _moved(self, fields: list[NestedField]) -> list[NestedField]:
+    def _apply_moves(self, fields: list[NestedField]) -> list[NestedField]:
         for move in self._moves:
             moved = next((f for f in fields if f.field_id == move.field_id), None)
             if moved is None:
@@ -352,7 +352,7 @@ def assign_fresh_ids(schema: Schema, *, first_id: int = 1) -> tuple[Schema, Mapp
         The schema, and old id -> new id for translating specs and sort orders that refer to the old ids.
     """
     update = SchemaUpdate(schema, first_id - 1)
-    fields = update._renumbered(StructType(schema.fields))  # noqa: SLF001  same module
+    fields = update._renumber(StructType(schema.fields))  # noqa: SLF001  same module
     assert isinstance(fields, StructType)
     fresh = Schema(fields.fields, schema.schema_id)
     mapping = {old.field_id: new.field_id for old, new in zip(schema.walk(), fresh.walk(), strict=True)}

@@ -113,7 +113,7 @@ class SetCurrentSchema(TableUpdate):
     schema_id: int = LAST_ADDED
 
     def apply(self, draft: Draft) -> Draft:
-        schema_id = _resolved(self.schema_id, draft.last_schema_id, draft.metadata.schema_by_id, "schema")
+        schema_id = _resolve(self.schema_id, draft.last_schema_id, draft.metadata.schema_by_id, "schema")
         return draft.with_metadata(current_schema_id=schema_id)
 
 
@@ -142,7 +142,7 @@ class SetDefaultSpec(TableUpdate):
     spec_id: int = LAST_ADDED
 
     def apply(self, draft: Draft) -> Draft:
-        spec_id = _resolved(self.spec_id, draft.last_spec_id, draft.metadata.spec_by_id, "partition spec")
+        spec_id = _resolve(self.spec_id, draft.last_spec_id, draft.metadata.spec_by_id, "partition spec")
         return draft.with_metadata(default_spec_id=spec_id)
 
 
@@ -173,7 +173,7 @@ class SetDefaultSortOrder(TableUpdate):
 
     def apply(self, draft: Draft) -> Draft:
         known = {o.order_id: o for o in draft.metadata.sort_orders}
-        order_id = _resolved(self.order_id, draft.last_order_id, known, "sort order")
+        order_id = _resolve(self.order_id, draft.last_order_id, known, "sort order")
         return draft.with_metadata(default_sort_order_id=order_id)
 
 
@@ -427,7 +427,7 @@ def check_types(schema: Schema, format_version: int) -> None:
             raise Invalid(f"the default of column {name!r} needs format version 3, the table has {format_version}")
 
 
-def _resolved(wanted: int, last_added: int | None, known: Mapping[int, object], what: str) -> int:
+def _resolve(wanted: int, last_added: int | None, known: Mapping[int, object], what: str) -> int:
     if wanted == LAST_ADDED:
         if last_added is None:
             raise Invalid(f"cannot set the {what} added last: none has been added")

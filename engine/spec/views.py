@@ -91,7 +91,7 @@ class ViewMetadata:
         """The schema of the current version."""
         return next(s for s in self.schemas if s.schema_id == self.current_version.schema_id)
 
-    def replaced(self, definition: ViewVersion, schema: Schema) -> ViewMetadata:
+    def with_definition(self, definition: ViewVersion, schema: Schema) -> ViewMetadata:
         """The metadata after `definition` became current; its ids are assigned here.
 
         An equal schema or an equal version that is kept already is used again. History beyond

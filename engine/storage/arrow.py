@@ -10,7 +10,7 @@ from tempfile import SpooledTemporaryFile
 from pyarrow import fs
 
 from engine.errors import AlreadyExists, FileNotFound, Invalid
-from engine.storage.failures import translated
+from engine.storage.failures import translate_errors
 from engine.storage.store import FileInfo, InputFile, OutputFile
 
 _WITHOUT_DIRECTORIES = (fs.S3FileSystem, fs.GcsFileSystem)
@@ -44,7 +44,7 @@ class ArrowStore:
 
     def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
         path = self._path(location)
-        with translated("read", location), self._fs.open_input_file(path) as file:
+        with translate_errors("read", location), self._fs.open_input_file(path) as file:
             wanted = max(file.size() - offset, 0)
             data: bytes = file.read_at(wanted if length is None else min(wanted, length), offset)
             return data
@@ -54,7 +54,7 @@ class ArrowStore:
         return size
 
     def exists(self, location: str) -> bool:
-        with translated("look for", location):
+        with translate_errors("look for", location):
             found: bool = self._fs.get_file_info(self._path(location)).type == fs.FileType.File
             return found
 
@@ -64,21 +64,21 @@ class ArrowStore:
 
     def delete(self, location: str) -> None:
         self._info(location)
-        with translated("delete", location):
+        with translate_errors("delete", location):
             self._fs.delete_file(self._path(location))
 
     def list(self, prefix: str) -> Iterator[FileInfo]:
         root = self._path(prefix).rstrip("/")
         spelled = prefix.rstrip("/")
         selector = fs.FileSelector(root, allow_not_found=True, recursive=True)
-        with translated("list", prefix):
+        with translate_errors("list", prefix):
             found = self._fs.get_file_info(selector)
         for info in sorted(found, key=lambda info: info.path):
             if info.type == fs.FileType.File:
                 yield FileInfo(spelled + info.path[len(root) :], info.size, (info.mtime_ns or 0) // 1_000_000)
 
     def open_input(self, location: str) -> InputFile:
-        with translated("read", location):
+        with translate_errors("read", location):
             file: InputFile = self._fs.open_input_file(self._path(location))
             return file
 
@@ -98,7 +98,7 @@ class ArrowStore:
         raise Invalid(f"{location!r} does not begin with {' or '.join(self._prefixes)}")
 
     def _info(self, location: str) -> fs.FileInfo:
-        with translated("look for", location):
+        with translate_errors("look for", location):
             info = self._fs.get_file_info(self._path(location))
         if info.type != fs.FileType.File:
             raise FileNotFound(location)
@@ -124,7 +124,7 @@ class ArrowOutputFile(OutputFile):
         return self._spool.closed
 
     def write(self, data: bytes, /) -> int:
-        with translated("write", self._location):
+        with translate_errors("write", self._location):
             written = self._spool.write(data)
         self._size += written
         return written
@@ -135,7 +135,7 @@ class ArrowOutputFile(OutputFile):
     def close(self) -> None:
         if self._spool.closed:
             return
-        with translated("write", self._location), self._spool as spool:
+        with translate_errors("write", self._location), self._spool as spool:
             spool.seek(0)
             filesystem = self.upload_by().filesystem
             if not isinstance(filesystem, _WITHOUT_DIRECTORIES):

@@ -20,7 +20,7 @@ from threading import Lock
 import pyarrow as pa
 
 from engine.errors import Invalid
-from engine.storage.failures import translated
+from engine.storage.failures import translate_errors
 
 _SUFFIX = ".cache"
 _TEMPORARY = ".tmp"
@@ -67,7 +67,7 @@ class DirectoryCache:
         self._new_id = new_id
         self._now = now
         self._lock = Lock()
-        with translated("write", str(self._root)):
+        with translate_errors("write", str(self._root)):
             try:
                 self._root.mkdir(parents=True, exist_ok=True)
             except FileExistsError as error:

@@ -43,7 +43,7 @@ def storage_error(action: str, location: str, error: Exception) -> EngineError:
 
 
 @contextmanager
-def translated(action: str, location: str) -> Iterator[None]:
+def translate_errors(action: str, location: str) -> Iterator[None]:
     """Turn what the storage raises in the block into engine errors."""
     try:
         yield

@@ -19,7 +19,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from engine.errors import AlreadyExists, Invalid
-from engine.storage.failures import storage_error, translated
+from engine.storage.failures import storage_error, translate_errors
 from engine.storage.store import FileInfo, InputFile, OutputFile
 
 
@@ -59,7 +59,7 @@ class LocalStore:
         return True
 
     def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
-        with translated("read", location):
+        with translate_errors("read", location):
             # Opening a named pipe would wait for a writer.
             descriptor = os.open(local_path(location), os.O_RDONLY | os.O_NONBLOCK)
             try:
@@ -69,11 +69,11 @@ class LocalStore:
                 os.close(descriptor)
 
     def size(self, location: str) -> int:
-        with translated("read", location):
+        with translate_errors("read", location):
             return _regular(local_path(location).stat()).st_size
 
     def exists(self, location: str) -> bool:
-        with translated("look for", location):
+        with translate_errors("look for", location):
             try:
                 return stat.S_ISREG(local_path(location).stat().st_mode)
             except (FileNotFoundError, NotADirectoryError):
@@ -84,19 +84,19 @@ class LocalStore:
             output.write(data)
 
     def delete(self, location: str) -> None:
-        with translated("delete", location):
+        with translate_errors("delete", location):
             local_path(location).unlink()
 
     def list(self, prefix: str) -> Iterator[FileInfo]:
         root = str(local_path(prefix))
-        with translated("list", prefix):
+        with translate_errors("list", prefix):
             found = sorted(_walk(root), key=lambda entry: entry[0])
         spelled = prefix.rstrip("/")
         for path, info in found:
             yield FileInfo(spelled + path[len(root) :], info.st_size, info.st_mtime_ns // 1_000_000)
 
     def open_input(self, location: str) -> InputFile:
-        with translated("read", location):
+        with translate_errors("read", location):
             path = local_path(location)
             _regular(path.stat())
             file: InputFile = pa.OSFile(str(path), "rb")
@@ -108,7 +108,7 @@ class LocalStore:
             raise AlreadyExists(f"{location} exists already")
         # A long name is cut so that the temporary one stays within the 255 bytes that file systems allow.
         temporary = path.with_name(f".{path.name[-150:]}.{self.new_id().hex}.tmp")
-        with translated("write", location):
+        with translate_errors("write", location):
             _make_directory(path.parent)
             file = temporary.open("xb", buffering=0)
         return LocalOutputFile(location, path, temporary, file, overwrite=overwrite, durable=self.durable)

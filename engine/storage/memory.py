@@ -36,25 +36,25 @@ class MemoryStore:
         return len(self._data(location))
 
     def exists(self, location: str) -> bool:
-        key = _checked(location)
+        key = _check(location)
         with self._lock:
             return key in self._files
 
     def write(self, location: str, data: bytes, *, overwrite: bool = False) -> None:
-        key = _checked(location)
+        key = _check(location)
         with self._lock:
             if not overwrite and key in self._files:
                 raise AlreadyExists(f"{location} exists already")
             self._files[key] = (bytes(data), self._now_ms())
 
     def delete(self, location: str) -> None:
-        key = _checked(location)
+        key = _check(location)
         with self._lock:
             if self._files.pop(key, None) is None:
                 raise FileNotFound(location)
 
     def list(self, prefix: str) -> Iterator[FileInfo]:
-        directory = _checked(prefix).rstrip("/") + "/"
+        directory = _check(prefix).rstrip("/") + "/"
         with self._lock:
             found = sorted((k, v) for k, v in self._files.items() if k.startswith(directory) or directory == _SCHEME)
         for location, (data, modified_ms) in found:
@@ -72,7 +72,7 @@ class MemoryStore:
         return location
 
     def _data(self, location: str) -> bytes:
-        key = _checked(location)
+        key = _check(location)
         with self._lock:
             found = self._files.get(key)
         if found is None:
@@ -80,7 +80,7 @@ class MemoryStore:
         return found[0]
 
 
-def _checked(location: str) -> str:
+def _check(location: str) -> str:
     if not location.startswith(_SCHEME):
         raise Invalid(f"{location!r} is not a location of the memory store ({_SCHEME}...)")
     return location

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 from pyarrow import fs
 
 from engine.errors import Invalid, Unsupported
-from engine.spec.locations import normalised
+from engine.spec.locations import normalise
 from engine.storage.arrow import ArrowStore
-from engine.storage.failures import translated
+from engine.storage.failures import translate_errors
 from engine.storage.local import LocalStore, local_path
 from engine.storage.memory import MemoryStore
 from engine.storage.store import Store
@@ -78,13 +78,13 @@ def absolute_location(location: str) -> str:
         raise Invalid(f"{location!r} is no path: {error}") from error
 
 
-def normalised_location(location: str) -> str:
+def normalise_location(location: str) -> str:
     """As `absolute_location`, without empty, ``.`` and ``..`` segments: what a new table or warehouse is to record.
 
     Where ``..`` follows a symbolic link, dropping the two would lead elsewhere: the link is resolved.
     """
     absolute = absolute_location(location)
-    found = normalised(absolute)
+    found = normalise(absolute)
     if scheme_of(absolute) not in ("", "file") or ".." not in absolute.split("/") or "\0" in absolute:
         return found
     meant = os.path.realpath(local_path(absolute))
@@ -98,13 +98,13 @@ def _arrow_store(scheme: str, location: str, properties: Mapping[str, str]) -> A
         options: dict[str, object] = {to: properties[name] for name, to in _S3_OPTIONS.items() if name in properties}
         if properties.get("s3.path-style-access") == "false":
             options["force_virtual_addressing"] = True
-        with translated("open", location):
+        with translate_errors("open", location):
             return ArrowStore(fs.S3FileSystem(**options), [f"{s}://" for s in _S3_SCHEMES])
     if scheme in _GCS_SCHEMES:
-        with translated("open", location):
+        with translate_errors("open", location):
             return ArrowStore(fs.GcsFileSystem(**_gcs_options(properties)), [f"{s}://" for s in _GCS_SCHEMES])
     root = f"{scheme}://{_authority(location)}"
-    with translated("open", location):
+    with translate_errors("open", location):
         return ArrowStore(fs.FileSystem.from_uri(root + "/")[0], [root])
 
 

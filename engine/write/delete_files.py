@@ -142,10 +142,10 @@ def _write_group(group: Sequence[DeletedRows], target: WriteTarget, number: Iter
     positions = np.concatenate([rows.positions for rows in group])
     column = pa.DictionaryArray.from_arrays(pa.array(ordinals), paths)
     batch = pa.RecordBatch.from_arrays([column, pa.array(positions)], names=["file_path", "pos"])
-    return [_file_scoped(file) for file in _written(writer, [batch], target.store)]
+    return [_file_scoped(file) for file in _write_all(writer, [batch], target.store)]
 
 
-def _written(writer: RollingWriter, batches: Iterable[pa.RecordBatch], store: Store) -> list[DataFile]:
+def _write_all(writer: RollingWriter, batches: Iterable[pa.RecordBatch], store: Store) -> list[DataFile]:
     """All files of a writer, or none."""
     try:
         for batch in batches:
@@ -244,7 +244,7 @@ def write_equality_deletes(
     writer = RollingWriter(
         format, own_partition, lambda: target.location(own_partition, next(number), suffix="-deletes")
     )
-    files = _written(writer, table_rows(keys, key_schema), store)
+    files = _write_all(writer, table_rows(keys, key_schema), store)
     target.counters.add(FILES_WRITTEN, len(files))
     return files
 

@@ -37,7 +37,7 @@ class PartitionedWriter(Protocol):
         ...
 
 
-def _ordered(batch: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
+def _order(batch: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
     return batch if groups.order is None else batch.take(pa.array(groups.order))
 
 
@@ -122,7 +122,7 @@ class FanoutWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         groups = group_rows(batch, self._spec, self._schema)
-        ordered = _ordered(batch, groups)
+        ordered = _order(batch, groups)
         for i, partition in enumerate(groups.partitions if batch.num_rows else ()):
             start, end = int(groups.starts[i]), int(groups.starts[i + 1])
             writer = self._writer_of(partition)

@@ -82,7 +82,7 @@ class RollingWriter:
         """Add rows; row groups and files are closed as they fill."""
         rest = batch
         while rest.num_rows:
-            writer = self._opened()
+            writer = self._open()
             room = self._row_group_size(writer) - writer.waiting_bytes
             size = max(encoded_size(rest), 1)
             if size <= room:
@@ -93,7 +93,7 @@ class RollingWriter:
             rest = rest.slice(rows)
             self.flush()
 
-    def _opened(self) -> ParquetFileWriter:
+    def _open(self) -> ParquetFileWriter:
         if self._writer is None:
             f = self._format
             self._location = self._next_location()
@@ -132,7 +132,7 @@ class RollingWriter:
         except BaseException:
             writer.abort()
             raise
-        self.files.append(described(self._format, self._location, self._partition, metrics, size_bytes))
+        self.files.append(describe_file(self._format, self._location, self._partition, metrics, size_bytes))
 
     def abort(self) -> None:
         """Leave nothing of the current file; closed ones are the caller's to remove."""
@@ -141,7 +141,7 @@ class RollingWriter:
             self._writer = None
 
 
-def described(
+def describe_file(
     format: FileFormat, location: str, partition: Partition, metrics: FileMetrics, size_bytes: int
 ) -> DataFile:
     """The manifest's view of a file that was written."""

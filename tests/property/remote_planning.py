@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from engine.plan.filtering import Filtered
-from engine.plan.remote import Numbered, Order, answers, balanced
+from engine.plan.remote import Numbered, Order, answers, balance
 from engine.plan.scan import ScanPlan, TableScan
 from engine.runtime.counters import Counters
 from engine.spec.manifest import ManifestFile
@@ -35,7 +35,7 @@ class OtherProcesses:
 
     def filtered(self, order: Order, manifests: Sequence[ManifestFile], counters: Counters) -> list[Filtered]:
         alone = pickle.dumps(replace(order, store=None))  # type: ignore[arg-type]
-        given = [self.answer(alone, order, group) for group in balanced(manifests, self.group_bytes)]
+        given = [self.answer(alone, order, group) for group in balance(manifests, self.group_bytes)]
         # Whoever is ready first answers first.
         return answers(reversed(given), manifests, counters, self.requests)
 

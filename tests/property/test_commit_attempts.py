@@ -20,7 +20,7 @@ from engine.commit.manifests import load_manifests
 from engine.commit.retry import Waiting
 from engine.commit.transaction import Transaction, stage_all
 from engine.spec.data_file import DataFile, FileContent
-from engine.spec.inheritance import inherited
+from engine.spec.inheritance import apply_inheritance
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
 from engine.spec.snapshots import Snapshot
 from tests.unit.engine.commit.tables import NAME, World, data_file, metadata, world
@@ -103,7 +103,7 @@ class Table:
         for manifest in load_manifests(snapshot, self.w.store):
             if manifest.content is ManifestContent.DATA:
                 data = self.w.store.read(manifest.manifest_path)
-                for entry in inherited(decode_entries(data, listed=manifest), manifest):
+                for entry in apply_inheritance(decode_entries(data, listed=manifest), manifest):
                     if entry.status is not EntryStatus.DELETED:
                         assert entry.data_file.file_path not in found
                         found[entry.data_file.file_path] = entry

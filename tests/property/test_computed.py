@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.columnar.scalar_evaluation import computed
+from engine.columnar.scalar_evaluation import evaluate
 from engine.errors import Invalid
 from engine.expressions.parse_scalar import sql
 
@@ -245,9 +245,9 @@ def test_values_are_those_of_the_model(kind: Kind, data: st.DataObject) -> None:
                 expected = [None if v is None else fitting(v) for v in expected]
     except Fails:
         with pytest.raises(Invalid):
-            computed(sql(term.text), batch, field)
+            evaluate(sql(term.text), batch, field)
         return
-    assert computed(sql(term.text), batch, field).to_pylist() == expected
+    assert evaluate(sql(term.text), batch, field).to_pylist() == expected
 
 
 def fitting(value: Decimal) -> Decimal:
@@ -266,9 +266,9 @@ def test_quotients_of_decimals_are_rounded_half_up(a: int, b: int, a_scale: int,
     field = pa.field("x", pa.decimal128(38, 6))
     if b == 0:
         with pytest.raises(Invalid, match=r"(?i)divide by zero"):
-            computed(sql("a / b"), batch, field)
+            evaluate(sql("a / b"), batch, field)
         return
     # Like Spark: first to the quotient's own scale, then to the column's.
     with localcontext(prec=100):
         expected = rounded(rounded(left / right, max(6, a_scale + 4 + 1)), 6)
-    assert computed(sql("a / b"), batch, field).to_pylist() == [expected]
+    assert evaluate(sql("a / b"), batch, field).to_pylist() == [expected]

@@ -18,7 +18,7 @@ from engine.columnar.schemas import field_id_of, from_arrow_schema
 from engine.errors import CorruptTable
 from engine.formats.parquet import source as parquet
 from engine.formats.parquet.source import ParquetSource
-from engine.formats.source import only
+from engine.formats.source import keep_rows
 from engine.spec.schema import Schema
 from engine.storage.memory import MemoryStore
 
@@ -162,7 +162,7 @@ def test_every_value_and_every_kept_row_is_as_pyarrow_gives_it(
                 keep = keeps(part.num_rows, share, seed, runs=runs)
                 # Of a slice too, whose values and nulls do not begin where its memory does.
                 for skipped in (0, min(3, part.num_rows)):
-                    some = only(part.slice(skipped), keep[skipped:])
+                    some = keep_rows(part.slice(skipped), keep[skipped:])
                     some.validate(full=True)
                     check(some, whole.slice(skipped).filter(pa.array(keep[skipped:])), narrow=narrow)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from engine.codec.avro import kernels
 from engine.codec.avro.program import COLUMN_OPS, Program
 from engine.codec.columns import ByteArray, Int64Array
-from engine.codec.taking import gathered
+from engine.codec.taking import gather
 from engine.spec.types import MAX_DEPTH
 
 Bool2: TypeAlias = NDArray[np.bool_]
@@ -161,7 +161,7 @@ class _Attempt:
                     part.lists[column] = offsets
                 else:
                     part.strings[column] = BytesPart(
-                        offsets, gathered(np.frombuffer(buffer, np.uint8), values[index], offsets)
+                        offsets, gather(np.frombuffer(buffer, np.uint8), values[index], offsets)
                     )
         return part
 

@@ -119,15 +119,15 @@ class _Room:
     @property
     def rows(self) -> list[int]:
         """Rows of each table."""
-        return self._capped(self._rows, [self._limits.kept // size for size in self._layout.row_bytes])
+        return self._cap(self._rows, [self._limits.kept // size for size in self._layout.row_bytes])
 
     @property
     def block_rows(self) -> list[int]:
         """Rows of each table while a block is decoded."""
         most = self._limits.block // 2
-        return self._capped(self._block_rows, [most // (SLOT_BYTES * max(len(own), 1)) for own in self._layout.tables])
+        return self._cap(self._block_rows, [most // (SLOT_BYTES * max(len(own), 1)) for own in self._layout.tables])
 
-    def _capped(self, rows: int, most: Sequence[int]) -> list[int]:
+    def _cap(self, rows: int, most: Sequence[int]) -> list[int]:
         wanted = [rows, *([self._elements * max(rows, _LEAST_ROWS)] * (len(most) - 1))]
         return [min(pair) for pair in zip(wanted, most, strict=True)]
 

@@ -224,8 +224,8 @@ class _Joined:
         self._parts = parts
         self.count = sum(part.rows[0] for part in parts)
         tables = range(len(layout.tables))
-        self._numbers = [_joined([part.numbers[t] for part in parts]) for t in tables]
-        self._valid = [_joined([part.valid[t] for part in parts]) for t in tables]
+        self._numbers = [_concatenate([part.numbers[t] for part in parts]) for t in tables]
+        self._valid = [_concatenate([part.valid[t] for part in parts]) for t in tables]
         self._all_valid = [np.asarray(valid.all(axis=1)).tolist() for valid in self._valid]
 
     def column(self, index: int) -> Column:
@@ -236,10 +236,12 @@ class _Joined:
             case "int" | "null":
                 return FixedColumn(self._numbers[table][place], valid)
             case "list":
-                return ListColumn(_joined_offsets([part.lists[index] for part in self._parts]), _NO_VALUES, valid)
+                return ListColumn(_concatenate_offsets([part.lists[index] for part in self._parts]), _NO_VALUES, valid)
         strings = [part.strings[index] for part in self._parts]
         column = BytesColumn(
-            _joined_offsets([part.offsets for part in strings]), np.concatenate([part.data for part in strings]), valid
+            _concatenate_offsets([part.offsets for part in strings]),
+            np.concatenate([part.data for part in strings]),
+            valid,
         )
         kind = self._layout.kinds[index]
         return column if kind == "bytes" else _numbers_of(column, self._valid[table][place], _DTYPES[kind])
@@ -252,12 +254,12 @@ def _numbers_of(column: BytesColumn, valid: BoolArray, dtype: Any) -> FixedColum
     return FixedColumn(numbers, column.valid)
 
 
-def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+def _concatenate(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Planes side by side, without the room that was not needed."""
     return parts[0] if len(parts) == 1 and parts[0].flags.c_contiguous else np.concatenate(parts, axis=1)
 
 
-def _joined_offsets(parts: Sequence[Int64Array]) -> Int64Array:
+def _concatenate_offsets(parts: Sequence[Int64Array]) -> Int64Array:
     if len(parts) == 1:
         return parts[0]
     shift = 0

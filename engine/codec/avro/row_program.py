@@ -57,12 +57,12 @@ class RowProgram:
             is_fixed: For those whose length the schema says.
         """
         what = kernels.WRITE_FIXED if is_fixed else kernels.WRITE_BYTES
-        self._instruct(what, [offsets, data], valid=valid, required=required, data_bytes=_spanned(offsets))
+        self._instruct(what, [offsets, data], valid=valid, required=required, data_bytes=_span(offsets))
 
     def add_lists(self, offsets: Integers, elements: Integers, valid: BoolArray | None, *, required: bool) -> None:
         """Lists of ints or longs; `offsets` point into `elements`."""
         what = kernels.WRITE_LIST
-        self._instruct(what, [offsets, elements], valid=valid, required=required, elements=_spanned(offsets))
+        self._instruct(what, [offsets, elements], valid=valid, required=required, elements=_span(offsets))
 
     def add_maps(
         self, offsets: Integers, first_keys: Integers, keys: Integers, values: Integers | tuple[Integers, ByteArray]
@@ -77,7 +77,7 @@ class RowProgram:
             keys: What they point into.
             values: Numbers, or byte strings as their offsets and data.
         """
-        elements = _spanned(offsets)
+        elements = _span(offsets)
         if elements == 0:
             self.add_literal(b"\x00")
         elif isinstance(values, tuple):
@@ -134,7 +134,7 @@ class RowProgram:
         return len(self._sources) - 1
 
 
-def _spanned(offsets: Integers) -> int:
+def _span(offsets: Integers) -> int:
     return int(offsets[-1]) - int(offsets[0])
 
 
@@ -143,7 +143,7 @@ def _address(array: NDArray[Any]) -> int:
     return found
 
 
-def joined(values: Sequence[bytes | None]) -> BytesColumn:
+def to_bytes_column(values: Sequence[bytes | None]) -> BytesColumn:
     """Byte strings as a column."""
     sizes = np.fromiter((0 if value is None else len(value) for value in values), np.int64, len(values))
     offsets = np.zeros(len(values) + 1, np.int64)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.codec.avro.row_program import RowProgram, joined, valid_mask
+from engine.codec.avro.row_program import RowProgram, to_bytes_column, valid_mask
 from engine.codec.avro.schema import decimal_width
 from engine.codec.columns import BytesColumn, FixedColumn, Int64Array, ListColumn
 from engine.codec.manifests import schema as ids
@@ -110,7 +110,7 @@ class _Batch:
         first_keys = self._first_keys(maps)
         keys = np.array(self._keys, np.int64)
         if of_bytes:
-            column = joined(list(flat))
+            column = to_bytes_column(list(flat))
             self.program.add_maps(offsets, first_keys, keys, (column.offsets, column.data))
         else:
             self.program.add_maps(offsets, first_keys, keys, np.fromiter(flat, np.int64, int(offsets[-1])))
@@ -157,7 +157,7 @@ def value_column(type_: PrimitiveType, values: list[Any]) -> FixedColumn | Bytes
         plain = values if valid is None else [0 if value is None else value for value in values]
         return FixedColumn(np.fromiter(plain, np.int64, len(values)), valid)
     convert = _converter(type_)
-    return joined([None if value is None else convert(value) for value in values])
+    return to_bytes_column([None if value is None else convert(value) for value in values])
 
 
 def _lists(values: list[Sequence[int] | None]) -> ListColumn:

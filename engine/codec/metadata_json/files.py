@@ -22,11 +22,11 @@ def parse_json_file(data: bytes, *, location: str | None = None) -> JsonValue:
         CorruptTable: Broken gzip, not JSON, or nested too deeply.
         TooLarge: See `engine.codec.budget`.
     """
-    text = _inflated(data, location) if data.startswith(_GZIP_MAGIC) else data
+    text = _inflate(data, location) if data.startswith(_GZIP_MAGIC) else data
     return parse_json(text, location=location, file_size=len(data))
 
 
-def _inflated(data: bytes, location: str | None) -> bytes:
+def _inflate(data: bytes, location: str | None) -> bytes:
     limit = budget_of(len(data)) // _COPIES
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
@@ -38,6 +38,6 @@ def _inflated(data: bytes, location: str | None) -> bytes:
     return text
 
 
-def compressed(text: bytes) -> bytes:
+def gzip_text(text: bytes) -> bytes:
     """The text as gzip; the same text gives the same bytes."""
     return gzip.compress(text, mtime=0)

@@ -137,7 +137,7 @@ class JsonObject:
 
     def int32(self, key: str) -> int:
         """An integer of 32 bits."""
-        return self._ranged(key, self._of_type(key, int), _INT32)
+        return self._check_range(key, self._of_type(key, int), _INT32)
 
     def int32_or_none(self, key: str) -> int | None:
         """An integer of 32 bits, or None when absent."""
@@ -145,13 +145,13 @@ class JsonObject:
 
     def int64(self, key: str) -> int:
         """An integer of 64 bits."""
-        return self._ranged(key, self._of_type(key, int), _INT64)
+        return self._check_range(key, self._of_type(key, int), _INT64)
 
     def int64_or_none(self, key: str) -> int | None:
         """An integer of 64 bits, or None when absent."""
         return self.int64(key) if self.has(key) else None
 
-    def _ranged(self, key: str, value: int, allowed: range) -> int:
+    def _check_range(self, key: str, value: int, allowed: range) -> int:
         if value not in allowed:
             raise self.error(key, f"{value} is out of range")
         return value
@@ -190,11 +190,11 @@ class JsonObject:
 
     def int32s(self, key: str) -> tuple[int, ...]:
         """An array of integers of 32 bits."""
-        return tuple(self._ranged(f"{key}[{i}]", n, _INT32) for i, n in enumerate(self._elements(key, int)))
+        return tuple(self._check_range(f"{key}[{i}]", n, _INT32) for i, n in enumerate(self._elements(key, int)))
 
     def int64s(self, key: str) -> tuple[int, ...]:
         """An array of integers of 64 bits."""
-        return tuple(self._ranged(f"{key}[{i}]", n, _INT64) for i, n in enumerate(self._elements(key, int)))
+        return tuple(self._check_range(f"{key}[{i}]", n, _INT64) for i, n in enumerate(self._elements(key, int)))
 
     def texts(self, key: str) -> tuple[str, ...]:
         """An array of strings."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from engine.codec.metadata_json.files import compressed, parse_json_file
+from engine.codec.metadata_json.files import gzip_text, parse_json_file
 from engine.codec.metadata_json.objects import JsonObject, write_json
 from engine.codec.metadata_json.partitioning import (
     partition_fields_from_json,
@@ -243,7 +243,7 @@ def encode_metadata(metadata: TableMetadata, *, compress: bool = False) -> bytes
         text = write_json(_encode(metadata))
     except ValueError as error:
         raise Invalid(f"the metadata of {metadata.location} has a value that JSON cannot hold: {error}") from error
-    return compressed(text) if compress else text
+    return gzip_text(text) if compress else text
 
 
 def _encode(metadata: TableMetadata) -> dict[str, Any]:

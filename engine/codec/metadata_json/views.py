@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.codec.metadata_json.files import compressed, parse_json_file
+from engine.codec.metadata_json.files import gzip_text, parse_json_file
 from engine.codec.metadata_json.objects import JsonObject, write_json
 from engine.codec.metadata_json.schema import schema_from_json, schema_to_json
 from engine.errors import Invalid, Unsupported
@@ -55,7 +55,7 @@ def view_from_json(document: object, *, location: str | None = None) -> ViewMeta
 def encode_view(metadata: ViewMetadata, *, compress: bool = False) -> bytes:
     """The metadata file of a view, gzip when `compress`; the same metadata gives the same bytes."""
     text = write_json(view_to_json(metadata))
-    return compressed(text) if compress else text
+    return gzip_text(text) if compress else text
 
 
 def view_to_json(metadata: ViewMetadata) -> dict[str, Any]:

@@ -51,7 +51,7 @@ class CherryPick:
             Invalid: It is in main's history already, itself or under another id.
             Unsupported: It did more than append, and main has moved on.
         """
-        picked = self._picked(base)
+        picked = self._find_picked(base)
         head = branch_head(base, MAIN)
         _check_new(base, head, picked)
         if (None if head is None else head.snapshot_id) == picked.parent_snapshot_id:
@@ -79,7 +79,7 @@ class CherryPick:
         tag = SetSnapshotRef(pin, SnapshotRef(snapshot_id=picked.snapshot_id, type="tag"))
         return replace(staged, updates=(tag, *staged.updates, RemoveSnapshotRef(pin)))
 
-    def _picked(self, base: TableMetadata) -> Snapshot:
+    def _find_picked(self, base: TableMetadata) -> Snapshot:
         if self.snapshot_id is not None:
             return base.snapshot(self.snapshot_id)
         found = [s for s in base.snapshots if s.summary.get(WAP_ID) == self.wap_id]

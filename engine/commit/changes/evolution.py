@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from engine.commit.snapshots import Staged
 from engine.commit.staging import Staging
 from engine.spec.metadata import TableMetadata
-from engine.spec.name_mapping import evolved_mapping, name_mapping_text, parse_name_mapping
+from engine.spec.name_mapping import evolve_mapping, name_mapping_text, parse_name_mapping
 from engine.spec.partition_evolution import PartitionSpecUpdate
 from engine.spec.partitioning import check_promotions
 from engine.spec.properties import NAME_MAPPING
@@ -78,7 +78,7 @@ def _mapping_update(base: TableMetadata, schema: Schema) -> tuple[SetProperties,
     if text is None:
         return ()
     mapping = parse_name_mapping(text)
-    evolved = evolved_mapping(mapping, base.schema, schema)
+    evolved = evolve_mapping(mapping, base.schema, schema)
     return () if evolved == mapping else (SetProperties({NAME_MAPPING.name: name_mapping_text(evolved)}),)
 
 

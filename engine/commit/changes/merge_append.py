@@ -15,7 +15,7 @@ from engine.codec.manifests.reader import decode_entries
 from engine.commit.changes.append import Append
 from engine.commit.manifests import AttemptCache, WrittenManifest, write_manifests
 from engine.commit.staging import Staging
-from engine.spec.inheritance import inherited
+from engine.spec.inheritance import apply_inheritance
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.properties import (
@@ -49,7 +49,7 @@ class MergeAppend(Append):
         if not MANIFEST_MERGE_ENABLED.of(base.properties):
             return written, kept
         # Its own manifests come first, and then the base's, whose list has the newest first.
-        listed = [_Listed(m.listed(base.last_sequence_number + 1), m) for m in written]
+        listed = [_Listed(m.manifest_file(base.last_sequence_number + 1), m) for m in written]
         listed += [_Listed(m, None) for m in kept]
         by_spec: dict[int, list[_Listed]] = {}
         for each in listed:
@@ -86,7 +86,7 @@ class MergeAppend(Append):
             for entry in entries:
                 yield replace(entry, data_file=replace(entry.data_file, spec_id=manifest.partition_spec_id))
             return
-        for entry in inherited(entries, manifest):
+        for entry in apply_inheritance(entries, manifest):
             if entry.status is not EntryStatus.DELETED:
                 yield replace(entry, status=EntryStatus.EXISTING)
 

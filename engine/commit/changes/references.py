@@ -58,7 +58,7 @@ class CreateRef:
             max_snapshot_age_ms=self.max_snapshot_age_ms,
             max_ref_age_ms=self.max_ref_age_ms,
         )
-        return _moved(base, self.name, ref)
+        return _move_ref(base, self.name, ref)
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class FastForward:
             raise Invalid(f"{self.branch!r} is a tag and cannot be fast-forwarded")
         if old is not None and old.snapshot_id not in base.ancestors(target):
             raise Invalid(f"cannot fast-forward {self.branch!r} to {self.to!r}: it is not an ancestor of it")
-        staged = _moved(base, self.branch, _pointing(old, target))
+        staged = _move_ref(base, self.branch, _pointing(old, target))
         return replace(staged, requirements=(*staged.requirements, requires_ref(base, self.to)))
 
 
@@ -126,7 +126,7 @@ class Rollback:
             target = base.snapshot(self.snapshot_id).snapshot_id
             if target not in line:
                 raise Invalid(f"cannot roll back to snapshot {target}: {self.branch!r} was never there")
-        return _moved(base, self.branch, _pointing(old, target))
+        return _move_ref(base, self.branch, _pointing(old, target))
 
 
 @dataclass(frozen=True)
@@ -137,14 +137,14 @@ class SetCurrentSnapshot:
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
         target = base.snapshot(self.snapshot_id).snapshot_id
-        return _moved(base, MAIN, _pointing(base.refs.get(MAIN), target))
+        return _move_ref(base, MAIN, _pointing(base.refs.get(MAIN), target))
 
 
 def _pointing(old: SnapshotRef | None, snapshot_id: int) -> SnapshotRef:
     return replace(old, snapshot_id=snapshot_id) if old else SnapshotRef(snapshot_id=snapshot_id, type="branch")
 
 
-def _moved(base: TableMetadata, name: str, ref: SnapshotRef) -> Staged:
+def _move_ref(base: TableMetadata, name: str, ref: SnapshotRef) -> Staged:
     return Staged(
         requirements=(AssertTableUuid(base.table_uuid), requires_ref(base, name)),
         updates=(SetSnapshotRef(name, ref),),

@@ -14,7 +14,7 @@ from engine.commit.snapshots import Staged, branch_head
 from engine.commit.staging import Staging
 from engine.errors import Invalid, ValidationFailed
 from engine.spec.data_file import DataFile
-from engine.spec.inheritance import inherited
+from engine.spec.inheritance import apply_inheritance
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.partitioning import partition_key
@@ -59,7 +59,9 @@ class ReplacePartitions(SnapshotProducer):
             if not everything and manifest.partition_spec_id != base.default_spec_id:
                 return []  # another spec's partitions are not these
             data = staging.store.read(manifest.manifest_path)
-            entries = inherited(decode_entries(data, location=manifest.manifest_path, listed=manifest), manifest)
+            entries = apply_inheritance(
+                decode_entries(data, location=manifest.manifest_path, listed=manifest), manifest
+            )
             live = (e.data_file for e in entries if e.status is not EntryStatus.DELETED)
             return [ref_to(file) for file in live if everything or self._replaces(file)]
 

@@ -12,7 +12,7 @@ from engine.commit.staging import Staging
 from engine.commit.summary import summarize
 from engine.errors import Invalid
 from engine.spec.data_file import DataFile
-from engine.spec.inheritance import inherited
+from engine.spec.inheritance import apply_inheritance
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.snapshots import MAIN
@@ -51,7 +51,7 @@ class RewriteManifests(SnapshotChange):
         written = [
             each
             for content in ManifestContent
-            for each in self._regrouped([m for m in chosen if m.content is content], content, base, staging)
+            for each in self._regroup([m for m in chosen if m.content is content], content, base, staging)
         ]
         counts = {
             "manifests-created": str(len(written)),
@@ -59,7 +59,7 @@ class RewriteManifests(SnapshotChange):
             "manifests-replaced": str(len(chosen)),
             "entries-processed": str(sum(each.encoded.existing_files_count for each in written)),
         }
-        return self._noted(
+        return self._note(
             stage_snapshot(
                 base,
                 staging,
@@ -72,12 +72,12 @@ class RewriteManifests(SnapshotChange):
             )
         )
 
-    def _regrouped(
+    def _regroup(
         self, manifests: Sequence[ManifestFile], content: ManifestContent, base: TableMetadata, staging: Staging
     ) -> list[WrittenManifest]:
         def load(manifest: ManifestFile) -> list[ManifestEntry]:
             data = staging.store.read(manifest.manifest_path)
-            found = inherited(decode_entries(data, location=manifest.manifest_path, listed=manifest), manifest)
+            found = apply_inheritance(decode_entries(data, location=manifest.manifest_path, listed=manifest), manifest)
             return [replace(e, status=EntryStatus.EXISTING) for e in found if e.status is not EntryStatus.DELETED]
 
         def regroup() -> list[WrittenManifest]:

@@ -29,8 +29,8 @@ from engine.columnar.schemas import field_id_of
 from engine.errors import CorruptTable
 from engine.formats.avro.schemas import MALFORMED, arrow_schema, converter, is_plain, plain_schema
 from engine.formats.file_columns import FileColumns
-from engine.formats.name_mapping import identified
-from engine.formats.source import RowGroup, check_size, fetched, sliced, without_columns
+from engine.formats.name_mapping import assign_field_ids
+from engine.formats.source import RowGroup, check_size, explaining_missing_file, slice_table, without_columns
 from engine.spec.name_mapping import NameMapping
 from engine.spec.schema import Schema
 from engine.storage.store import Store
@@ -71,12 +71,12 @@ class AvroSource:
         size_bytes: int | None = None,
     ) -> None:
         self.location = location
-        with fetched(location, needed_by):
+        with explaining_missing_file(location, needed_by):
             self._data = store.read(location)
         check_size(len(self._data), size_bytes, location)
         self._header: AvroHeader = read_header(self._data, location=location)
         self._stored = arrow_schema(self._header.schema, location)
-        self.columns = FileColumns(identified(self._stored, name_mapping, location))
+        self.columns = FileColumns(assign_field_ids(self._stored, name_mapping, location))
         self._groups = _groups(read_blocks(self._data, self._header))
         found, first_row = [], 0
         for index, blocks in enumerate(self._groups):
@@ -110,7 +110,7 @@ class AvroSource:
     ) -> Iterator[pa.Table]:
         """See `engine.formats.source.Source.batches`; blocks are decoded by the megabyte."""
         del narrow, threads
-        return sliced(self.read(row_group, wanted), rows)
+        return slice_table(self.read(row_group, wanted), rows)
 
     def read(self, row_group: int, wanted: Schema) -> pa.Table:
         """See `engine.formats.source.Source.read`."""

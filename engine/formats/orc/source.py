@@ -17,10 +17,10 @@ from pyarrow import orc
 from engine.columnar.schemas import FIELD_ID_KEY, child_fields, is_list
 from engine.errors import CorruptTable, Unsupported
 from engine.formats.file_columns import FileColumns
-from engine.formats.name_mapping import has_field_ids, identified
+from engine.formats.name_mapping import assign_field_ids, has_field_ids
 from engine.formats.orc.footer import OrcFooters, footers_of
 from engine.formats.orc.tail import decode_orc_footer
-from engine.formats.source import RowGroup, check_size, fetched, sliced, without_columns
+from engine.formats.source import RowGroup, check_size, explaining_missing_file, slice_table, without_columns
 from engine.spec.name_mapping import NameMapping
 from engine.spec.schema import Schema
 from engine.storage.store import Store
@@ -60,7 +60,7 @@ class OrcSource:
         size_bytes: int | None = None,
     ) -> None:
         self.location = location
-        with fetched(location, needed_by):
+        with explaining_missing_file(location, needed_by):
             opened = store.open_input(location)
         # One of pyarrow's files, whose `read_at` threads may call at once.
         self._input: pa.NativeFile = opened if isinstance(opened, pa.NativeFile) else pa.PythonFile(opened, mode="r")
@@ -72,7 +72,7 @@ class OrcSource:
             self.num_rows = int(file.nrows)
             self._stored: pa.Schema = file.schema
             schema = pa.schema([_identified_field(f) for f in file.schema])
-            self._schema = identified(schema, name_mapping, location) if not has_field_ids(schema) else schema
+            self._schema = assign_field_ids(schema, name_mapping, location) if not has_field_ids(schema) else schema
             self.columns = FileColumns(self._schema)
             _check_timestamps(tail.timestamp_bounds_ms, location)
         except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
@@ -104,7 +104,7 @@ class OrcSource:
     ) -> Iterator[pa.Table]:
         """See `engine.formats.source.Source.batches`; a stripe is decoded whole."""
         del narrow, threads
-        return sliced(self.read(row_group, wanted), rows)
+        return slice_table(self.read(row_group, wanted), rows)
 
     def read(self, row_group: int, wanted: Schema) -> pa.Table:
         """See `engine.formats.source.Source.read`; the wanted top-level columns are decoded whole."""

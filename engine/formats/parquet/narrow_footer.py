@@ -29,7 +29,7 @@ def narrow_footer(footer: pq.FileMetaData) -> pq.FileMetaData | None:
     if footer.num_rows < _FEWEST_ROWS_A_COLUMN * footer.num_columns:
         return None
     schema = footer.schema.to_arrow_schema()
-    narrow = pa.schema([_narrowed(f) for f in schema])
+    narrow = pa.schema([_narrow(f) for f in schema])
     if narrow == schema:
         return None
     as_integers = _stores_integers(footer)
@@ -58,11 +58,11 @@ def _empty_file(schema: bytes, *, as_integers: bool) -> bytes:
     return data
 
 
-def _narrowed(field: pa.Field) -> pa.Field:
+def _narrow(field: pa.Field) -> pa.Field:
     type_ = field.type
     if pat.is_decimal128(type_):
         return field.with_type(narrow_decimal(type_.precision, type_.scale))
-    inner = [_narrowed(child) for child in child_fields(type_)]
+    inner = [_narrow(child) for child in child_fields(type_)]
     if pat.is_struct(type_):
         return field.with_type(pa.struct(inner))
     if pat.is_map(type_):

@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 
 from engine.errors import CorruptTable
 from engine.formats.file_columns import FileColumns
-from engine.formats.name_mapping import has_field_ids, identified
+from engine.formats.name_mapping import assign_field_ids, has_field_ids
 from engine.formats.parquet.footer import check_footer, slim_footer
 from engine.formats.parquet.footer_bytes import footer_bytes
 from engine.formats.parquet.footer_chunks import FooterChunks
 from engine.formats.parquet.readers import ParquetReaders
-from engine.formats.source import RowGroup, check_size, fetched, in_equal_parts, sliced, without_columns
+from engine.formats.source import RowGroup, check_size, explaining_missing_file, rechunk, slice_table, without_columns
 from engine.spec.name_mapping import NameMapping
 from engine.spec.schema import Schema
 from engine.spec.types import DecimalType, ListType, MapType, StructType, Type
@@ -74,7 +74,7 @@ class ParquetSource:
         self._field_ids = None if field_ids is None else frozenset(field_ids)
         self._name_mapping = name_mapping
         in_memory = size_bytes is not None and size_bytes <= _WHOLE_FILE_BYTES
-        with fetched(location, needed_by):
+        with explaining_missing_file(location, needed_by):
             if in_memory:
                 self._input = pa.BufferReader(store.read(location, 0, _WHOLE_FILE_BYTES))
             else:
@@ -92,7 +92,7 @@ class ParquetSource:
             self.row_groups = _row_groups(self.footer)
             stored = self._readers.schema
             self.has_field_ids = has_field_ids(stored)
-            self.columns = FileColumns(identified(stored, name_mapping, location), self.footer.num_columns)
+            self.columns = FileColumns(assign_field_ids(stored, name_mapping, location), self.footer.num_columns)
             self.chunks = FooterChunks(tail, self.footer.num_row_groups, self.footer.num_columns)
         except _BROKEN as error:
             self._input.close()
@@ -121,7 +121,7 @@ class ParquetSource:
         with self._decoding(row_group):
             table = self._readers.read(row_group, leaves, narrow=False)
         self._check_rows(table.num_rows, row_group)
-        return self._identified(table)
+        return self._with_field_ids(table)
 
     def batches(
         self,
@@ -135,15 +135,15 @@ class ParquetSource:
         """See `engine.formats.source.Source.batches`; exactly the wanted leaves are decoded."""
         leaves = self._leaves(wanted)
         if not leaves:
-            yield from sliced(without_columns(self.row_groups[row_group].num_rows), rows)
+            yield from slice_table(without_columns(self.row_groups[row_group].num_rows), rows)
             return
         narrow = narrow and any(_holds_narrow_decimal(f.type) for f in wanted.fields)
         is_small = self.row_groups[row_group].size_bytes <= _AT_ONCE_BYTES
         found = self._readers.batches(row_group, leaves, rows=rows, narrow=narrow, at_once=is_small, threads=threads)
         count = 0
-        for table in in_equal_parts(self._tables(found, row_group), rows):
+        for table in rechunk(self._tables(found, row_group), rows):
             count += table.num_rows
-            yield self._identified(table)
+            yield self._with_field_ids(table)
         self._check_rows(count, row_group)
 
     def _leaves(self, wanted: Schema) -> tuple[int, ...]:
@@ -166,10 +166,10 @@ class ParquetSource:
         except _BROKEN as error:
             raise CorruptTable(str(error), location=self.location, path=f"row group {row_group}") from error
 
-    def _identified(self, table: pa.Table) -> pa.Table:
+    def _with_field_ids(self, table: pa.Table) -> pa.Table:
         if self.has_field_ids:
             return table
-        return table.cast(identified(table.schema, self._name_mapping, self.location))
+        return table.cast(assign_field_ids(table.schema, self._name_mapping, self.location))
 
     def _check_rows(self, rows: int, row_group: int) -> None:
         if rows != self.row_groups[row_group].num_rows:

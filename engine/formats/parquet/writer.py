@@ -144,7 +144,7 @@ class ParquetFileWriter:
         self._key_values = dict(key_values or {})
         self._writer: pq.ParquetWriter | None = None
 
-    def _opened(self, rows: int) -> pq.ParquetWriter:
+    def _open(self, rows: int) -> pq.ParquetWriter:
         """The writer, made when the first row group, of so many rows, is there to be written: no column has more
         distinct values than rows, and a Bloom filter need not be larger."""
         if self._writer is not None:
@@ -192,7 +192,7 @@ class ParquetFileWriter:
         rows = max(table.num_rows, 1)
         self._encoded_bytes += self.waiting_bytes
         self._waiting, self.waiting_bytes = [], 0
-        self._opened(rows).write_table(table, row_group_size=rows)
+        self._open(rows).write_table(table, row_group_size=rows)
 
     @property
     def written_bytes(self) -> int:
@@ -207,7 +207,7 @@ class ParquetFileWriter:
     def close(self) -> tuple[FileMetrics, int]:
         """Write the rest, make the file visible and tell its metrics and its size in bytes."""
         self.flush()
-        writer = self._opened(0)
+        writer = self._open(0)
         writer.close()
         footer = writer.writer.metadata
         size = self._output.tell()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from engine.columnar.decimals import widened
+from engine.columnar.decimals import widen
 
 NARROW = {7: pa.decimal32(7, 2), 15: pa.decimal64(15, 2)}
 
@@ -23,6 +23,6 @@ def test_what_is_widened_is_what_casting_gives(precision: int, data: some.DataOb
     start = data.draw(some.integers(0, len(numbers)))
     part = array.slice(start)
     target = pa.decimal128(precision, 2)
-    whole = widened(part, target)
+    whole = widen(part, target)
     whole.validate(full=True)
     assert whole.equals(part.cast(target))

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.columnar.matching import row_codes, uncancelled, update_pairs
+from engine.columnar.matching import find_uncancelled, row_codes, update_pairs
 
 CHANGES = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.booleans()), max_size=12)
 
@@ -23,7 +23,7 @@ def test_changes_cancel_like_brackets(changes: list[tuple[int, int, bool]]) -> N
             own.pop()
         else:
             own.append(place)
-    kept = uncancelled(
+    kept = find_uncancelled(
         np.array([c for c, _, _ in changes], np.int64),
         np.array([o for _, o, _ in changes], np.int64),
         np.array([i for _, _, i in changes], np.bool_),

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from engine.columnar.scalar_evaluation import computed
+from engine.columnar.scalar_evaluation import evaluate
 from engine.errors import Invalid
 from engine.expressions.parse_scalar import sql
 
@@ -51,10 +51,10 @@ ROWS = pa.RecordBatch.from_pydict(
     ],
 )
 def test_values_are_those_of_sql(text: str, type_: pa.DataType, expected: list[Any]) -> None:
-    assert computed(sql(text), ROWS, pa.field("x", type_)).to_pylist() == expected
+    assert evaluate(sql(text), ROWS, pa.field("x", type_)).to_pylist() == expected
 
 
 @pytest.mark.parametrize("text", ["m + 1", "-m - 2", "m * 2", "n / 0.0 * 0 + 1 / 0", "n % 0"])
 def test_what_overflows_or_divides_by_zero_is_refused(text: str) -> None:
     with pytest.raises(Invalid):
-        computed(sql(text), ROWS, pa.field("x", pa.int64()))
+        evaluate(sql(text), ROWS, pa.field("x", pa.int64()))

@@ -6,7 +6,7 @@ from engine.codec.manifests.reader import decode_entries
 from engine.commit.changes.append import Append
 from engine.commit.changes.merge_append import MergeAppend
 from engine.commit.manifests import load_manifests
-from engine.spec.inheritance import inherited
+from engine.spec.inheritance import apply_inheritance
 from engine.spec.manifest import EntryStatus, ManifestFile
 from tests.unit.engine.commit.tables import BY_DAY, World, data_file, metadata, world
 
@@ -41,7 +41,7 @@ def test_entries_keep_their_numbers_and_only_its_own_are_added() -> None:
     for n in range(4):
         add(w, f"f{n}")
     (merged,) = manifests(w)
-    found = list(inherited(decode_entries(w.store.read(merged.manifest_path)), merged))
+    found = list(apply_inheritance(decode_entries(w.store.read(merged.manifest_path)), merged))
     by_name = {e.data_file.file_path[-10:-8]: e for e in found}
     numbers = [(e.status.name, e.snapshot_id, e.sequence_number) for e in found]
     assert sorted(numbers) == [("ADDED", 104, 4), ("EXISTING", 101, 1), ("EXISTING", 102, 2), ("EXISTING", 103, 3)]

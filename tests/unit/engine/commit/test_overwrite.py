@@ -15,7 +15,7 @@ from engine.commit.file_refs import FileRef, ref_to
 from engine.commit.manifests import load_manifests
 from engine.errors import Invalid, ValidationFailed
 from engine.spec.data_file import DataFile
-from engine.spec.inheritance import inherited
+from engine.spec.inheritance import apply_inheritance
 from engine.spec.manifest import EntryStatus, ManifestEntry
 from engine.spec.updates import UpgradeFormatVersion
 from tests.unit.engine.commit.tables import BY_DAY, World, data_file, deletes_of, metadata, world
@@ -39,7 +39,7 @@ def overwrite(w: World, removed: list[DataFile], added: list[DataFile], **option
 def entries(w: World) -> dict[str, ManifestEntry]:
     found = {}
     for manifest in load_manifests(w.metadata.current_snapshot, w.store):
-        for entry in inherited(decode_entries(w.store.read(manifest.manifest_path)), manifest):
+        for entry in apply_inheritance(decode_entries(w.store.read(manifest.manifest_path)), manifest):
             found[entry.data_file.file_path.rpartition("/")[2].removesuffix(".parquet")] = entry
     return found
 
@@ -174,7 +174,7 @@ def test_vectors_in_one_file_are_told_apart_by_their_offset() -> None:
     live = [
         (e.data_file.file_path.rpartition("/")[2], e.data_file.content_offset, e.sequence_number)
         for m in load_manifests(w.metadata.current_snapshot, w.store)
-        for e in inherited(decode_entries(w.store.read(m.manifest_path)), m)
+        for e in apply_inheritance(decode_entries(w.store.read(m.manifest_path)), m)
         if e.status is not EntryStatus.DELETED and e.data_file.file_format == "puffin"
     ]
     assert sorted(live) == [("v.puffin", 44, 3), ("w.puffin", 4, 4)]

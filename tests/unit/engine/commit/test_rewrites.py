@@ -17,7 +17,7 @@ from engine.commit.file_refs import ref_to
 from engine.commit.manifests import load_manifests
 from engine.errors import Invalid, ValidationFailed
 from engine.spec.data_file import DataFile, FileContent
-from engine.spec.inheritance import inherited
+from engine.spec.inheritance import apply_inheritance
 from engine.spec.manifest import EntryStatus, ManifestEntry
 from tests.unit.engine.commit.tables import BY_DAY, World, data_file, deletes_of, metadata, world
 
@@ -123,7 +123,7 @@ def test_rewrites_that_would_lose_or_bring_back_rows_are_refused() -> None:
 
 def entries(w: World) -> Iterator[ManifestEntry]:
     for manifest in load_manifests(w.metadata.current_snapshot, w.store):
-        yield from inherited(decode_entries(w.store.read(manifest.manifest_path)), manifest)
+        yield from apply_inheritance(decode_entries(w.store.read(manifest.manifest_path)), manifest)
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])

@@ -5,7 +5,7 @@ import pytest
 
 from engine.columnar.schemas import to_arrow_schema
 from engine.deletes.cache import DeleteCache
-from engine.deletes.equality import GLOBAL, EqualityGroup, compared, key_schema, load_equality, scopes
+from engine.deletes.equality import GLOBAL, EqualityGroup, compared_columns, key_schema, load_equality, scopes
 from engine.deletes.files import DeleteFile
 from engine.errors import CorruptTable, FileNotFound
 from engine.runtime.counters import DELETE_FILES_LOADED, DELETE_KEYS_APPLIED, Counters
@@ -101,7 +101,7 @@ def test_every_file_is_read_once() -> None:
 def test_what_is_wrong_is_named() -> None:
     store = MemoryStore()
     with pytest.raises(CorruptTable, match="without equality ids"):
-        compared(delete_file("d", ()))
+        compared_columns(delete_file("d", ()))
 
     def load(file: DeleteFile) -> None:
         load_equality(

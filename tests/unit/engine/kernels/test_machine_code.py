@@ -218,11 +218,11 @@ def test_what_compiled_code_raises_is_an_error(code: MachineCode):
 
 
 def test_numba_is_as_assumed():
-    made = machine_code._compiled(tripled_at)
+    made = machine_code._compile_function(tripled_at)
     assert made is not None
     symbol, contents = made
     assert symbol.encode() in contents
-    assert machine_code._linked(symbol, contents)(5) == 15
+    assert machine_code._link(symbol, contents)(5) == 15
 
 
 def test_without_a_place_nothing_is_compiled(source: Path, tmp_path: Path):

@@ -13,7 +13,7 @@ import pytest
 import engine
 from engine.codec.avro import compiled as avro_compiled
 from engine.codec.avro.machine_kernels import DECODE_CHUNK, GATHER, WRITE_ROWS
-from engine.codec.taking import gathered
+from engine.codec.taking import gather
 from engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
 from engine.kernels import policy
 from engine.kernels.compiling import jit
@@ -126,13 +126,13 @@ def test_gathered(way: str, values: tuple[bytes, ...], monkeypatch):
     if way == "Numba":
         monkeypatch.setattr(GATHER, "_function", jit(avro_compiled.gather_at, _nrt=False))
     data, starts, offsets = of_strings(*values)
-    assert gathered(data, starts, offsets).tobytes() == b"".join(values)
+    assert gather(data, starts, offsets).tobytes() == b"".join(values)
 
 
 def test_gathered_of_every_other_start():
     data, starts, offsets = of_strings(b"abc", b"de", b"fgh")
     GATHER.load()
-    every = gathered(data, np.repeat(starts, 2)[::2], offsets)
+    every = gather(data, np.repeat(starts, 2)[::2], offsets)
     assert every.tobytes() == b"abcdefgh"
 
 

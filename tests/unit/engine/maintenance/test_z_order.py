@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import Invalid
-from engine.maintenance.z_order import interleaved, shares, z_values
+from engine.maintenance.z_order import interleave_bits, shares, z_values
 
 
 @given(st.integers(1, 8), st.integers(1, 8), st.data())
@@ -25,7 +25,7 @@ def test_bits_go_in_turn(width: int, bits: int, data: st.DataObject) -> None:
     for row in rows:
         texts = [format(number, f"0{bits}b") for number in row]
         expected.append(int("".join(text[place] for place in range(bits) for text in texts), 2))
-    assert interleaved(columns, bits).tolist() == expected
+    assert interleave_bits(columns, bits).tolist() == expected
 
 
 VALUES: dict[str, tuple[pa.DataType, st.SearchStrategy[object]]] = {

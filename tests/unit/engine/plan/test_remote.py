@@ -17,7 +17,7 @@ from engine.plan.array_files import METRICS, open_arrays
 from engine.plan.filtering import Filtered
 from engine.plan.incremental import incremental_append_scan
 from engine.plan.manifests import live_entries
-from engine.plan.remote import balanced, compacted, decode_survivors, encode_survivors
+from engine.plan.remote import balance, compact_survivors, decode_survivors, encode_survivors
 from engine.plan.scan import ScanPlan, TableScan, table_scan
 from engine.runtime.counters import STORAGE_BYTES_READ, STORAGE_REQUESTS_READ, Counters
 from engine.runtime.local import LocalRunner
@@ -112,7 +112,7 @@ def test_survivors_come_back_as_they_were_without_statistics(data: st.DataObject
         manifests.append(manifest)
         codes = np.array([draw(st.integers(0, 1)) for _ in range(len(kept))], np.int64)
         found[number] = Filtered(entries=kept, residual=codes, residuals=(BOUND_TRUE, BOUND_TRUE))
-    compact = {number: compacted(each, sent_keys) for number, each in found.items()}
+    compact = {number: compact_survivors(each, sent_keys) for number, each in found.items()}
     stored = open_arrays(encode_survivors(compact, {"told": 1}))
     assert stored.about["told"] == 1
     back = dict(decode_survivors(stored, manifests))
@@ -144,7 +144,7 @@ def test_groups_are_balanced(lengths: list[int], group_bytes: int) -> None:
         ManifestFile(manifest_path=str(i), manifest_length=n, partition_spec_id=0, added_snapshot_id=1)
         for i, n in enumerate(lengths)
     ]
-    groups = balanced(manifests, group_bytes)
+    groups = balance(manifests, group_bytes)
     assert sorted((number for group in groups for number, _ in group)) == list(range(len(manifests)))
     assert all(manifests[number] is manifest for group in groups for number, manifest in group)
     assert all(group and group == sorted(group, key=lambda each: each[0]) for group in groups)

@@ -4,7 +4,7 @@ import pytest
 
 from engine.errors import CorruptTable
 from engine.spec.data_file import DataFile
-from engine.spec.inheritance import inherited
+from engine.spec.inheritance import apply_inheritance
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
 
 
@@ -30,7 +30,7 @@ def manifest(
 
 
 def test_added_entries_take_the_numbers_of_their_manifest() -> None:
-    (found,) = inherited([entry(EntryStatus.ADDED)], manifest())
+    (found,) = apply_inheritance([entry(EntryStatus.ADDED)], manifest())
     assert (found.snapshot_id, found.sequence_number, found.file_sequence_number, found.data_file.spec_id) == (
         5, 7, 7, 3,
     )  # fmt: skip
@@ -39,9 +39,9 @@ def test_added_entries_take_the_numbers_of_their_manifest() -> None:
 @pytest.mark.parametrize("status", [EntryStatus.EXISTING, EntryStatus.DELETED])
 def test_other_entries_must_say_their_number_but_in_version_1(status: EntryStatus) -> None:
     with pytest.raises(CorruptTable, match="no sequence number"):
-        list(inherited([entry(status)], manifest()))
-    assert [e.sequence_number for e in inherited([entry(status)], manifest(sequence_number=0))] == [0]
-    assert [e.sequence_number for e in inherited([entry(status, number=2)], manifest())] == [2]
+        list(apply_inheritance([entry(status)], manifest()))
+    assert [e.sequence_number for e in apply_inheritance([entry(status)], manifest(sequence_number=0))] == [0]
+    assert [e.sequence_number for e in apply_inheritance([entry(status, number=2)], manifest())] == [2]
 
 
 def test_live_entries_without_row_ids_take_the_next_ones() -> None:
@@ -51,10 +51,10 @@ def test_live_entries_without_row_ids_take_the_next_ones() -> None:
         entry(EntryStatus.EXISTING, number=1, rows=5, first=3),
         entry(EntryStatus.EXISTING, number=1, rows=5),
     ]
-    found = [e.data_file.first_row_id for e in inherited(entries, manifest(first_row_id=50))]
+    found = [e.data_file.first_row_id for e in apply_inheritance(entries, manifest(first_row_id=50))]
     assert found == [50, None, 3, 60]
 
 
 def test_no_row_ids_without_a_first_one_nor_for_deletes() -> None:
     for each in (manifest(), manifest(first_row_id=50, content=ManifestContent.DELETES)):
-        assert [e.data_file.first_row_id for e in inherited([entry(EntryStatus.ADDED)], each)] == [None]
+        assert [e.data_file.first_row_id for e in apply_inheritance([entry(EntryStatus.ADDED)], each)] == [None]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.spec.locations import lies_inside, normalised, path_of
+from engine.spec.locations import lies_inside, normalise, path_of
 
 
 @pytest.mark.parametrize(
@@ -24,8 +24,8 @@ from engine.spec.locations import lies_inside, normalised, path_of
     ],
 )
 def test_normalised(written: str, tidy: str) -> None:
-    assert normalised(written) == tidy
-    assert normalised(tidy) == tidy
+    assert normalise(written) == tidy
+    assert normalise(tidy) == tidy
     assert path_of(f"{written}/x") == path_of(f"{tidy}/x")
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from engine.errors import Invalid
-from engine.spec.name_mapping import evolved_mapping, mapping_of, name_mapping_text, parse_name_mapping
+from engine.spec.name_mapping import evolve_mapping, mapping_of, name_mapping_text, parse_name_mapping
 from engine.spec.schema import Schema
 from engine.spec.types import LONG, STRING, NestedField, StructType, list_type
 
@@ -60,7 +60,7 @@ def test_after_a_change_of_schema_old_files_keep_their_names() -> None:
 
     old = schema((1, "a"), (2, "b"), (3, "c"))
     new = schema((1, "z"), (4, "b"), (5, "c2"))  # a renamed, b dropped and added again, c dropped
-    found = parse_name_mapping(name_mapping_text(evolved_mapping(mapping_of(old), old, new)))
+    found = parse_name_mapping(name_mapping_text(evolve_mapping(mapping_of(old), old, new)))
     assert found.id_of("a") == found.id_of("z") == 1
     assert found.id_of("b") == 4  # the column that has the name now
     assert found.id_of("c") == 3  # nothing else is read from the place of a dropped column

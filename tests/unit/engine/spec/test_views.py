@@ -27,22 +27,26 @@ def made():
 
 
 def test_replacing_adds_a_version_and_a_schema():
-    view = made().replaced(definition("select 2", at=5), OTHER)
+    view = made().with_definition(definition("select 2", at=5), OTHER)
     assert (view.current_version_id, view.schema.fields) == (2, OTHER.fields)
     assert [(e.timestamp_ms, e.version_id) for e in view.version_log] == [(0, 1), (5, 2)]
 
 
 def test_going_back_uses_the_known_version():
-    view = made().replaced(definition("select 2", at=5), SCHEMA).replaced(definition("select 1", at=9), SCHEMA)
+    view = (
+        made()
+        .with_definition(definition("select 2", at=5), SCHEMA)
+        .with_definition(definition("select 1", at=9), SCHEMA)
+    )
     assert [v.version_id for v in view.versions] == [1, 2]
     assert [e.version_id for e in view.version_log] == [1, 2, 1]
-    assert view.replaced(definition("select 1", at=10), SCHEMA) is view
+    assert view.with_definition(definition("select 1", at=10), SCHEMA) is view
 
 
 def test_history_is_bounded_and_its_log_has_no_holes():
     view = made().with_properties({"version.history.num-entries": "2"})
     for i in range(5):
-        view = view.replaced(definition(f"select {i + 10}", at=i + 1), SCHEMA)
+        view = view.with_definition(definition(f"select {i + 10}", at=i + 1), SCHEMA)
     assert [v.version_id for v in view.versions] == [5, 6]
     assert [e.version_id for e in view.version_log] == [5, 6]
 
@@ -50,9 +54,9 @@ def test_history_is_bounded_and_its_log_has_no_holes():
 def test_a_dialect_is_not_lost_by_accident():
     view = made()
     with pytest.raises(Invalid, match="dialect spark"):
-        view.replaced(definition("select 2", dialects=("trino",)), SCHEMA)
+        view.with_definition(definition("select 2", dialects=("trino",)), SCHEMA)
     view = view.with_properties({"replace.drop-dialect.allowed": "true"})
-    replaced = view.replaced(definition("select 2", dialects=("trino",)), SCHEMA)
+    replaced = view.with_definition(definition("select 2", dialects=("trino",)), SCHEMA)
     assert replaced.current_version.sql_for("Trino") == "select 2"
     with pytest.raises(NotFound, match="there are: trino"):
         replaced.current_version.sql_for("spark")

@@ -10,7 +10,7 @@ from engine.errors import Invalid, StorageFailed, Unsupported
 from engine.storage.arrow import ArrowStore
 from engine.storage.local import LocalStore
 from engine.storage.memory import MemoryStore
-from engine.storage.resolve import Stores, absolute_location, normalised_location, scheme_of, store_for
+from engine.storage.resolve import Stores, absolute_location, normalise_location, scheme_of, store_for
 
 
 @pytest.mark.parametrize(
@@ -143,16 +143,16 @@ def test_a_home_that_nobody_has() -> None:
 def test_new_locations_are_normalised(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    assert normalised_location("../wh") == f"{tmp_path}/wh"
-    assert normalised_location("./wh/") == f"{tmp_path}/here/wh"
-    assert normalised_location("file:///a//wh") == "file:///a/wh"
-    assert normalised_location("file:/a/../wh") == "file:/wh"
-    assert normalised_location("s3a://bucket//wh/") == "s3a://bucket/wh"
-    assert normalised_location("memory://wh") == "memory://wh"
+    assert normalise_location("../wh") == f"{tmp_path}/wh"
+    assert normalise_location("./wh/") == f"{tmp_path}/here/wh"
+    assert normalise_location("file:///a//wh") == "file:///a/wh"
+    assert normalise_location("file:/a/../wh") == "file:/wh"
+    assert normalise_location("s3a://bucket//wh/") == "s3a://bucket/wh"
+    assert normalise_location("memory://wh") == "memory://wh"
 
 
 def test_the_parent_of_a_link_is_where_the_link_leads(tmp_path: Path) -> None:
     (tmp_path / "far" / "away").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "far" / "away")
-    assert normalised_location(f"{tmp_path}/link/../wh") == f"{tmp_path}/far/wh"
-    assert normalised_location(f"{tmp_path}/link/a/../wh") == f"{tmp_path}/link/wh"
+    assert normalise_location(f"{tmp_path}/link/../wh") == f"{tmp_path}/far/wh"
+    assert normalise_location(f"{tmp_path}/link/a/../wh") == f"{tmp_path}/link/wh"
