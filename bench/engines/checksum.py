@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
@@ -92,11 +93,12 @@ def empty_checksum(columns: Sequence[str]) -> Checksum:
 def checksum_of(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Checksum:
     """The checksum of these columns of all batches.
 
-    Integers of any width, 32- and 64-bit floats, decimals of any width, and the variants of text and of binary count as
-    the same type, because engines differ in which they deliver. NaNs are all one value; 0.0 and -0.0 are two.
+    Integers of any width, 32- and 64-bit floats, decimals of any width, and the variants of text, binary and lists
+    count as the same type, because engines differ in which they deliver. NaNs are all one value; 0.0 and -0.0 are two.
+    Of nested values, a hash is summed; a null in one is neither zero nor empty.
 
     Raises:
-        TypeError: A column of a nested type, or another that has no exact sum here.
+        TypeError: A column of a type that is not known here.
         KeyError: A batch lacks a column.
     """
     total = empty_checksum(columns)
@@ -140,7 +142,38 @@ def _words(array: pa.Array, name: str) -> list[np.ndarray]:
         return _decimal_words(array)
     if _is_bytes(kind):
         return [_crc32(array)]
+    if isinstance(kind, pa.BaseExtensionType):
+        return _words(array.storage, name)
+    if pa.types.is_nested(kind):
+        return [_hashes(array, name)]
     raise TypeError(f"column {name} of type {kind} has no checksum")
+
+
+def _hashes(array: pa.Array, name: str) -> np.ndarray:
+    """One word for each value, nested ones by their parts: fields and elements in order, entries of maps in any."""
+    kind = array.type
+    if pa.types.is_struct(kind):
+        parts = [_hashes(array.field(i), name) for i in range(kind.num_fields)]
+    elif pa.types.is_nested(kind):
+        if in_any_order := pa.types.is_map(kind):
+            array = array.cast(pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)])))
+        lengths = np.asarray(pc.list_value_length(array).fill_null(0)).astype(np.int64)
+        ends = np.cumsum(lengths)
+        elements = _hashes(array.flatten(), name)
+        if not in_any_order:
+            elements = _mixed(elements + _place_in_list(lengths, ends))
+        sums = np.concatenate(([np.uint64(0)], np.cumsum(elements, dtype=np.uint64)))
+        parts = [sums[ends] - sums[ends - lengths], lengths.view(np.uint64)]
+    else:
+        parts = _words(array, name)
+    mix = np.full(len(array), 1, dtype=np.uint64)
+    for part in parts:
+        mix = _mixed(mix * np.uint64(31) + part)
+    return np.where(np.asarray(array.is_valid()), mix, _NULL)
+
+
+def _place_in_list(lengths: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    return (np.arange(lengths.sum()) - np.repeat(ends - lengths, lengths)).astype(np.uint64)
 
 
 def _is_bytes(kind: pa.DataType) -> bool:

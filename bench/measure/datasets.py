@@ -14,14 +14,14 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import engine
-from bench.engines.row_oracle import RowOracle
 from bench.errors import DatasetFailed
 from bench.experiment import DeleteDefinition, TableDefinition, WorkloadDefinition
 from bench.layouts.layout import Layout
-from bench.measure.brute.manifests import DATA, live_files
+from bench.measure.brute.manifests import live_files
 from bench.measure.brute.metadata import load_table_json
-from bench.measure.brute.truth import GroundTruth
+from bench.measure.brute.truth import truth_at
 from bench.measure.cache import DatasetCache, source_digest
+from bench.measure.oracle import NoTruth
 from bench.measure.progress import Progress
 from bench.measure.source_rows import SourceRows, delete_filters, workload_of
 
@@ -91,7 +91,7 @@ def find_or_build(
                     layout=layout.name,
                     metadata_location=base,
                     with_deletes={name: made["metadata_location"] for name, made in variants.items()},
-                    deleted_rows={name: made["deleted_rows"] for name, made in variants.items()},
+                    deleted_rows={n: m["deleted_rows"] for n, m in variants.items() if m["deleted_rows"] is not None},
                 )
             )
     progress(PHASE, "ready", total, total)
@@ -141,11 +141,14 @@ def _variant(layout: Layout, base: str, filter: str, cache: DatasetCache) -> dic
         table = catalog.register_table(TABLE, base)
         table.delete(filter, mode="merge-on-read")
         catalog.close()
-        metadata = load_table_json(base)
-        truth = GroundTruth(metadata, [f for f in live_files(metadata) if f.content == DATA], RowOracle())
-        return {
-            "metadata_location": table.metadata_location,
-            "deleted_rows": sum(truth.matching(filter).values()),
-        }
+        return {"metadata_location": table.metadata_location, "deleted_rows": _matching(base, filter)}
 
     return cache.find_or_build(f"{layout.name}-deletes", key, build)
+
+
+def _matching(location: str, filter: str) -> int | None:
+    """How many rows of a table a filter keeps; None where nothing here can tell."""
+    try:
+        return sum(truth_at(location).matching(filter).values())
+    except NoTruth:
+        return None

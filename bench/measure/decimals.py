@@ -5,7 +5,7 @@ from __future__ import annotations
 from bench.engines.engine import Ability
 from bench.experiment import Repetitions
 from bench.measure.recorder import CaseId, Evidence
-from bench.measure.scans import agreeing, checked_scans, time_scans
+from bench.measure.scans import checked_scans, right_engines, time_scans
 from bench.measure.subject import Bench, Subject
 
 NAME = "decimals"
@@ -27,7 +27,7 @@ def measure_decimals(bench: Bench, subject: Subject, often: Repetitions) -> None
     bench.progress(NAME, f"{subject.layout}: checking rows", 0, 1 + rounds)
     engines = bench.able(Ability.SCAN, subject, NAME)
     opened, checksums = checked_scans(bench, engines, subject.metadata_location, columns, case)
-    agreed = agreeing(bench.recorder, case, checksums)
+    right = right_engines(bench, case, subject.metadata_location, columns, checksums)
     if any(checksum.rows == 0 for checksum in checksums.values()):
         bench.recorder.skip(case, "the table has no rows")
         return
@@ -35,7 +35,7 @@ def measure_decimals(bench: Bench, subject: Subject, often: Repetitions) -> None
     def after_round(done: int, total: int) -> None:
         bench.progress(NAME, f"{subject.layout}: scanned in round {done} of {total}", 1 + done, 1 + total)
 
-    scans = {name: table for name, table in opened.items() if name in agreed}
+    scans = {name: table for name, table in opened.items() if name in right}
     timings = time_scans(bench, scans, columns, often, after_round=after_round)
     bench.recorder.fail_each(case, timings.errors)
     for engine, seconds in timings.seconds.items():

@@ -10,7 +10,7 @@ from bench.errors import Disagreement
 from bench.experiment import Repetitions
 from bench.measure.opened import Opened
 from bench.measure.recorder import CaseId, Evidence, Recorder
-from bench.measure.scans import agreeing, checked_scans, time_scans
+from bench.measure.scans import checked_scans, right_engines, time_scans
 from bench.measure.subject import Bench, Subject
 
 NAME = "deletes"
@@ -38,7 +38,8 @@ def measure_deletes(bench: Bench, subject: Subject, often: Repetitions) -> None:
         bench.progress(NAME, f"{subject.layout}: {variant}, checking rows", done, len(variants) + rounds)
         case = CaseId(layout=subject.layout, measurement=NAME, case=variant)
         opened, checksums[variant] = checked_scans(bench, engines, location, subject.delete_columns, case)
-        good = agreeing(bench.recorder, case, checksums[variant]) & _counting(bench.recorder, case, subject, checksums)
+        right = right_engines(bench, case, location, subject.delete_columns, checksums[variant])
+        good = right & _counting(bench.recorder, case, subject, checksums)
         scans |= {(engine, variant): opened[engine] for engine in opened if engine in good}
 
     def after_round(done: int, total: int) -> None:

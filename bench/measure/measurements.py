@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from bench.engines.engine import normalised
-from bench.engines.row_oracle import RowOracle
 from bench.errors import BenchError
 from bench.experiment import MEASUREMENTS, Repetitions
 from bench.measure.brute.manifests import DATA, FileEntry, live_files
@@ -13,6 +12,7 @@ from bench.measure.brute.metadata import TableJson, load_table_json
 from bench.measure.brute.truth import GroundTruth
 from bench.measure.decimals import measure_decimals
 from bench.measure.deletes import measure_deletes
+from bench.measure.oracle import NoTruth
 from bench.measure.planning import measure_planning
 from bench.measure.pruning import measure_pruning
 from bench.measure.recorder import CaseId
@@ -52,9 +52,7 @@ def measure(bench: Bench, subject: Subject, measurements: Collection[str], often
 
 
 def _prune(bench: Bench, subject: Subject, table: TableJson, files: Sequence[FileEntry]) -> None:
-    other = next((file for file in files if file.format != "parquet"), None)
-    if other is not None:
-        reason = f"the ground truth is read from Parquet files only, and the table has {other.format}"
-        bench.recorder.skip(CaseId(layout=subject.layout, measurement="pruning"), reason)
-        return
-    measure_pruning(bench, subject, GroundTruth(table, files, RowOracle()))
+    try:
+        measure_pruning(bench, subject, GroundTruth(table, files))
+    except NoTruth as reason:
+        bench.recorder.skip(CaseId(layout=subject.layout, measurement="pruning"), str(reason))

@@ -15,7 +15,7 @@ from bench.measure.interleave import Case, interleave_unevenly
 from bench.measure.metadata_planning import Patience
 from bench.measure.opened import Opened
 from bench.measure.recorder import CaseId, Evidence
-from bench.measure.scans import agreeing, checked_scans
+from bench.measure.scans import checked_scans, right_engines
 from bench.measure.subject import Bench
 
 NAME = "reading"
@@ -71,7 +71,7 @@ def _checked(
     """The engines that deliver the right rows of a case."""
     id_ = CaseId(layout=subject.name, measurement=NAME, case=case)
     opened, checksums = checked_scans(bench, engines, location, subject.columns, id_)
-    right = agreeing(bench.recorder, id_, checksums)
+    right = right_engines(bench, id_, location, subject.columns, checksums)
     expected = subject.rows.get(case)
     for name in sorted(right):
         if expected is not None and checksums[name].rows != expected:

@@ -1,17 +1,17 @@
-"""Scans checked once, outside timing: every engine must deliver the same rows."""
+"""Scans checked once, outside timing: every engine must deliver the rows that the table has."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from bench.engines.checksum import Checksum
 from bench.engines.engine import AnyEngine
-from bench.errors import Disagreement
+from bench.errors import BenchError, Disagreement
 from bench.experiment import Repetitions
 from bench.measure.interleave import Case, Timings, interleave
 from bench.measure.opened import Opened, try_each
+from bench.measure.oracle import NoTruth
 from bench.measure.recorder import CaseId, Recorder
 from bench.measure.subject import Bench
 
@@ -30,31 +30,40 @@ def checked_scans(
     return {name: opened[name] for name in checksums}, checksums
 
 
-def agreeing(recorder: Recorder, case: CaseId, checksums: Mapping[str, Checksum]) -> set[str]:
-    """The engines whose rows are those that most engines deliver; the others are recorded as failures.
+def right_engines(
+    bench: Bench, case: CaseId, location: str, columns: Sequence[str], checksums: Mapping[str, Checksum]
+) -> set[str]:
+    """The engines whose rows are the table's; the others are recorded as failures.
 
-    Where no answer has more votes than another nobody can say who is wrong: every engine is a failure and none is
-    given.
+    Where the truth cannot be had, which is recorded as skipped, all engines must deliver the same rows: if they do not,
+    nobody can say who is wrong, every engine is a failure and none is given.
     """
-    votes = Counter(checksum.text for checksum in checksums.values()).most_common()
-    if len(votes) < 2:
-        return set(checksums)
-    if votes[0][1] == votes[1][1]:
-        answers = "; ".join(f"{name}: {checksum.rows} rows" for name, checksum in sorted(checksums.items()))
-        first, *others = checksums.values()
-        how = next(filter(None, (first.difference(other) for other in others)))
-        for engine in checksums:
-            recorder.fail(case.of(engine), Disagreement(f"engines deliver different rows ({how}; {answers})"))
+    if not checksums:
         return set()
-    right = next(checksum for checksum in checksums.values() if checksum.text == votes[0][0])
-    agreed = set()
-    for engine, checksum in checksums.items():
-        if difference := checksum.difference(right):
-            message = f"delivers other rows than {votes[0][1]} engines do: {difference}"
-            recorder.fail(case.of(engine), Disagreement(message))
-        else:
-            agreed.add(engine)
-    return agreed
+    try:
+        truth = bench.truth(location).answer(columns)
+    except NoTruth as reason:
+        bench.recorder.skip(case.of("oracle"), f"engines are held against each other only: {reason}")
+        return _unanimous(bench.recorder, case, checksums)
+    except BenchError as error:
+        bench.recorder.fail(case.of("oracle"), error)
+        return set()
+    faults = {engine: truth.fault_of(checksum) for engine, checksum in checksums.items()}
+    for engine, fault in faults.items():
+        if fault is not None:
+            bench.recorder.fail(case.of(engine), Disagreement(f"delivers wrong rows: {fault}"))
+    return {engine for engine, fault in faults.items() if fault is None}
+
+
+def _unanimous(recorder: Recorder, case: CaseId, checksums: Mapping[str, Checksum]) -> set[str]:
+    first = next(iter(checksums.values()), None)
+    how = next((found for c in checksums.values() if first is not None and (found := first.difference(c))), None)
+    if how is None:
+        return set(checksums)
+    answers = "; ".join(f"{name}: {checksum.rows} rows" for name, checksum in sorted(checksums.items()))
+    for engine in checksums:
+        recorder.fail(case.of(engine), Disagreement(f"engines deliver different rows ({how}; {answers})"))
+    return set()
 
 
 def time_scans(

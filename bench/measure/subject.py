@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
+from typing import Protocol
 
 from bench.engines.engine import Ability, AnyEngine
+from bench.measure.brute.truth import truth_at
 from bench.measure.interleave import Executor
+from bench.measure.oracle import Answer
 from bench.measure.progress import Progress
 from bench.measure.recorder import CaseId, Recorder
 
@@ -37,15 +40,23 @@ class Subject:
     deleted_rows: Mapping[str, int] = field(default_factory=dict)
 
 
+class Truth(Protocol):
+    """What knows the rows of a table."""
+
+    def answer(self, columns: Sequence[str]) -> Answer: ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """What every measurement works with. `engines` are those that could be made, by name."""
+    """What every measurement works with. `engines` are those that could be made, by name; `truth` gives what is in the
+    table of a metadata file, and may raise NoTruth."""
 
     engines: Mapping[str, AnyEngine]
     recorder: Recorder
     executor: Executor
     random: Random
     progress: Progress
+    truth: Callable[[str], Truth] = truth_at
 
     def able(self, ability: Ability, subject: Subject, measurement: str) -> dict[str, AnyEngine]:
         """The engines with an ability; the others are recorded as skipped."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-import duckdb
 from pyspark.sql import SparkSession
 
+from bench.errors import ConfigError
 from bench.workloads.sales_calendar import date_key
 from bench.workloads.tpcds import Tpcds
 
@@ -74,6 +74,10 @@ def write_store_sales(
 
 
 def _generate(target: Path, scale: float) -> None:
+    try:
+        import duckdb  # local import: the command line must work where it is missing
+    except ImportError as error:
+        raise ConfigError("dsdgen is DuckDB's: pip install 'icebench[peers]'") from error
     connection = duckdb.connect()
     extension = files("duckdb_extension_tpcds") / "extensions" / f"v{duckdb.__version__}" / "tpcds.duckdb_extension"
     connection.execute(f"LOAD '{extension}'")

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from bench.engines.row_oracle import RowOracle
 from bench.experiment import Experiment, parse_experiment
 from bench.measure.brute.manifests import DATA, live_files
 from bench.measure.brute.metadata import load_table_json
@@ -111,7 +110,7 @@ def test_tables_are_what_the_layouts_say(result: RunResult, where: Surroundings)
         first = sorted((folder / "metadata").glob("*.metadata.json"))[1]
         files = live_files(load_table_json(str(first)))
         assert sum(file.records for file in files if file.content == DATA) == ROWS
-        assert GroundTruth(table, files, RowOracle()).files
+        assert GroundTruth(table, files).files
         assert len(files) == (61 if layout == "monthly" else 12)
 
 

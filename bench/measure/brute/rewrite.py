@@ -23,10 +23,9 @@ import pyarrow.parquet as pq
 
 from bench.engines.engine import normalised
 from bench.errors import DatasetFailed
-from bench.measure.brute.manifests import DATA, DELETED
+from bench.measure.brute.manifests import DATA, DELETED, POSITION_DELETES
 from bench.measure.brute.metadata import TableJson, filesystem, read_bytes
 
-POSITION_DELETES = 1
 FILE_PATH_ID = 2147483546
 """The reserved id of the column `file_path` of position deletes."""
 

@@ -127,9 +127,40 @@ def test_not_a_number_is_one_value_and_zero_has_a_sign() -> None:
     assert _of_column(pa.array([0.0])) != _of_column(pa.array([-0.0]))
 
 
-def test_nested_columns_are_refused() -> None:
-    with pytest.raises(TypeError, match="column x of type list"):
-        _of_column(pa.array([[1]]))
+NESTED = pa.struct([("a", pa.int32()), ("b", pa.list_(pa.string())), ("c", pa.map_(pa.string(), pa.int64()))])
+VALUES = [
+    None,
+    {"a": None, "b": None, "c": None},
+    {"a": 0, "b": [], "c": []},
+    {"a": 0, "b": [None], "c": [("k", None)]},
+    {"a": 0, "b": [""], "c": [("k", 0)]},
+    {"a": 1, "b": ["x", "y"], "c": [("k", 1), ("l", 2)]},
+    {"a": 1, "b": ["y", "x"], "c": [("k", 1), ("l", 2)]},
+    {"a": 1, "b": ["x", "y"], "c": [("k", 2), ("l", 1)]},
+    {"a": 1, "b": ["x", "y", None], "c": [("k", 1), ("l", 2)]},
+]
+
+
+def test_nested_values_that_differ_have_different_checksums() -> None:
+    assert len({_of_column(pa.array([value], NESTED)).text for value in VALUES}) == len(VALUES)
+
+
+def test_nested_values_are_the_same_in_any_batches_widths_and_order_of_entries() -> None:
+    whole = pa.array(VALUES, NESTED)
+    parts = [whole.slice(0, 4), whole.slice(4, 5)]
+    assert checksum_of([pa.RecordBatch.from_arrays([part], ["x"]) for part in parts], ["x"]) == _of_column(whole)
+    large = pa.struct([("a", pa.int64()), ("b", pa.large_list(pa.large_string())), NESTED.field(2)])
+    assert _of_column(pa.array(VALUES, large)) == _of_column(whole)
+    turned = [value and {**value, "c": value["c"] and value["c"][::-1]} for value in VALUES]
+    assert _of_column(pa.array(turned, NESTED)) == _of_column(whole)
+    for kind in (pa.list_view(pa.int64()), pa.list_(pa.int64(), 2)):
+        lists = pa.array([[1, 2], None, [2, 1]], kind)
+        assert _of_column(lists) == _of_column(pa.array([[1, 2], None, [2, 1]], pa.list_(pa.int64())))
+
+
+def test_columns_of_unknown_types_are_refused() -> None:
+    with pytest.raises(TypeError, match="column x of type duration"):
+        _of_column(pa.array([1], pa.duration("s")))
 
 
 def test_differences_are_told_in_words() -> None:

@@ -1,8 +1,10 @@
 import pyarrow as pa
 import pytest
 
+from bench.errors import DatasetFailed
 from bench.experiment import Repetitions
 from bench.measure.decimals import measure_decimals
+from bench.measure.oracle import NoTruth
 from bench.measure.run_file import RunWriter
 from bench.measure.subject import Subject
 from tests.unit.bench.measure.scripted import Clock, ScriptedEngine, recorded
@@ -32,22 +34,45 @@ def test_time_and_rate(writer: RunWriter) -> None:
     }
 
 
-def test_the_minority_is_wrong_and_not_timed(writer: RunWriter) -> None:
+def test_who_differs_from_the_truth_is_wrong_even_in_the_majority(writer: RunWriter) -> None:
     clock = Clock()
-    right = [engine(name, clock, prices(1, 2)) for name in ("one", "two")]
-    made = recorded(writer, clock, *right, engine("odd", clock, prices(1, 3)))
+    wrong = [engine(name, clock, prices(1, 3)) for name in ("one", "two")]
+    made = recorded(writer, clock, *wrong, engine("odd", clock, prices(1, 2)), truth={"m": prices(2, 1)})
     measure_decimals(made.bench, SUBJECT, OFTEN)
-    assert [(f.engine, f.kind) for f in made.failures] == [("odd", "Disagreement")]
-    assert made.failures[0].message == "delivers other rows than 2 engines do: column price: sum 4 against 3"
-    assert {r.engine for r in made.records} == {"one", "two"}
+    assert [(f.engine, f.kind) for f in made.failures] == [("one", "Disagreement"), ("two", "Disagreement")]
+    assert made.failures[0].message == "delivers wrong rows: column price: sum 4 against 3"
+    assert {r.engine for r in made.records} == {"odd"}
 
 
-def test_nobody_is_right_where_votes_are_equal(writer: RunWriter) -> None:
+def test_without_the_truth_all_must_deliver_the_same(writer: RunWriter) -> None:
     clock = Clock()
-    made = recorded(writer, clock, engine("one", clock, prices(1)), engine("two", clock, prices(1, 2)))
+    unknown = {"m": NoTruth("DuckDB is not there")}
+    made = recorded(writer, clock, engine("one", clock, prices(1)), engine("two", clock, prices(1, 2)), truth=unknown)
     measure_decimals(made.bench, SUBJECT, OFTEN)
     assert {f.engine for f in made.failures} == {"one", "two"}
     assert "1 rows against 2; one: 1 rows; two: 2 rows" in made.failures[0].message
+    assert not made.records
+    assert [(s.engine, s.reason) for s in made.skipped] == [
+        ("oracle", "engines are held against each other only: DuckDB is not there")
+    ]
+
+
+def test_without_the_truth_equal_engines_are_timed(writer: RunWriter) -> None:
+    clock = Clock()
+    engines = [engine(name, clock, prices(1, 2)) for name in ("one", "two")]
+    made = recorded(writer, clock, *engines, truth={"m": NoTruth("DuckDB is not there")})
+    measure_decimals(made.bench, SUBJECT, OFTEN)
+    assert not made.failures
+    assert {r.engine for r in made.records} == {"one", "two"}
+
+
+def test_a_table_whose_files_cannot_be_read_is_a_failure(writer: RunWriter) -> None:
+    clock = Clock()
+    made = recorded(
+        writer, clock, engine("one", clock, prices(1)), truth={"m": DatasetFailed("file f.parquet cannot be read")}
+    )
+    measure_decimals(made.bench, SUBJECT, OFTEN)
+    assert [(f.engine, f.message) for f in made.failures] == [("oracle", "file f.parquet cannot be read")]
     assert not made.records
 
 

@@ -2,7 +2,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.engines.row_oracle import RowOracle
 from bench.measure.brute.manifests import live_files
 from bench.measure.brute.metadata import load_table_json
 from bench.measure.brute.truth import GroundTruth
@@ -46,7 +45,7 @@ def location(tmp_path_factory: pytest.TempPathFactory) -> str:
 def truth_of(location: str) -> tuple[GroundTruth, list[str]]:
     table = load_table_json(location)
     files = sorted(live_files(table), key=lambda file: int.from_bytes(file.lower_bounds[1], "little"))
-    truth = GroundTruth(table, files, RowOracle())
+    truth = GroundTruth(table, files)
     return truth, list(truth.files)
 
 

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.engines.row_oracle import RowOracle
 from bench.measure.brute.bounds import MOST_COLUMNS, choose_filters
 from bench.measure.brute.manifests import FileEntry, live_files
 from bench.measure.brute.metadata import TableJson, load_table_json
@@ -99,7 +98,7 @@ def test_partition_and_sort_columns_come_first(tmp_path: Path) -> None:
     assert reasons["day_equal"] == "partition column"
     assert reasons["moment_range"] == "sort column, 1% of its span"
     assert reasons["id_equal"] == "one of the first columns with bounds"
-    truth = GroundTruth(sorted_too, files, RowOracle())
+    truth = GroundTruth(sorted_too, files)
     for choice in chosen:
         if choice.name.endswith("_equal"):
             assert truth.matching(choice.text), choice

@@ -14,11 +14,11 @@ from pyiceberg.types import IntegerType
 
 import engine
 from bench.engines.engine import normalised
-from bench.engines.row_oracle import RowOracle
 from bench.errors import ConfigError, DatasetFailed
 from bench.measure.brute.manifests import live_files
 from bench.measure.brute.metadata import load_table_json
 from bench.measure.brute.truth import GroundTruth, filter_columns
+from bench.measure.oracle import NoTruth
 from tests.unit.bench.measure.scripted import small_rows, small_table
 
 ROWS = small_rows().to_pylist()
@@ -31,7 +31,7 @@ def truth(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 def truth_of(location: str) -> GroundTruth:
     table = load_table_json(location)
-    return GroundTruth(table, live_files(table), RowOracle())
+    return GroundTruth(table, live_files(table))
 
 
 def test_every_row_is_in_some_file(truth: GroundTruth) -> None:
@@ -83,7 +83,7 @@ def test_a_column_that_a_file_lacks_has_its_default(tmp_path: Path) -> None:
     table = load_table_json(small_table(tmp_path))
     later = {"id": 99, "name": "later", "required": False, "type": "int", "initial-default": 5}
     schemas = [{**schema, "fields": [*schema["fields"], later]} for schema in table.values["schemas"]]
-    truth = GroundTruth(replace(table, values={**table.values, "schemas": schemas}), live_files(table), RowOracle())
+    truth = GroundTruth(replace(table, values={**table.values, "schemas": schemas}), live_files(table))
     assert sum(truth.matching("later = 5").values()) == 400
     assert truth.matching("later is null") == {}
 
@@ -92,11 +92,11 @@ def test_files_that_are_not_what_the_table_says(tmp_path: Path) -> None:
     table = load_table_json(small_table(tmp_path))
     files = live_files(table)
     with pytest.raises(DatasetFailed, match=r"has 100 rows, its manifest says 99"):
-        GroundTruth(table, [replace(files[0], records=99)], RowOracle()).matching("id = 1")
+        GroundTruth(table, [replace(files[0], records=99)]).matching("id = 1")
     with pytest.raises(DatasetFailed, match="cannot be read"):
-        GroundTruth(table, [replace(files[0], path="/no/where.parquet")], RowOracle()).matching("id = 1")
-    with pytest.raises(DatasetFailed, match=r"reads Parquet only, and .* is orc"):
-        GroundTruth(table, [replace(files[0], format="orc")], RowOracle())
+        GroundTruth(table, [replace(files[0], path="/no/where.parquet")]).matching("id = 1")
+    with pytest.raises(NoTruth, match=r"read from Parquet files only, and .* is orc"):
+        GroundTruth(table, [replace(files[0], format="orc")])
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_files_without_ids_are_matched_by_name_and_partition_values_fill_in(tmp_
         rows = pq.read_table(path).drop_columns(["name"])
         without_ids = pa.schema([field.remove_metadata() for field in rows.schema])
         pq.write_table(pa.table(rows.columns, schema=without_ids), path)
-    truth = GroundTruth(table, files, RowOracle())
+    truth = GroundTruth(table, files)
     assert sum(truth.matching("name = 'n1'").values()) == len([r for r in ROWS if r["name"] == "n1"])
     assert sum(truth.matching("id < 10").values()) == 10
 
