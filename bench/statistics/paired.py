@@ -74,11 +74,20 @@ def _pairs(base: Sequence[float], head: Sequence[float]) -> tuple[np.ndarray, np
     return first, second
 
 
+def hodges_lehmann(differences: np.ndarray) -> float:
+    """The median of the averages of all pairs of at least one difference, each with itself included."""
+    return float(np.median(_walsh_averages(differences)))
+
+
+def _walsh_averages(differences: np.ndarray) -> np.ndarray:
+    rows, columns = np.triu_indices(differences.size)
+    return np.sort((differences[rows] + differences[columns]) / 2)
+
+
 def _hodges_lehmann(differences: np.ndarray, confidence: float) -> PairedEstimate:
     if not 0 < confidence < 1:
         raise ValueError(f"confidence {confidence} is not between 0 and 1")
-    rows, columns = np.triu_indices(differences.size)
-    walsh = np.sort((differences[rows] + differences[columns]) / 2)
+    walsh = _walsh_averages(differences)
     rank, attained = _critical_rank(differences.size, confidence)
     return PairedEstimate(
         count=int(differences.size),

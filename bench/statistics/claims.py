@@ -1,0 +1,172 @@
+"""Which of two is faster, and when that may be said.
+
+A *claim* names a winner out of two competitors, by one statistic pooled over all cases that both ran. Samples have two
+levels: rounds, whose noise pairing takes away for the most part, and processes, whose memory layout, hash seeds and
+compiled code favour one competitor for as long as they live. Repeating rounds in one process does not average that
+away, and is why an engine used to win against its own twin: the interval is therefore over both levels.
+
+1. Within a process and case: the Hodges-Lehmann estimate of ln(head / base) over the rounds that both have.
+2. Over cases: the mean, a geometric mean of ratios. The rounds' noise of several cases is taken as one and the same
+   (their errors add up), because cases run side by side share what disturbs them.
+3. Over processes: Student's t, its variance moderated by what is known beforehand (Smyth 2004, "Linear models and
+   empirical Bayes methods"): as if `_PROCESS.weight` more processes had been seen. So one process alone can claim what
+   is far beyond what processes differ by, and nothing else.
+
+The null hypothesis is not "equal" (nothing is) but "within `LEAST_EFFECT`". Claims that are read together are corrected
+by Holm's method: a report is believed as a whole, so the chance of *any* false claim in it is what is bounded, and
+Holm's bound holds however claims depend on one another (they share engines, rounds and machine). Benjamini and
+Yekutieli bound only the share of false ones, at a price of ln(claims), for a list of claims that is far longer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from bench.statistics.paired import hodges_lehmann
+
+LEAST_EFFECT = math.log(1.05)
+"""Ratios up to 1.05 are of no interest."""
+
+FALSE_CLAIMS = 0.01
+"""How likely a report may be to make any false claim."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Prior:
+    """A standard deviation of logarithms that is expected, and how many observations the expectation counts for."""
+
+    deviation: float
+    weight: int
+
+    def variance(self, observed: float, count: int) -> float:
+        """The moderated variance, where `count` degrees of freedom observed one."""
+        return (self.weight * self.deviation**2 + count * observed) / (self.weight + count)
+
+
+_ROUND = _Prior(0.1, 2)
+_PROCESS = _Prior(0.04, 8)
+"""As A/A runs show them; see docs/design/measuring.md."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """Positive samples, and for each its process and round, of shape (n, 2)."""
+
+    values: Floats
+    rounds: NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effect:
+    """How many times the base the head takes.
+
+    Args:
+        ratio: The estimate.
+        low: Lower end of its interval.
+        high: Upper end.
+        p_value: How likely a ratio at least so far from 1 is where the true one is within `LEAST_EFFECT`.
+        processes: How many the estimate is over.
+    """
+
+    ratio: float
+    low: float
+    high: float
+    p_value: float
+    processes: int
+
+    @property
+    def differs(self) -> bool:
+        """Whether the interval leaves out 1: what one looks at beside others differs more easily than one may claim."""
+        return not self.low <= 1 <= self.high
+
+    @property
+    def inverse(self) -> Effect:
+        """How many times the head the base takes."""
+        return replace(self, ratio=1 / self.ratio, low=1 / self.high, high=1 / self.low)
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """ln(head / base) in one case and process."""
+
+    case: int
+    process: int
+    centre: float
+    variance: float
+
+
+def effect_of(cases: Sequence[tuple[Series, Series]], *, confidence: float = 0.95) -> Effect:
+    """The pooled effect over cases, each a base and a head.
+
+    Args:
+        cases: At least one; of series that share no round, all samples of one are held against all of the other.
+        confidence: Of the interval.
+
+    Raises:
+        ValueError: No cases, or a sample is not positive.
+    """
+    if not cases:
+        raise ValueError("no cases")
+    cells = [cell for case, (base, head) in enumerate(cases) for cell in _cells(case, base, head)]
+    of_case = {c: float(np.mean([x.centre for x in cells if x.case == c])) for c in range(len(cases))}
+    processes = sorted({cell.process for cell in cells})
+    apart, within = [], []
+    for process in processes:
+        own = [cell for cell in cells if cell.process == process]
+        apart.append(np.mean([cell.centre - of_case[cell.case] for cell in own]))
+        within.append(np.mean([math.sqrt(cell.variance) for cell in own]) ** 2)
+    count = len(processes)
+    observed = float(np.var(apart, ddof=1)) if count > 1 else 0.0
+    expected = _Prior(math.sqrt(_PROCESS.deviation**2 + float(np.mean(within))), _PROCESS.weight)
+    error = math.sqrt(expected.variance(observed, count - 1) / count)
+    student = stats.t(_PROCESS.weight + count - 1)
+    centre = float(np.mean(list(of_case.values())))
+    reach = float(student.ppf((1 + confidence) / 2)) * error
+    return Effect(
+        ratio=math.exp(centre),
+        low=math.exp(centre - reach),
+        high=math.exp(centre + reach),
+        # Twice: the winner is named after looking at the figures.
+        p_value=min(1.0, 2 * float(student.sf((abs(centre) - LEAST_EFFECT) / error))),
+        processes=count,
+    )
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The p-values, each corrected for all of them; in their order."""
+    adjusted = [1.0] * len(p_values)
+    highest = 0.0
+    for rank, place in enumerate(np.argsort(p_values, kind="stable")):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[place]))
+        adjusted[place] = highest
+    return adjusted
+
+
+def _cells(case: int, base: Series, head: Series) -> Iterator[_Cell]:
+    if min(base.values.min(), head.values.min()) <= 0:
+        raise ValueError("ratios need positive samples")
+    first, second = (dict(zip(map(tuple, s.rounds.tolist()), np.log(s.values), strict=True)) for s in (base, head))
+    shared = sorted(first.keys() & second.keys())
+    for process in sorted({process for process, _ in shared}):
+        pairs = [key for key in shared if key[0] == process]
+        logs = np.array([second[key] - first[key] for key in pairs])
+        yield _Cell(case, process, hodges_lehmann(logs), _variance(logs) / len(logs))
+    if not shared:
+        logs = (np.log(head.values)[:, None] - np.log(base.values)[None, :]).ravel()
+        noise = sum(_variance(np.log(s.values)) / len(s.values) for s in (base, head))
+        yield _Cell(case, -1, float(np.median(logs)), noise)
+
+
+def _variance(logs: Floats) -> float:
+    """Of one round, by the median absolute deviation: a stall is no reason to doubt the other rounds."""
+    deviation = float(stats.median_abs_deviation(logs, scale="normal"))
+    # A Hodges-Lehmann estimate of normal noise needs pi/3 times the samples of a mean.
+    return _ROUND.variance(deviation**2, len(logs) - 1) * math.pi / 3

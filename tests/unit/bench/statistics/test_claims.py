@@ -1,0 +1,141 @@
+"""What may be claimed of two series: simulated with noise as measurements have it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.statistics.claims import FALSE_CLAIMS, LEAST_EFFECT, Series, effect_of, holm
+
+P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=12)
+
+
+def series(values: Sequence[float], *, process: int = 0, first: int = 0) -> Series:
+    return Series(np.array(values, np.float64), np.array([(process, first + i) for i in range(len(values))]))
+
+
+def simulated(random: np.random.Generator, *, effect: float, processes: int, rounds: int) -> tuple[Series, Series]:
+    """A base and a head of one case: drift that a round shares, stalls, and processes that favour one of the two."""
+    places = np.array([(p, i) for p in range(processes) for i in range(rounds)])
+    drift = np.repeat(random.normal(0, 0.1, processes), rounds) + np.tile(np.linspace(0, 0.3, rounds), processes)
+    favour = np.repeat(random.standard_t(4, processes) * 0.03, rounds)
+    both = []
+    for own in (-favour / 2, favour / 2 + effect):
+        stalls = np.where(random.random(len(places)) < 0.1, random.exponential(0.5, len(places)), 0)
+        both.append(Series(np.exp(drift + own + random.normal(0, 0.05, len(places)) + stalls), places))
+    return both[0], both[1]
+
+
+@pytest.mark.parametrize("processes", [1, 3])
+@pytest.mark.parametrize("rounds", [3, 9])
+def test_an_engine_against_its_own_twin_wins_in_at_most_one_claim_of_a_hundred(processes: int, rounds: int) -> None:
+    random = np.random.default_rng(processes * 100 + rounds)
+    reports, claims = 100, 6
+    named = 0
+    for _ in range(reports):
+        cases = [
+            [simulated(random, effect=0.0, processes=processes, rounds=rounds) for _ in range(2)] for _ in range(claims)
+        ]
+        named += sum(p <= FALSE_CLAIMS for p in holm([effect_of(own).p_value for own in cases]))
+    assert named <= 0.01 * reports * claims
+
+
+@pytest.mark.parametrize(("processes", "factor"), [(1, 1.6), (3, 1.3), (5, 1.25)])
+def test_differences_of_interest_are_found(processes: int, factor: float) -> None:
+    random = np.random.default_rng(7)
+    found = []
+    for _ in range(30):
+        cases = [simulated(random, effect=math.log(factor), processes=processes, rounds=9) for _ in range(2)]
+        effect = effect_of(cases)
+        found.append(6 * effect.p_value <= FALSE_CLAIMS)
+        assert effect.low < effect.ratio < effect.high
+    assert sum(found) >= 24
+
+
+def test_the_interval_holds_the_truth() -> None:
+    random = np.random.default_rng(3)
+    held = 0
+    for _ in range(100):
+        effect = effect_of([simulated(random, effect=math.log(1.2), processes=3, rounds=5)])
+        held += effect.low <= 1.2 <= effect.high
+    assert held >= 93
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 5])
+@pytest.mark.parametrize("first", [0, 100])
+def test_a_large_difference_is_found_however_few_rounds_the_slow_one_has(rounds: int, first: int) -> None:
+    fast = series([1.0, 1.02, 0.98, 1.1, 1.0, 0.97, 1.0, 1.01, 1.2, 1.0])
+    effect = effect_of([(fast, series([49.0, 50.0, 48.0, 49.5, 49.2][:rounds], first=first))])
+    assert effect.ratio == pytest.approx(49, rel=0.06)
+    assert 30 * effect.p_value <= FALSE_CLAIMS
+    assert effect.differs
+
+
+def test_rounds_of_one_process_do_not_stand_for_processes() -> None:
+    """A thousand rounds cannot tell the favour of a process from a difference; three processes can."""
+    values = [1.0, 1.01, 0.99] * 300
+    one = effect_of([(series(values), series([1.12 * v for v in values]))])
+    assert one.p_value > FALSE_CLAIMS
+    few = [1.0, 1.01, 0.99]
+    base = [series(few, process=p) for p in range(8)]
+    joined = Series(np.concatenate([s.values for s in base]), np.concatenate([s.rounds for s in base]))
+    eight = effect_of([(joined, Series(joined.values * 1.12, joined.rounds))])
+    assert eight.p_value <= FALSE_CLAIMS < one.p_value
+    assert (one.processes, eight.processes) == (1, 8)
+
+
+def test_processes_that_contradict_each_other_widen_the_interval() -> None:
+    def of(factors: Sequence[float]) -> tuple[Series, Series]:
+        places = np.array([(p, i) for p in range(len(factors)) for i in range(5)])
+        return Series(np.ones(len(places)), places), Series(np.repeat(factors, 5), places)
+
+    alike, apart = effect_of([of([1.3, 1.3, 1.3])]), effect_of([of([0.8, 1.3, 2.1125])])
+    assert alike.ratio == pytest.approx(apart.ratio, rel=0.02)
+    assert apart.low < 1 < alike.low
+
+
+def test_only_rounds_that_both_have_are_pairs() -> None:
+    base = series([1.0, 2.0, 4.0, 8.0])
+    head = series([3.0 * 4, 3.0 * 8], first=2)
+    assert effect_of([(base, head)]).ratio == pytest.approx(3)
+
+
+def test_cases_weigh_alike_however_many_rounds_they_have() -> None:
+    twice = (series([1.0] * 9), series([2.0] * 9))
+    eight = (series([1.0]), series([8.0]))
+    assert effect_of([twice, eight]).ratio == pytest.approx(4)
+    assert effect_of([twice, eight]).inverse.ratio == pytest.approx(1 / 4)
+
+
+def test_effects_within_the_least_one_are_never_claimed() -> None:
+    values = [1.0] * 50
+    effect = effect_of([(series(values), series([math.exp(LEAST_EFFECT) for _ in values]))])
+    assert effect.p_value == 1
+
+
+def test_what_cannot_be_compared() -> None:
+    with pytest.raises(ValueError, match="no cases"):
+        effect_of([])
+    with pytest.raises(ValueError, match="positive"):
+        effect_of([(series([0.0, 1.0]), series([1.0, 1.0]))])
+
+
+@given(P_VALUES)
+def test_holm_is_never_below_the_value_nor_out_of_order(p_values: list[float]) -> None:
+    adjusted = holm(p_values)
+    assert all(p <= own <= 1 for p, own in zip(p_values, adjusted, strict=True))
+    order = np.argsort(p_values, kind="stable")
+    assert list(np.sort(adjusted)) == [adjusted[i] for i in order]
+    assert min(adjusted) == min(1.0, len(p_values) * min(p_values))
+
+
+def test_holm_of_known_values() -> None:
+    # The example of R's p.adjust.
+    assert holm([0.01, 0.02, 0.03, 0.04, 0.05]) == pytest.approx([0.05, 0.08, 0.09, 0.09, 0.09])
+    assert holm([0.03, 0.01]) == pytest.approx([0.03, 0.02])
+    assert holm([]) == []
