@@ -5,42 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from bench.measure.record import Record
-from bench.statistics.paired import paired_ratio
+import numpy as np
 
-FEWEST_PAIRS = 3
+from bench.measure.record import Record
+from bench.statistics.claims import Effect, Series, effect_of
 
 FLOOR = "inflate"
 _FLOORS = (FLOOR, "pyarrow")
 """What is measured beside the engines though it is none, and so is never the best of them."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ratio:
-    """How many times one record's samples are another's. Without enough pairs there is no interval."""
+def ratio(base: Record, head: Record) -> Effect | None:
+    """``head / base``, in pairs of the same rounds; None if a sample is not positive: a ratio to nothing says nothing.
 
-    estimate: float
-    low: float | None = None
-    high: float | None = None
-    confidence: float | None = None
-
-    @property
-    def differs(self) -> bool:
-        """Whether the interval leaves out 1; False without an interval."""
-        return self.low is not None and self.high is not None and not self.low <= 1 <= self.high
-
-
-def ratio(base: Record, head: Record) -> Ratio | None:
-    """``head / base``: in pairs where both have a sample of each round, else of the medians without an interval.
-
-    None when a sample is not positive, because a ratio to nothing says nothing.
+    The effect is of this one case, and not corrected for others that are looked at beside it.
     """
-    if min(base.samples) <= 0 or min(head.samples) <= 0:
+    return pooled([(base, head)])
+
+
+def pooled(cases: Sequence[tuple[Record, Record]]) -> Effect | None:
+    """The effect over several cases, each a base and a head; None as for `ratio`, or of no cases."""
+    if not cases or min(min(record.samples) for case in cases for record in case) <= 0:
         return None
-    if len(base.samples) != len(head.samples) or len(base.samples) < FEWEST_PAIRS:
-        return Ratio(estimate=median(head) / median(base))
-    found = paired_ratio(base.samples, head.samples)
-    return Ratio(estimate=found.estimate, low=found.low, high=found.high, confidence=found.confidence)
+    return effect_of([(_series(base), _series(head)) for base, head in cases])
+
+
+def _series(record: Record) -> Series:
+    rounds = np.arange(len(record.samples))
+    return Series(np.array(record.samples), np.stack([np.zeros_like(rounds), rounds], axis=1))
 
 
 def median(record: Record) -> float:

@@ -1,30 +1,42 @@
-"""What the figures say, in sentences: derived from records, never written by hand."""
+"""What the figures say, in sentences: derived from records, never written by hand.
+
+Who is faster is a claim (`bench.statistics.claims`), and all claims of a report are corrected together.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
-from bench.measure.record import Record
-from bench.report.compare import Ratio, Records, best, bounds, confidence, median, ratio
+from bench.report.compare import Records, best, median, pooled
 from bench.report.model import Finding
 from bench.report.quantities import count, listed, quantity, signed_percent, times
+from bench.statistics.claims import FALSE_CLAIMS, Effect, holm
+
+NONE = "none"
+"""The case of scans without deletes."""
 
 
 def findings_of(records: Records) -> tuple[Finding, ...]:
     """The findings of a run: what went wrong first, then layouts, then engines, measurement by measurement."""
     planning = records.where(measurement="planning").competing
     scans = records.where(measurement="decimals", metric="scan_time")
+    contests: list[_Race | _Added] = [
+        *_layouts_by_scan(scans),
+        _engines(planning.where(metric="latency_cold"), "Cold planning"),
+        _engines(planning.where(metric="latency_warm"), "Warm planning"),
+        _engines(scans, "Scanning the decimal columns"),
+        *_deletes(records.where(measurement="deletes", metric="scan_time")),
+        _engines(records.where(measurement="commits", metric="latency_commit"), "Committing described files"),
+    ]
+    p_values = [effect.p_value for contest in contests for effect in contest.effects.values()]
+    sure = [own for own, corrected in zip(p_values, holm(p_values), strict=True) if corrected <= FALSE_CLAIMS]
     return (
         *_lost_files(records.where(measurement="pruning", metric="recall")),
-        *_layouts_by_filter(records.where(measurement="pruning"), planning.where(metric="latency_cold")),
-        *_layouts_by_scan(scans),
-        *_engines(planning.where(metric="latency_cold"), "Cold planning"),
-        *_engines(planning.where(metric="latency_warm"), "Warm planning"),
-        *_engines(scans, "Scanning the decimal columns"),
-        *_deletes(records.where(measurement="deletes", metric="delete_cost_ratio")),
-        *_engines(records.where(measurement="commits", metric="latency_commit"), "Committing described files"),
+        *_layouts_by_filter(records.where(measurement="pruning")),
+        *(contest.finding(max(sure, default=-1.0)) for contest in contests if contest.effects),
     )
 
 
@@ -38,7 +50,7 @@ def _lost_files(recalls: Records) -> Iterator[Finding]:
             )
 
 
-def _layouts_by_filter(pruning: Records, planning: Records) -> Iterator[Finding]:
+def _layouts_by_filter(pruning: Records) -> Iterator[Finding]:
     """For each filter, the layout of which the least is read, and how much less that is."""
     for case in pruning.names("case"):
         of_case = pruning.where(case=case)
@@ -63,7 +75,6 @@ def _layouts_by_filter(pruning: Records, planning: Records) -> Iterator[Finding]
         text = own.all[0].detail.get("filter")
         evidence = [f"{text}."] if text else []
         evidence += _truth(own, first)
-        evidence += _planning_there(planning.where(case=case, engine=engine), first, others[-1])
         yield Finding(statement=statement, evidence=" ".join(evidence))
 
 
@@ -85,130 +96,116 @@ def _truth(own: Records, layout: str) -> Iterator[str]:
         )
 
 
-def _planning_there(planning: Records, layout: str, other: str) -> Iterator[str]:
-    here, there = planning.one(layout=layout), planning.one(layout=other)
-    found = None if here is None or there is None else ratio(there, here)
-    if here is not None and found is not None and found.differs:
-        yield f"Planning it takes {_with_interval(found)} the time that it takes on {other} ({here.engine}, cold)."
+@dataclass(frozen=True, kw_only=True)
+class _Race:
+    """Competitors that do the same, and for each pair of them (base, head) how many times the base the head takes."""
+
+    what: str
+    preposition: str
+    slower: str
+    effects: Mapping[tuple[str, str], Effect]
+    evidence: str
+
+    def finding(self, least_sure: float) -> Finding:
+        """Who is fastest, who is slower by how much, and who cannot be told apart."""
+        names = dict.fromkeys(name for pair in self.effects for name in pair)
+        first, *others = sorted(names, key=self._pace)
+        told = [(name, to) for name in others if (to := self._effect(first, name)) is not None]
+        slower = [self.slower.format(name, times(to.ratio)) for name, to in told if to.p_value <= least_sure]
+        alike = [name for name, to in told if to.p_value > least_sure]
+        statement = f"{self.what} is fastest {self.preposition} {first}; {listed(slower)}"
+        if not slower:
+            both = listed([first, *alike])
+            statement = f"{self.what} takes about as long {self.preposition} {both}: they cannot be told apart"
+        elif alike:
+            statement += f"; {listed(alike)} cannot be told apart from it"
+        return Finding(statement=f"{statement}.", evidence=f"{self.evidence}: {_intervals(told)}.")
+
+    def _effect(self, base: str, head: str) -> Effect | None:
+        if (base, head) in self.effects:
+            return self.effects[base, head]
+        found = self.effects.get((head, base))
+        return None if found is None else found.inverse
+
+    def _pace(self, name: str) -> float:
+        """The mean logarithm of how many times the others it takes."""
+        others = [other for pair in self.effects if name in pair for other in pair if other != name]
+        ratios = [found.ratio for other in others if (found := self._effect(other, name)) is not None]
+        return sum(map(math.log, ratios)) / len(ratios)
 
 
-def _layouts_by_scan(scans: Records) -> Iterator[Finding]:
+@dataclass(frozen=True, kw_only=True)
+class _Added:
+    """What deletes add to a scan, by engine."""
+
+    case: str
+    effects: Mapping[tuple[str, str], Effect]
+
+    def finding(self, least_sure: float) -> Finding:
+        """Who takes longer by how much, and for whom that cannot be said."""
+        ranked = sorted(((name, effect) for (_, name), effect in self.effects.items()), key=lambda own: own[1].ratio)
+        longer = [f"{signed_percent(to.ratio - 1)} with {name}" for name, to in ranked if to.p_value <= least_sure]
+        unsure = [name for name, to in ranked if to.p_value > least_sure]
+        said = [f"make a scan longer by {listed(longer)}"] if longer else []
+        said += [f"show no cost with {listed(unsure)}"] if unsure else []
+        evidence = f"Times the scan without deletes, pooled over layouts: {_intervals(ranked)}."
+        return Finding(statement=f"Deletes ({self.case}) {'; they '.join(said)}.", evidence=evidence)
+
+
+def _intervals(told: Iterable[tuple[str, Effect]]) -> str:
+    return "; ".join(f"{name} {times(to.ratio)} (95% interval {to.low:.2f} to {to.high:.2f})" for name, to in told)
+
+
+def _layouts_by_scan(scans: Records) -> Iterator[_Race]:
     """Which layout is scanned fastest in full, for the engine that scans fastest."""
     for case in scans.names("case"):
         fastest = best(scans.where(case=case).all)
-        if fastest is None:
-            continue
-        own = scans.where(case=case, engine=fastest.engine)
-        others = sorted((r for r in own.all if r is not fastest), key=median)
-        ratios = [(r.layout, found) for r in others if (found := ratio(fastest, r)) is not None]
-        if ratios:
-            told = [(layout, f"{times(found.estimate)} as long on {layout}", found.differs) for layout, found in ratios]
-            intervals = "; ".join(f"{layout} {_with_interval(found)}" for layout, found in ratios)
-            yield Finding(
-                statement=_ranked("A full scan of decimals", "on", fastest.layout, told, verb="it takes "),
-                evidence=f"{fastest.engine}: {intervals}.",
+        if fastest is not None:
+            own = scans.where(case=case, engine=fastest.engine)
+            yield _Race(
+                what="A full scan of decimals",
+                preposition="on",
+                slower="{1} as long on {0}",
+                effects=_effects(own, "layout", own.names("layout")),
+                evidence=fastest.engine,
             )
 
 
-def _ranked(what: str, preposition: str, first: str, others: Sequence[tuple[str, str, bool]], *, verb: str = "") -> str:
-    """Who is fastest, who is slower by how much, and who cannot be told apart.
-
-    Args:
-        what: Is fast or slow.
-        preposition: Between that and a name.
-        first: The fastest.
-        others: Name, how much slower in words, and whether an interval supports it.
-        verb: Before the words of the slower ones.
-    """
-    slower = [words for _, words, differs in others if differs]
-    alike = [name for name, _, differs in others if not differs]
-    if not slower:
-        return f"{what} takes about as long {preposition} {listed([first, *alike])}: they cannot be told apart."
-    apart = f"; {listed(alike)} cannot be told apart from it" if alike else ""
-    return f"{what} is fastest {preposition} {first}; {verb}{listed(slower)}{apart}."
-
-
-@dataclass(frozen=True)
-class _Standing:
-    """An engine against the reference over all cases that both have."""
-
-    engine: str
-    ratios: tuple[Ratio, ...]
-
-    @property
-    def mean(self) -> float:
-        """Geometric: the only mean of ratios that does not depend on which engine is the reference."""
-        return math.exp(sum(math.log(r.estimate) for r in self.ratios) / len(self.ratios))
-
-    @property
-    def range(self) -> str:
-        low, high = (times(f(r.estimate for r in self.ratios)) for f in (min, max))
-        return low if low == high else f"{low} to {high}"
-
-    @property
-    def told_apart(self) -> int:
-        return sum(r.differs for r in self.ratios)
-
-
-def _engines(records: Records, what: str) -> Iterator[Finding]:
-    """How engines stand to the fastest, over all cases."""
-    engines = records.engines
-    if len(engines) < 2:
-        return
-    cases = [found for _, _, found in records.cases()]
-    totals = {e: _standing(cases, engines[0], e) for e in engines[1:]}
-    fastest = min(engines, key=lambda e: 1.0 if e == engines[0] else totals[e].mean if totals[e].ratios else math.inf)
-    standings = sorted(
-        (s for e in engines if e != fastest and (s := _standing(cases, fastest, e)).ratios), key=lambda s: s.mean
-    )
-    if not standings:
-        return
-    told = [(s.engine, f"{s.engine} takes {times(s.mean)} as long", s.told_apart > 0) for s in standings]
-    evidence = [
-        f"{s.engine} {s.range} in {count(len(s.ratios), 'case')}, told apart from {fastest} in {s.told_apart}"
-        for s in standings
-    ]
-    yield Finding(
-        statement=_ranked(what, "with", fastest, told),
-        evidence="Geometric means of paired ratios. " + "; ".join(evidence) + ".",
+def _engines(records: Records, what: str) -> _Race:
+    """How engines stand to one another, over all cases."""
+    cases = count(len(list(records.cases())), "case")
+    return _Race(
+        what=what,
+        preposition="with",
+        slower="{0} takes {1} as long",
+        effects=_effects(records, "engine", records.engines),
+        evidence=f"Pooled over {cases}",
     )
 
 
-def _standing(cases: Iterable[Records], reference: str, engine: str) -> _Standing:
-    ratios = []
-    for found in cases:
-        base, head = found.one(engine=reference), found.one(engine=engine)
-        if base is not None and head is not None and (against := ratio(base, head)) is not None:
-            ratios.append(against)
-    return _Standing(engine, tuple(ratios))
+def _deletes(scans: Records) -> Iterator[_Added]:
+    for case in scans.names("case"):
+        if case != NONE:
+            found = {}
+            for engine in scans.engines:
+                own = scans.where(engine=engine)
+                pairs = [
+                    (base, head)
+                    for head in own.where(case=case).all
+                    if (base := own.one(case=NONE, layout=head.layout))
+                ]
+                if effect := pooled(pairs):
+                    found[NONE, engine] = effect
+            yield _Added(case=case, effects=found)
 
 
-def _deletes(costs: Records) -> Iterator[Finding]:
-    """What each variant of deletes adds to a scan, by engine, over the layouts."""
-    for case in costs.names("case"):
-        of_case = costs.where(case=case)
-        by_engine = {e: sorted(of_case.where(engine=e).all, key=median) for e in of_case.engines}
-        ranked = sorted(by_engine.items(), key=lambda item: median(item[1][-1]))
-        told = listed([f"{_span(found)} with {engine}" for engine, found in ranked])
-        worst = listed([f"{engine} {_cost(found[-1])}" for engine, found in ranked])
-        layouts = "Over all layouts; the worst" if len(of_case.names("layout")) > 1 else "That is"
-        yield Finding(statement=f"Deletes ({case}) make a scan longer by {told}.", evidence=f"{layouts}: {worst}.")
-
-
-def _span(found: Sequence[Record]) -> str:
-    low, high = signed_percent(median(found[0])), signed_percent(median(found[-1]))
-    return low if low == high else f"{low} to {high}"
-
-
-def _cost(record: Record) -> str:
-    ends = bounds(record)
-    sure = (
-        f" ({confidence(record):.0%} interval {signed_percent(ends[0])} to {signed_percent(ends[1])})" if ends else ""
-    )
-    return f"{signed_percent(median(record))}{sure} on {record.layout}"
-
-
-def _with_interval(found: Ratio) -> str:
-    if found.low is None or found.high is None or found.confidence is None:
-        return times(found.estimate)
-    return f"{times(found.estimate)} ({found.confidence:.0%} interval {found.low:.2f} to {found.high:.2f})"
+def _effects(records: Records, field: str, names: Sequence[str]) -> dict[tuple[str, str], Effect]:
+    """For each pair of names, the effect over all cases that both have."""
+    found = {}
+    for base, head in combinations(names, 2):
+        cases = [found for _, _, found in records.cases()] if field == "engine" else [records]
+        pairs = [(of.one(**{field: base}), of.one(**{field: head})) for of in cases]
+        effect = pooled([(first, second) for first, second in pairs if first is not None and second is not None])
+        if effect is not None:
+            found[base, head] = effect
+    return found

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from bench.measure.record import Record
 from bench.report import tables
 from bench.report.charts import Chart, DotChart
-from bench.report.compare import FLOOR, Ratio, Records, ratio
+from bench.report.compare import FLOOR, Records, ratio
 from bench.report.model import Cell, Section, Table, Tone, plain
 from bench.report.quantities import times
+from bench.statistics.claims import Effect
 
 OWN = "icebench"
 """The engine that is held against the others."""
@@ -81,14 +82,10 @@ def _advantage(own: Record, other: Record | None) -> Cell:
     found = None if other is None else ratio(own, other)
     if found is None:
         return tables.NOT_MEASURED
-    return Cell(text=times(found.estimate), detail=_interval(found), tone=_tone(found, other))
+    return Cell(text=times(found.ratio), detail=f"[{times(found.low)}, {times(found.high)}]", tone=_tone(found, other))
 
 
-def _interval(found: Ratio) -> str:
-    return "" if found.low is None or found.high is None else f"[{times(found.low)}, {times(found.high)}]"
-
-
-def _tone(found: Ratio, other: Record | None) -> Tone:
+def _tone(found: Effect, other: Record | None) -> Tone:
     if other is None or other.engine == FLOOR:
         return Tone.PLAIN
-    return Tone.BEST if found.estimate > 1 and (found.low is None or found.low > 1) else Tone.DOUBTFUL
+    return Tone.BEST if found.low > 1 else Tone.DOUBTFUL

@@ -45,8 +45,8 @@ def _against(record: Record | None, winner: Record | None) -> Cell:
     ends = bounds(record)
     words = []
     if record is not winner and (worse := ratio(winner, record)) is not None:
-        words.append(times(worse.estimate))
-        words += ["even"] if worse.low is not None and not worse.differs else []
+        words.append(times(worse.ratio))
+        words += [] if worse.differs else ["even"]
     words += ["noisy"] if is_noisy(record) else []
     detail = f"{interval(*ends, record.unit, like=middle) if ends else ''} {', '.join(words)}".strip()
     return Cell(text=quantity(middle, record.unit), detail=detail, tone=_tone(record is winner, record))
