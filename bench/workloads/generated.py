@@ -1,0 +1,85 @@
+"""What generated workloads share: rows that are a function of their number, written by Spark's executors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+_BATCH_VALUES = 1 << 22
+_MOST_BATCH_ROWS = 1 << 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Generated:
+    """Rows that the fields alone decide.
+
+    Args:
+        rows: How many.
+        files: How many raw files they come in.
+        seed: Any integer.
+    """
+
+    rows: int
+    files: int = 8
+    seed: int = 42
+
+    def __post_init__(self) -> None:
+        if self.rows < 1 or self.files < 1:
+            raise ValueError(f"{self.rows} rows in {self.files} files; at least 1 of each is needed")
+
+    @property
+    def name(self) -> str:
+        """The workload's name in every case."""
+        raise NotImplementedError
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the rows."""
+        raise NotImplementedError
+
+    @property
+    def filters(self) -> Mapping[str, str]:
+        """Filters that are measured by default, SQL by name."""
+        raise NotImplementedError
+
+    def batch(self, start: int, stop: int) -> pa.RecordBatch:
+        """Rows `start` to `stop`, exclusive, in arrival order: the batches of any division of a range, put together,
+        equal the range's own batch."""
+        raise NotImplementedError
+
+    def key(self) -> dict[str, Any]:
+        """JSON values that decide the rows."""
+        return {"workload": type(self).__name__, **asdict(self)}
+
+    def write_raw(self, folder: Path, spark: Callable[[], SparkSession]) -> list[Path]:
+        """Write the rows in arrival order, as Parquet files of consecutive rows; each is written by one Spark task.
+
+        Args:
+            folder: An existing directory that all executors reach.
+            spark: Gives the session.
+
+        Returns:
+            The files, in order.
+        """
+        paths = [folder / f"{part:05d}.parquet" for part in range(self.files)]
+        rows_of_batch = max(1, min(_MOST_BATCH_ROWS, _BATCH_VALUES // len(self.schema)))
+
+        def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for part in batch.column(0).to_pylist():
+                    stop = (part + 1) * self.rows // self.files
+                    with pq.ParquetWriter(
+                        paths[part], self.schema, compression="zstd", store_decimal_as_integer=True
+                    ) as writer:
+                        for start in range(part * self.rows // self.files, stop, rows_of_batch):
+                            writer.write_batch(self.batch(start, min(start + rows_of_batch, stop)))
+                yield batch
+
+        spark().range(0, self.files, 1, self.files).mapInArrow(write, "id bigint").collect()
+        return paths

@@ -1,0 +1,40 @@
+"""Raw files as Spark's executors write them, against the oracle and the generator itself."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from bench.engines.checksum import checksum_of
+from bench.measure.oracle import Oracle
+from bench.workloads.generated import Generated
+from bench.workloads.wide import KINDS, Wide
+
+WORKLOADS: list[Generated] = [Wide(columns=4 * len(KINDS), rows=500, files=3)]
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.name)
+def test_raw_files_hold_the_rows_in_arrival_order(spark: SparkSession, tmp_path: Path, workload: Generated) -> None:
+    paths = workload.write_raw(tmp_path, lambda: spark)
+    assert len(paths) == workload.files
+    written = pa.concat_tables([pq.read_table(path) for path in paths])
+    whole = pa.Table.from_batches([workload.batch(0, workload.rows)])
+    assert written.combine_chunks() == whole.combine_chunks()
+    assert written.schema == workload.schema
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.name)
+def test_the_oracle_reads_every_column(spark: SparkSession, tmp_path: Path, workload: Generated) -> None:
+    paths = workload.write_raw(tmp_path, lambda: spark)
+    names = workload.schema.names
+    oracle, whole = Oracle(paths), workload.batch(0, workload.rows)
+    assert oracle.answer(names).fault_of(checksum_of([whole], names)) is None
+    for filter in workload.filters.values():
+        assert 0 < oracle.answer(names[:1], filter).rows < workload.rows
+    # A column of the same type in another's place.
+    first, second = (next(n for n in names[start:] if whole.schema.field(n).type == pa.int64()) for start in (1, 3))
+    swapped = whole.rename_columns([{first: second, second: first}.get(name, name) for name in names])
+    fault = oracle.answer(names).fault_of(checksum_of([swapped.select(names)], names))
+    assert fault == f"column {first} has the values of column {second}"
