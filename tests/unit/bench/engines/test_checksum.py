@@ -1,5 +1,6 @@
 import random
 from decimal import Context, Decimal
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -128,7 +129,7 @@ def test_not_a_number_is_one_value_and_zero_has_a_sign() -> None:
 
 
 NESTED = pa.struct([("a", pa.int32()), ("b", pa.list_(pa.string())), ("c", pa.map_(pa.string(), pa.int64()))])
-VALUES = [
+VALUES: list[Any] = [
     None,
     {"a": None, "b": None, "c": None},
     {"a": 0, "b": [], "c": []},
