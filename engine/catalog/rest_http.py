@@ -16,14 +16,17 @@ from urllib.request import getproxies, proxy_bypass
 import urllib3
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, ProxyError, SSLError
 
-from engine.codec.metadata_json.objects import JsonObject, parse_json
+from engine.codec.budget import budget_of, too_large
+from engine.codec.metadata_json.objects import JSON_COPIES, JsonObject, parse_json
 from engine.commit.retry import Backoff, Waiting
-from engine.errors import CommitStateUnknown, CorruptTable, Invalid, StorageFailed
+from engine.errors import CommitStateUnknown, CorruptTable, Invalid, StorageFailed, TooLarge
 
 _SAFE_METHODS = frozenset({"GET", "HEAD"})
 _BUSY = frozenset({502, 503, 504})
 _TOO_MANY_REQUESTS = 429
 _LONGEST_RETRY_AFTER_SECONDS = 30.0
+_PIECE_BYTES = 64 << 10
+"""What is read at once; gzip inflates to a thousand times as much at most."""
 
 
 class Unreachable(StorageFailed):
@@ -44,13 +47,14 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a server answered, whatever its status."""
+    """What a server answered, whatever its status. `sent_bytes` is the size of the body as it came, None: as it is."""
 
     method: str
     url: str
     status: int
     headers: Mapping[str, str]
     body: bytes = field(repr=False)
+    sent_bytes: int | None = None
 
     @property
     def is_success(self) -> bool:
@@ -59,7 +63,7 @@ class Answer:
 
     def json(self) -> JsonObject:
         """The body; raises CorruptTable where it is no JSON object."""
-        return JsonObject(parse_json(self.body, location=self.url), location=self.url)
+        return JsonObject(parse_json(self.body, location=self.url, file_size=self.sent_bytes), location=self.url)
 
     def header(self, name: str) -> str | None:
         """A header, whatever its case."""
@@ -151,6 +155,7 @@ class HttpClient:
         Raises:
             Unreachable: No connection; nothing was sent. Also where a repeatable request got no answer.
             AnswerLost: Sent, and no answer, for a request that is not repeatable; it was sent once.
+            TooLarge: What a GET was answered would take too much memory.
         """
         is_safe = method in _SAFE_METHODS
         answer: Answer | None = None
@@ -182,8 +187,14 @@ class HttpClient:
         what = f"{method} {self.secrets.hidden(url)}"
         try:
             response = self._pool.request(
-                method, url, headers=dict(headers), body=body, timeout=self._timeout, retries=False, redirect=False
-            )
+                method, url, headers=dict(headers), body=body, timeout=self._timeout, retries=False, redirect=False,
+                preload_content=False,
+            )  # fmt: skip
+            content = _content(response, self.secrets.hidden(url))
+        except TooLarge as error:
+            if method in _SAFE_METHODS:
+                raise
+            raise AnswerLost(f"{what}: {error}") from None
         except (NewConnectionError, ConnectTimeoutError, ProxyError) as error:
             raise Unreachable(f"{what}: {self._reason(error)}") from None
         except SSLError as error:
@@ -193,7 +204,9 @@ class HttpClient:
         except HTTPError as error:
             raise AnswerLost(f"{what}: {self._reason(error)}") from None
         lowered = {name.lower(): value for name, value in response.headers.items()}
-        return Answer(method=method, url=url, status=response.status, headers=lowered, body=response.data)
+        return Answer(
+            method=method, url=url, status=response.status, headers=lowered, body=content, sent_bytes=response.tell()
+        )
 
     def _reason(self, error: HTTPError) -> str:
         # The text of urllib3's errors starts with the connection object; the last part says what happened.
@@ -212,6 +225,20 @@ def decoded_or_none(answer: Answer) -> JsonObject | None:
         return answer.json()
     except CorruptTable:
         return None
+
+
+def _content(response: urllib3.BaseHTTPResponse, url: str) -> bytes:
+    """What an answer holds, inflated; raises TooLarge where that is much more than was sent, before it is taken."""
+    pieces: list[bytes] = []
+    size = 0
+    for piece in response.stream(_PIECE_BYTES):
+        pieces.append(piece)
+        size += len(piece)
+        sent = response.tell()
+        if size > (limit := budget_of(sent) // JSON_COPIES):
+            response.close()
+            raise too_large(f"an answer of {sent} bytes so far", limit, location=url)
+    return b"".join(pieces)
 
 
 def _pool(scheme: str, host: str) -> urllib3.PoolManager:

@@ -7,12 +7,10 @@ import io
 import zlib
 
 from engine.codec.budget import budget_of, too_large
-from engine.codec.metadata_json.objects import JsonValue, parse_json
+from engine.codec.metadata_json.objects import JSON_COPIES, JsonValue, parse_json
 from engine.errors import CorruptTable
 
 _GZIP_MAGIC = b"\x1f\x8b"
-_COPIES = 3
-"""What the text of metadata takes at least while it is decoded, see `parse_json`."""
 
 
 def parse_json_file(data: bytes, *, location: str | None = None) -> JsonValue:
@@ -27,7 +25,7 @@ def parse_json_file(data: bytes, *, location: str | None = None) -> JsonValue:
 
 
 def _inflate(data: bytes, location: str | None) -> bytes:
-    limit = budget_of(len(data)) // _COPIES
+    limit = budget_of(len(data)) // JSON_COPIES
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
             text = file.read(limit + 1)

@@ -23,6 +23,8 @@ _STEP_BYTES = 1 << 20
 _OPENING_MASK = 0xFF ^ ord("{") ^ ord("[")
 _CONTAINER_BYTES, _VALUE_BYTES = 160, 60
 """What Python takes for an object or array with one member, and for each more member, by measurement."""
+JSON_COPIES = 3
+"""How many times its text JSON takes at least while it is decoded."""
 _INT32 = range(-(1 << 31), 1 << 31)
 _INT64 = range(-(1 << 63), 1 << 63)
 _NAMES = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", int: "an integer", float: "a number"}
@@ -66,7 +68,7 @@ def _check_memory(data: bytes, file_size: int, location: str | None) -> None:
         np.bitwise_and(step, _OPENING_MASK, out=letters[:size])
         containers += int(np.count_nonzero(np.equal(letters[:size], ord("["), out=marks[:size])))
     # Once as bytes, once as text, once as the texts in it; a single character may make four bytes of each.
-    copies = 3 if data.isascii() else 9
+    copies = JSON_COPIES if data.isascii() else 3 * JSON_COPIES
     limit = budget_of(file_size)
     if copies * len(data) + _CONTAINER_BYTES * containers + _VALUE_BYTES * values > limit:
         raise too_large(f"JSON of {len(data)} bytes", limit, location=location)

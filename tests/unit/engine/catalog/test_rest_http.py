@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+
 import pytest
 
 from engine.catalog.rest_http import Answer, AnswerLost, HttpClient, Secrets, Timeouts, Unreachable
 from engine.commit.retry import Waiting
-from engine.errors import CorruptTable, Invalid
+from engine.errors import CorruptTable, Invalid, TooLarge
 from tests.services.processes import free_port
 from tests.services.scripted_http import Reply, Seen, scripted_server
 from tests.unit.engine.catalog.rest_answers import Script
@@ -126,3 +129,54 @@ def test_an_answer_that_is_no_json_says_whose_it_is() -> None:
 
     with scripted_server(answer) as server, pytest.raises(CorruptTable, match=server.address):
         send(client(server.address)).json()
+
+
+class TestInflatedAnswers:
+    """What is sent as gzip."""
+
+    @staticmethod
+    def reply(body: bytes, status: int = 200, **headers: str) -> Reply:
+        return Reply(status=status, body=gzip.compress(body), headers={"Content-Encoding": "gzip", **headers})
+
+    def test_a_whole_one(self) -> None:
+        text = json.dumps({"name": "x" * 300_000}).encode()
+        with scripted_server(Script({"GET /x": [self.reply(text)]})) as server:
+            http = client(server.address)
+            for _ in range(2):
+                answer = send(http)
+                assert (answer.body, answer.sent_bytes) == (text, len(gzip.compress(text)))
+            assert answer.json().text("name") == "x" * 300_000
+
+    @pytest.mark.parametrize("method", ["GET", "POST"])
+    @pytest.mark.parametrize("status", [200, 500])
+    def test_one_that_is_far_too_large(self, monkeypatch: pytest.MonkeyPatch, method: str, status: int) -> None:
+        """A question is refused; of a change nobody can tell whether it was carried out."""
+        monkeypatch.setenv("ICEBENCH_DECODE_BYTES", "3000000")
+        script = Script({f"{method} /x": [self.reply(bytes(1_000_001), status), self.reply(b"{}")]})
+        with scripted_server(script) as server:
+            http = client(server.address)
+            with pytest.raises(TooLarge if method == "GET" else AnswerLost, match="more than 1000000 bytes decoded"):
+                send(http, method)
+            assert server.count(method) == 1
+            # The rest of it is not taken for the next answer.
+            assert send(http, method).body == b"{}"
+
+    def test_one_at_the_limit_and_a_plain_one_of_any_size(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("ICEBENCH_DECODE_BYTES", "3000000")
+        large = Reply(body=b"x" * 2_000_000)
+        with scripted_server(Script({"GET /x": [self.reply(bytes(1_000_000)), large]})) as server:
+            http = client(server.address)
+            assert [len(send(http).body) for _ in range(2)] == [1_000_000, 2_000_000]
+
+    def test_one_whose_values_take_too_much(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("ICEBENCH_DECODE_BYTES", "90000000")
+        text = b'{"a":[' + b"{}," * 6_000_000 + b"{}]}"
+        with scripted_server(Script({"GET /x": [self.reply(text)]})) as server:
+            answer = send(client(server.address))
+        with pytest.raises(TooLarge, match="JSON of"):
+            answer.json()
+
+    def test_gzip_that_is_broken_is_an_answer_that_is_lost(self) -> None:
+        broken = Reply(body=gzip.compress(bytes(100))[:-9] + bytes(9), headers={"Content-Encoding": "gzip"})
+        with scripted_server(Script({"POST /x": [broken]})) as server, pytest.raises(AnswerLost):
+            send(client(server.address), "POST")
