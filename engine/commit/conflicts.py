@@ -16,8 +16,9 @@ from engine.codec.manifests.reader import decode_entries
 from engine.commit.file_refs import FileRef
 from engine.commit.manifests import load_manifests
 from engine.commit.staging import Staging
-from engine.errors import ValidationFailed
+from engine.errors import Invalid, Unsupported, ValidationFailed
 from engine.expressions.binding import bind
+from engine.expressions.bound import BoundPredicate
 from engine.expressions.predicate import Predicate
 from engine.plan.manifests import LiveEntries, ManifestSource
 from engine.plan.planner import Planner
@@ -28,6 +29,7 @@ from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.metadata_columns import DELETE_FILE_PATH_ID
 from engine.spec.partitioning import partition_key
+from engine.spec.schema import Schema
 from engine.spec.snapshots import Snapshot
 from engine.storage.store import Store
 
@@ -42,6 +44,8 @@ class Validation:
             in the table.
         added_rows: No data file may have been added whose rows this filter may be true for: with it the isolation is
             serializable. None leaves them alone (snapshot isolation).
+        schema: The schema that `added_rows` was meant for: its columns must still be there, by the same names. None:
+            that of the table as it is.
         refuse_deletes: Whether another commit's new deletes on `referenced` are a conflict: all of them (updates,
             rewritten files), those by position (rewritten files that keep their data sequence number, so that equality
             deletes still apply; deletion vectors), or none (two position deletes of the same row agree).
@@ -51,6 +55,7 @@ class Validation:
     starting_snapshot_id: int | None
     referenced: Sequence[FileRef] = ()
     added_rows: Predicate | None = None
+    schema: Schema | None = None
     refuse_deletes: Literal["all", "positions", "none"] = "none"
     own_snapshot_ids: frozenset[int] = frozenset()
 
@@ -66,7 +71,8 @@ class Validation:
         newer = [snapshot for snapshot in since if snapshot.snapshot_id not in self.own_snapshot_ids]
         check_still_there(newer, self.referenced, staging.store)
         if self.added_rows is not None:
-            check_nothing_added(newer, self.added_rows, base, staging)
+            bound = _bound_again(self.added_rows, self.schema, base.schema)
+            check_nothing_added(newer, bound, base, staging)
         if self.refuse_deletes != "none":
             check_no_new_deletes(
                 newer, self.referenced, base, staging.store, only_positions=self.refuse_deletes == "positions"
@@ -112,12 +118,14 @@ def check_still_there(newer: Sequence[Snapshot], referenced: Sequence[FileRef], 
                 )
 
 
-def check_nothing_added(newer: Sequence[Snapshot], filter: Predicate, base: TableMetadata, staging: Staging) -> None:
+def check_nothing_added(
+    newer: Sequence[Snapshot], filter: BoundPredicate, base: TableMetadata, staging: Staging
+) -> None:
     """Raise ValidationFailed where a data file was added that may hold rows which the filter is true for."""
     planner = Planner(
         metadata=base,
         schema=base.schema,
-        bound=bind(filter, base.schema),
+        bound=filter,
         source=ManifestSource(store=staging.store, runner=staging.runner),
         counters=Counters(),
     )
@@ -171,6 +179,23 @@ def check_no_new_deletes(
                     f"snapshot {snapshot.snapshot_id} added {file.file_path}, which may delete rows that this change "
                     "also changes; run the operation again"
                 )
+
+
+def _bound_again(filter: Predicate, prepared: Schema | None, now: Schema) -> BoundPredicate:
+    """The filter over the columns that it was meant for; raises ValidationFailed where their names are not theirs any
+    more: the same filter would find other rows by now, or none."""
+    again = "after the change was prepared; run the operation again"
+    try:
+        bound = bind(filter, now)
+    except (Invalid, Unsupported) as error:
+        if prepared is None or prepared.fields == now.fields:
+            raise
+        raise ValidationFailed(f"another commit changed a column of the filter, {error}, {again}") from error
+    if prepared is not None:
+        for field_id in sorted(bound.field_ids):
+            if prepared.name_of.get(field_id) != now.name_of[field_id]:
+                raise ValidationFailed(f"another commit gave {now.name_of[field_id]!r} to another column {again}")
+    return bound
 
 
 class _Places:

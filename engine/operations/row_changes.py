@@ -99,6 +99,7 @@ class RowChange:
             starting_snapshot_id=None if self.plan.snapshot is None else self.plan.snapshot.snapshot_id,
             referenced=referenced,
             added_rows=self.added_rows,
+            schema=self.plan.schema,
             refuse_deletes=refuse_deletes,
         )
 

@@ -20,7 +20,7 @@ from engine.commit.conflicts import Validation
 from engine.commit.file_refs import FileRef, ref_to
 from engine.commit.manifests import load_manifests
 from engine.commit.snapshot_producer import SnapshotProducer
-from engine.errors import ValidationFailed
+from engine.errors import Invalid, ValidationFailed
 from engine.expressions.predicate import Predicate, equal
 from engine.spec.creation import new_table_metadata
 from engine.spec.data_file import DataFile, FileContent
@@ -92,6 +92,15 @@ def test_files_that_others_add_and_that_may_match(writer: str, ids: tuple[int, i
         return
     with pytest.raises(ValidationFailed, match=r"theirs\.parquet, which may hold rows"):
         commit(w, change)
+
+
+def test_a_filter_of_no_column_is_the_callers_fault() -> None:
+    w = world()
+    commit(w, Append(data_files=[OLD]))
+    for schema in (None, w.metadata.schema):
+        validation = Validation(starting_snapshot_id=101, added_rows=equal("nothing", 7), schema=schema)
+        with pytest.raises(Invalid, match="nothing"):
+            commit(w, Append(data_files=[data_file("ours")], validation=validation))
 
 
 def test_files_without_bounds_may_match() -> None:

@@ -9,6 +9,7 @@ import pytest
 import engine
 from engine.errors import Invalid, StorageFailed, ValidationFailed
 from engine.operations.row_operations import RowOperations
+from engine.spec.schema_evolution import SchemaUpdate
 from engine.spec.types import LONG, STRING
 
 ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("day", pa.string())])
@@ -135,6 +136,60 @@ def test_other_rows_may_come_and_so_may_all_under_snapshot_isolation(
         transaction.append(rows(10))
         catalog.load_table("db.t").append(rows(7))
     assert ids(table.refresh()) == [1, 2, 3, 7, 8, 9, 10]
+
+
+def swap_names(schema: SchemaUpdate) -> None:
+    schema.rename_column("day", "old_day")
+    schema.add_column("day", STRING)
+
+
+@pytest.mark.parametrize(
+    ("evolve", "message"),
+    [
+        (lambda s: s.drop_column("day"), "another commit changed a column of the filter, .*'day'.* run the operation"),
+        (lambda s: s.rename_column("day", "night"), "another commit changed a column of the filter"),
+        (swap_names, "another commit gave 'day' to another column"),
+    ],
+)
+@pytest.mark.parametrize("found", ["d1", "nothing"])
+@pytest.mark.parametrize("rows_come", [True, False])
+def test_a_column_of_the_filter_that_another_commit_changes_is_a_conflict(
+    table: engine.Table,
+    catalog: engine.Catalog,
+    evolve: Callable[[SchemaUpdate], object],
+    message: str,
+    found: str,
+    *,
+    rows_come: bool,
+) -> None:
+    transaction, theirs = table.transaction(), catalog.load_table("db.t")
+    transaction.delete(f"day = '{found}'", "copy-on-write")
+    transaction.append(rows(8))
+    theirs.update_schema(evolve)
+    if rows_come:
+        theirs.append(pa.table({"id": [9]}))
+    with pytest.raises(ValidationFailed, match=message):
+        transaction.commit()
+    assert ids(table.refresh()) == [1, 2, 3, *([9] if rows_come else [])]
+
+
+@pytest.mark.parametrize(
+    "evolve",
+    [
+        lambda s: s.drop_column("day"),
+        lambda s: s.rename_column("day", "night"),
+        lambda s: s.add_column("more", LONG),
+        lambda s: s.make_optional("id"),
+    ],
+)
+def test_other_columns_may_change_meanwhile(catalog: engine.Catalog, evolve: Callable[[SchemaUpdate], object]) -> None:
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("day", pa.string())])
+    table = catalog.create_table("db.t", schema)
+    table.append(rows(1, 2, 3).cast(schema))
+    with table.transaction() as transaction:
+        transaction.delete("id = 2", "copy-on-write")
+        catalog.load_table("db.t").update_schema(evolve)
+    assert ids(table.refresh()) == [1, 3]
 
 
 def test_own_rows_and_other_branches_are_no_conflict(table: engine.Table, catalog: engine.Catalog) -> None:
