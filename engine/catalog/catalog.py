@@ -57,11 +57,26 @@ class Catalog(Committer, Protocol):
         ...
 
     def rename_table(self, old: Identifier, new: Identifier) -> None:
-        """Give a table another name; its files stay where they are. Raises NotFound, AlreadyExists, Unsupported."""
+        """Give a table another name; its files stay where they are.
+
+        Raises:
+            NotFound: There is no such table.
+            AlreadyExists: Another table (or view) has the new name.
+            Unsupported: Tables of this catalog keep their names.
+            CommitStateUnknown: The answer was lost, and the table is not seen under its new name.
+        """
         ...
 
     def drop_table(self, identifier: Identifier) -> None:
-        """Forget a table; raises NotFound. Whether files stay is the implementation's to say."""
+        """Forget a table. Whether files stay is the implementation's to say.
+
+        A lost answer is settled by looking: where nothing has the name any more the table was dropped, or another
+        writer dropped or renamed it meanwhile.
+
+        Raises:
+            NotFound: There is no such table.
+            CommitStateUnknown: The answer was lost, and something still has the name.
+        """
         ...
 
     def namespace_exists(self, namespace: Namespace) -> bool:

@@ -167,15 +167,31 @@ class FileSystemCatalog:
             self._delete(location)
         # What was committed meanwhile goes, too: its writer saw the version before it.
         uuid = state.metadata.table_uuid
-        while (late := self._load(identifier)[1]) is not None and late.metadata.table_uuid == uuid:
-            self._delete(late.metadata_location)
-        for location, version in versions.items():
-            if not version and not location.endswith(f"/{_MARKER}"):
-                self._delete(location)
+        try:
+            while (late := self._load(identifier)[1]) is not None and late.metadata.table_uuid == uuid:
+                self._delete(late.metadata_location)
+        except StorageFailed as failed:
+            raise CommitStateUnknown(f"whether {dotted(identifier)} was dropped is not known: {failed}") from failed
+        try:
+            for location, version in versions.items():
+                if not version and not location.endswith(f"/{_MARKER}"):
+                    self._delete(location)
+        except (StorageFailed, CommitStateUnknown) as error:
+            raise StorageFailed(f"{dotted(identifier)} was dropped, but files of it are left: {error}") from error
 
     def _delete(self, location: str) -> None:
-        with suppress(FileNotFound):
+        """Delete a file that may be gone; CommitStateUnknown where nobody can tell whether it is."""
+        try:
             self._store.delete(location)
+        except FileNotFound:
+            return
+        except StorageFailed as failed:
+            try:
+                is_left = self._store.exists(location)
+            except EngineError:
+                raise CommitStateUnknown(f"whether {location} was deleted is not known: {failed}") from failed
+            if is_left:
+                raise
 
     # Namespaces.
 

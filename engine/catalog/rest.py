@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from engine.catalog.catalog import Namespace
 from engine.catalog.identifiers import dotted
+from engine.catalog.lost_changes import settle
 from engine.catalog.rest_errors import NoSuchFile, NoSuchNamespace, error_of, server_error
 from engine.catalog.rest_http import AnswerLost
 from engine.catalog.rest_session import Endpoint, Request, Session
@@ -188,14 +189,14 @@ class RestCatalog:
         return sorted(self._session.pages(request, identifiers_from_json))
 
     def rename_table(self, old: Identifier, new: Identifier) -> None:
-        subject = f"renaming table {dotted(old)} to {dotted(new)}"
-        request = Request(endpoint=RENAME_TABLE, subject=subject, body=rename_to_json(old, new))
-        self._in_namespace(new[:-1], lambda: self._session.ask(request))
+        self._rename(RENAME_TABLE, "table", old, new, lambda name: self.load_state(name).metadata.table_uuid)
+        with self._lock:
+            self._loaded.pop(old, None)
 
     def drop_table(self, identifier: Identifier, *, purge: bool = False) -> None:
-        """Forget a table; raises NotFound. With `purge` the server is asked to delete its files too."""
+        """Forget a table, as `Catalog.drop_table`. With `purge` the server is asked to delete its files too."""
         query = {"purgeRequested": "true" if purge else "false"}
-        self._session.ask(self._request(DROP_TABLE, identifier, query=query))
+        self._drop(self._request(DROP_TABLE, identifier, query=query), lambda: self.table_exists(identifier))
         with self._lock:
             self._loaded.pop(identifier, None)
 
@@ -233,6 +234,36 @@ class RestCatalog:
     ) -> None:
         body = properties_to_json(updates, removals)
         self._session.ask(self._namespace_request(UPDATE_NAMESPACE, namespace, body=body))
+
+    # Names. A gateway may send a request twice, so that its own success refuses the second.
+
+    def _rename(
+        self, endpoint: Endpoint, kind: str, old: Identifier, new: Identifier, uuid_of: Callable[[Identifier], str]
+    ) -> None:
+        subject = f"renaming {kind} {dotted(old)} to {dotted(new)}"
+        request = Request(endpoint=endpoint, subject=subject, body=rename_to_json(old, new))
+        known = _found(uuid_of, old)
+        try:
+            self._in_namespace(new[:-1], lambda: self._session.ask(request))
+        except NoSuchNamespace:
+            raise
+        except (CommitStateUnknown, NotFound, AlreadyExists) as error:
+            if not isinstance(error, CommitStateUnknown) and known is None:
+                raise
+            if isinstance(error, AlreadyExists) and _found(uuid_of, old) == known:
+                raise
+            what = f"{kind} {dotted(old)} was renamed to {dotted(new)}"
+            settle(what, lambda: known is not None and uuid_of(new) == known, error)
+
+    def _drop(self, request: Request, exists: Callable[[], bool]) -> None:
+        was_there = _found(lambda _: exists(), ())
+        try:
+            self._session.ask(request)
+        except NotFound:
+            if not was_there:
+                raise
+        except CommitStateUnknown as lost:
+            settle(f"{request.subject} was dropped", lambda: not exists(), lost)
 
     # Requests.
 
@@ -301,3 +332,11 @@ class RestCatalog:
                         Request(endpoint=CREATE_NAMESPACE, subject=f"namespace {dotted(level)}", body=body)
                     )
             return ask()
+
+
+def _found(look: Callable[[Identifier], T], identifier: Identifier) -> T | None:
+    """What a look at a name finds; None where there is nothing, or nothing that can be read."""
+    try:
+        return look(identifier)
+    except EngineError:
+        return None

@@ -10,12 +10,11 @@ from engine.catalog.identifiers import dotted
 from engine.catalog.rest import RestCatalog
 from engine.catalog.rest_errors import error_of
 from engine.catalog.rest_http import Answer
-from engine.catalog.rest_session import Endpoint, Request, Session
+from engine.catalog.rest_session import Endpoint, Session
 from engine.catalog.views import ViewState
 from engine.codec.metadata_json.rest import (
     create_view_to_json,
     identifiers_from_json,
-    rename_to_json,
     replace_view_to_json,
     view_result_from_json,
 )
@@ -100,12 +99,10 @@ class RestViewCatalog(RestCatalog):
         return sorted(self._session.pages(request, identifiers_from_json))
 
     def rename_view(self, old: Identifier, new: Identifier) -> None:
-        subject = f"renaming view {dotted(old)} to {dotted(new)}"
-        request = Request(endpoint=RENAME_VIEW, subject=subject, body=rename_to_json(old, new))
-        self._in_namespace(new[:-1], lambda: self._session.ask(request))
+        self._rename(RENAME_VIEW, "view", old, new, lambda name: self.load_view(name).metadata.view_uuid)
 
     def drop_view(self, identifier: Identifier) -> None:
-        self._session.ask(self._request(DROP_VIEW, identifier, kind="view"))
+        self._drop(self._request(DROP_VIEW, identifier, kind="view"), lambda: self.view_exists(identifier))
 
     def _load_expected(
         self, identifier: Identifier, definition: ViewVersion, schema: Schema, lost: CommitStateUnknown

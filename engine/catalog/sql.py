@@ -10,13 +10,13 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, insert, inspect, select, union, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from engine.catalog.catalog import Namespace
 from engine.catalog.identifiers import dotted
+from engine.catalog.lost_changes import settle
 from engine.catalog.metadata_files import MetadataFiles
 from engine.catalog.sql_database import AnswerLost, Database, DatabaseBusy
 from engine.catalog.sql_tables import (
@@ -38,7 +38,6 @@ from engine.errors import (
     EngineError,
     Invalid,
     NotFound,
-    StorageFailed,
 )
 from engine.spec.metadata import TableMetadata
 from engine.spec.requirements import TableRequirement, check_requirements
@@ -186,12 +185,11 @@ class SqlCatalog:
             return sorted((*namespace, name) for name in connection.scalars(query))
 
     def rename_table(self, old: Identifier, new: Identifier) -> None:
-        change = update(TABLES).where(self._row(old)).values(table_namespace=dotted(new[:-1]), table_name=new[-1])
-        if self._database.change(change, f"{dotted(new)} exists already") == 0:
+        if not self._rename(old, new, self._row, lambda location: self._files.load(location).table_uuid):
             raise self._not_found(old)
 
     def drop_table(self, identifier: Identifier) -> None:
-        if self._database.change(delete(TABLES).where(self._row(identifier))) == 0:
+        if not self._drop(identifier, self._row):
             raise self._not_found(identifier)
 
     # Namespaces.
@@ -291,10 +289,7 @@ class SqlCatalog:
         try:
             self._insert_row(identifier, row, directory)
         except AnswerLost as lost:
-            with suppress(StorageFailed):
-                if self._location_of(identifier) == location:
-                    return
-            raise CommitStateUnknown(f"whether {dotted(identifier)} was created is not known: {lost}") from lost
+            settle(f"{dotted(identifier)} was created", lambda: self._location_of(identifier) == location, lost)
 
     def _insert_row(self, identifier: Identifier, row: Mapping[str, str | None], directory: str | None) -> None:
         with self._database.writing(f"{dotted(identifier)} exists already") as connection:
@@ -306,6 +301,47 @@ class SqlCatalog:
                     f"the location {directory} of {dotted(identifier)} is inside that of {other}, or {other} is inside "
                     "it: maintenance of one would delete files of the other; choose another with location="
                 )
+
+    def _rename(
+        self,
+        old: Identifier,
+        new: Identifier,
+        row: Callable[[Identifier], ColumnElement[bool]],
+        uuid_in: Callable[[str], str],
+    ) -> bool:
+        """Give a table's or view's row another name; whether there was one. `uuid_in` reads a metadata file."""
+        before = self._named_file(row(old))
+        change = update(TABLES).where(row(old)).values(table_namespace=dotted(new[:-1]), table_name=new[-1])
+
+        def happened() -> bool:
+            now = self._named_file(row(new))
+            if before is None or now is None:
+                return False
+            # A commit may have come after the rename.
+            return now == before or uuid_in(now) == uuid_in(before)
+
+        try:
+            return self._database.change(change, f"{dotted(new)} exists already") > 0
+        except AnswerLost as lost:
+            settle(f"{dotted(old)} was renamed to {dotted(new)}", happened, lost)
+            return True
+
+    def _drop(self, identifier: Identifier, row: Callable[[Identifier], ColumnElement[bool]]) -> bool:
+        """Delete a table's or view's row; whether there was one."""
+        try:
+            return self._database.change(delete(TABLES).where(row(identifier))) > 0
+        except AnswerLost as lost:
+            settle(f"{dotted(identifier)} was dropped", lambda: not self._has(row(identifier)), lost)
+            return True
+
+    def _has(self, row: ColumnElement[bool]) -> bool:
+        with self._database.reading() as connection:
+            return connection.execute(select(TABLES.c.table_name).where(row)).first() is not None
+
+    def _named_file(self, row: ColumnElement[bool]) -> str | None:
+        """The metadata file that a row names; None where it names none, or is not there."""
+        with self._database.reading() as connection:
+            return connection.scalars(select(TABLES.c.metadata_location).where(row)).first()
 
     def _swap(self, identifier: Identifier, base: TableState, new: TableState) -> Outcome:
         change = (

@@ -78,8 +78,14 @@ class Database:
 
     def change(self, statement: Insert | Update | Delete, taken: str = "the row exists already") -> int:
         """Run one statement in a transaction of its own; the number of rows it changed. Errors as `writing`."""
-        with self.writing(taken) as connection:
-            return connection.execute(statement).rowcount
+        changed = -1
+        try:
+            with self.writing(taken) as connection:
+                changed = connection.execute(statement).rowcount
+        except AnswerLost:
+            if changed != 0:
+                raise
+        return changed
 
     def _commit(self, connection: Connection) -> None:
         try:
@@ -87,6 +93,10 @@ class Database:
         except IntegrityError:
             raise
         except Exception as error:
+            is_undone = _roll_back(connection)
+            if is_undone and isinstance(error, SQLAlchemyError) and isinstance(self._failed(error), DatabaseBusy):
+                # SQLite could not commit beside a reader, and had kept the transaction open.
+                raise self._failed(error) from error
             # Whatever it is, the answer did not arrive.
             raise AnswerLost(f"{self}: {_one_line(error)}") from error
 
@@ -97,6 +107,17 @@ class Database:
         if isinstance(cause, sqlite3.OperationalError) and cause.sqlite_errorcode & 0xFF in _BUSY_CODES:
             return DatabaseBusy(text)
         return StorageFailed(text)
+
+
+def _roll_back(connection: Connection) -> bool:
+    """End a transaction whose commit failed; whether that was possible. SQLAlchemy leaves it as it is, and whoever gets
+    the connection next would see what is not committed, or commit it."""
+    try:
+        connection.connection.rollback()
+    except (SQLAlchemyError, connection.dialect.loaded_dbapi.Error):
+        connection.invalidate()
+        return False
+    return True
 
 
 def _open(url: str) -> tuple[str, Engine]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 
-from sqlalchemy import ColumnElement, and_, delete, select, update
+from sqlalchemy import ColumnElement, and_, select, update
 
 from engine.catalog.catalog import Namespace
 from engine.catalog.identifiers import dotted
+from engine.catalog.lost_changes import settle
 from engine.catalog.sql import SqlCatalog
 from engine.catalog.sql_database import AnswerLost, DatabaseBusy
 from engine.catalog.sql_tables import TABLES
@@ -21,11 +21,9 @@ from engine.commit.committer import Identifier
 from engine.commit.retry import Waiting
 from engine.errors import (
     CommitConflict,
-    CommitStateUnknown,
     CorruptTable,
     EngineError,
     NotFound,
-    StorageFailed,
     Unsupported,
 )
 from engine.spec.properties import METADATA_COMPRESSION, METADATA_PATH
@@ -103,8 +101,7 @@ class SqlViewCatalog(SqlCatalog):
         location = self._view_location(identifier)
         if location is None:
             raise self._no_view(identifier)
-        data = self.store_at(location).read(location)
-        return ViewState(metadata=decode_view(data, location=location), metadata_location=location)
+        return ViewState(metadata=self._metadata(location), metadata_location=location)
 
     def view_exists(self, identifier: Identifier) -> bool:
         return self._view_location(identifier) is not None
@@ -136,13 +133,12 @@ class SqlViewCatalog(SqlCatalog):
 
     def rename_view(self, old: Identifier, new: Identifier) -> None:
         self._check_types()
-        change = update(TABLES).where(self._view_row(old)).values(table_namespace=dotted(new[:-1]), table_name=new[-1])
-        if self._database.change(change, f"{dotted(new)} exists already") == 0:
+        if not self._rename(old, new, self._view_row, lambda location: self._metadata(location).view_uuid):
             raise self._no_view(old)
 
     def drop_view(self, identifier: Identifier) -> None:
         self._check_types()
-        if self._database.change(delete(TABLES).where(self._view_row(identifier))) == 0:
+        if not self._drop(identifier, self._view_row):
             raise self._no_view(identifier)
 
     def _check_types(self) -> None:
@@ -168,6 +164,9 @@ class SqlViewCatalog(SqlCatalog):
             raise CorruptTable(f"the catalog has no metadata location for view {dotted(identifier)}")
         location: str = row[0]
         return location
+
+    def _metadata(self, location: str) -> ViewMetadata:
+        return decode_view(self.store_at(location).read(location), location=location)
 
     def _write(self, metadata: ViewMetadata, current: str | None) -> ViewState:
         directory = METADATA_PATH.of(metadata.properties) or f"{metadata.location}/metadata"
@@ -200,10 +199,8 @@ class SqlViewCatalog(SqlCatalog):
 
     def _settle(self, identifier: Identifier, wanted: ViewState, lost: AnswerLost) -> None:
         """Return where the view is at the wanted file; raise CommitStateUnknown where that is not so, or not known."""
-        with suppress(StorageFailed):
-            if self._view_location(identifier) == wanted.metadata_location:
-                return
-        raise CommitStateUnknown(f"whether view {dotted(identifier)} was changed is not known: {lost}") from lost
+        what = f"view {dotted(identifier)} was changed"
+        settle(what, lambda: self._view_location(identifier) == wanted.metadata_location, lost)
 
     def _no_view(self, identifier: Identifier) -> NotFound:
         return NotFound(f"no view {dotted(identifier)} in catalog {self.name!r}")

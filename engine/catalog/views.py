@@ -77,9 +77,10 @@ class ViewCatalog(Protocol):
         ...
 
     def rename_view(self, old: Identifier, new: Identifier) -> None:
-        """Give a view another name; raises NotFound, AlreadyExists."""
+        """Give a view another name; raises NotFound, AlreadyExists. Lost answers are settled as for tables."""
         ...
 
     def drop_view(self, identifier: Identifier) -> None:
-        """Forget a view; raises NotFound. Whether its metadata files stay is the implementation's to say."""
+        """Forget a view; raises NotFound. Lost answers are settled as for tables. Whether its metadata files stay is
+        the implementation's to say."""
         ...

@@ -292,7 +292,10 @@ class SimulatedHttp(HttpClient):
             done()
             return done()
 
-        if method != "POST":
+        def later() -> None:
+            server.late.append(server.world.as_now(lambda: server.answer(method, path, body)))
+
+        if method in ("GET", "HEAD"):
             lost_too = {"lose": raising(lost), "fail": raising(refused)}
             status, answered = server.world.call("load", path, done, faults=lost_too)
         else:
@@ -300,7 +303,7 @@ class SimulatedHttp(HttpClient):
                 "fail": raising(refused),
                 "lose": raising(lost, done),
                 "unsent": raising(lost),
-                "late": raising(lost, lambda: server.late.append(lambda: server.answer(method, path, body))),
+                "late": raising(lost, later),
                 "twice": twice,
                 "busy": lambda: (429, _error("TooManyRequests", "slow down")),
             }

@@ -29,7 +29,7 @@ class Defect:
         name: Short.
         what: What it does.
         edits: File -> pairs of texts: as it is, as it was.
-        seed: Where to begin, so that a test finds it soon; from any other seed it is found within 10,000, too.
+        seed: Where to begin, so that a test finds it soon: the first from 0 on, among schedules that could.
     """
 
     name: str

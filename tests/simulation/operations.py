@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from engine.commit.committer import Identifier
 from engine.spec.sorting import SortField, SortOrder
 from engine.spec.transforms import Bucket, Identity
 from engine.spec.types import LONG
-from tests.simulation.process import TABLE, Step, arrow_rows
+from tests.simulation.process import RENAMED, TABLE, Step, arrow_rows
 from tests.simulation.reading import Row
-from tests.simulation.schedule import CatalogKind, RowValues, Value, Variant
+from tests.simulation.schedule import CatalogKind, Operation, RowValues, Value, Variant
 
 K, V, P = 1, 2, 3
 """Field ids."""
@@ -314,8 +315,14 @@ def _cherry_pick(target: Any, step: Step) -> object:
 
 
 def _rename(target: Any, step: Step) -> object:
-    ends = TABLE, ("d", "u")
-    return target.rename(*(reversed(ends) if step.operation.args["back"] else ends))
+    return target.rename(*ends_of(step.operation))
+
+
+def ends_of(operation: Operation) -> tuple[Identifier, Identifier | None]:
+    """The name that a table had, and the one that a rename gives it."""
+    if operation.kind != "rename":
+        return TABLE, None
+    return (RENAMED, TABLE) if operation.args["back"] else (TABLE, RENAMED)
 
 
 def _two(drawing: Drawing) -> Mapping[str, Any]:

@@ -26,6 +26,7 @@ from tests.simulation.schedule import Operation, RowValues
 from tests.simulation.world import World
 
 TABLE: Identifier = ("d", "t")
+RENAMED: Identifier = ("d", "u")
 ONE_THREAD = LocalRunner(1)
 
 

@@ -19,7 +19,7 @@ from engine.spec.transforms import parse_transform
 from engine.spec.types import DOUBLE, LONG, NestedField
 from tests.simulation.catalogs import PLACES, WAREHOUSE, Directory, Place, Pointers, Rest, store_of
 from tests.simulation.judge import Judge, Record
-from tests.simulation.operations import KINDS
+from tests.simulation.operations import KINDS, ends_of
 from tests.simulation.process import TABLE, Process, Step
 from tests.simulation.reading import plain_rows
 from tests.simulation.schedule import Operation, Schedule, Variant
@@ -131,8 +131,7 @@ def _perform(judge: Judge, process: Process, actor: Actor, operation: Operation)
 def call(process: Process, operation: Operation, record: Record) -> None:
     """Call the public API."""
     tag = f"{record.actor}.{record.number}"
-    back = operation.kind == "rename" and operation.args["back"]
-    table = process.table(("d", "u") if back else TABLE)
+    table = process.table(ends_of(operation)[0])
     if not operation.steps:
         step = Step(operation, tag)
         record.steps.append(step)

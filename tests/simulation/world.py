@@ -114,7 +114,10 @@ class Event:
 
 @dataclass
 class World:
-    """Everything that one run has; see the module."""
+    """Everything that one run has; see the module.
+
+    `author` is whose call is carried out, where that is not what the running actor calls: actor, operation, and 0.
+    """
 
     files: dict[str, tuple[bytes, int]]
     chooser: Chooser
@@ -125,6 +128,7 @@ class World:
     events: list[Event] = field(default_factory=list)
     trace: list[tuple[int, int, str, str]] | None = None
     failure: Violation | None = None
+    author: Point | None = None
     _hub: greenlet | None = None
     _next: int = -1
     _total: int = 0
@@ -204,6 +208,19 @@ class World:
         """A point between calls, where others may run."""
         assert self.current is not None
         self._arrive(self.current, what, "")
+
+    def as_now(self, action: Callable[[], object]) -> Callable[[], None]:
+        """The same action, to be carried out later and laid to the actor and the operation that run now."""
+        author = None if self.current is None else (self.current.index, self.current.operation, 0)
+
+        def later() -> None:
+            former, self.author = self.author, author
+            try:
+                action()
+            finally:
+                self.author = former
+
+        return later
 
     def note(self, kind: str, text: str) -> None:
         """Add to what happened."""

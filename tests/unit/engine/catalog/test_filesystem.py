@@ -4,6 +4,7 @@ import contextlib
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 from pyarrow import fs
@@ -11,7 +12,7 @@ from pyarrow import fs
 from engine.catalog.filesystem import FileSystemCatalog
 from engine.codec.metadata_json.table import encode_metadata
 from engine.commit.committer import Committed, Conflicted, Outcome, TableState, Unknown
-from engine.errors import AlreadyExists, CommitStateUnknown, Invalid, StorageFailed, Unsupported
+from engine.errors import AlreadyExists, CommitStateUnknown, EngineError, Invalid, StorageFailed, Unsupported
 from engine.spec.creation import new_table_metadata
 from engine.spec.metadata import TableMetadata
 from engine.spec.schema import Schema
@@ -19,7 +20,7 @@ from engine.spec.types import LONG, NestedField
 from engine.spec.updates import SetLocation, SetProperties
 from engine.storage.arrow import ArrowStore
 from engine.storage.memory import MemoryStore
-from tests.services.faulty_store import Fault, FaultyStore
+from tests.services.faulty_store import Fault, FaultyStore, Moment
 
 NAME = ("db", "t")
 PLACE = "memory://wh/db/t/metadata"
@@ -331,22 +332,34 @@ def test_a_hint_that_cannot_be_written_does_not_matter() -> None:
     assert FileSystemCatalog("memory://wh", store).load_state(NAME) == outcome.state
 
 
-def test_an_interrupted_drop_leaves_the_whole_table_or_none() -> None:
+@pytest.mark.parametrize("moment", get_args(Moment))
+@pytest.mark.parametrize("forever", [False, True])
+def test_an_interrupted_drop_says_whether_the_table_is_left_and_leaves_all_of_it_or_nothing(
+    moment: Moment, *, forever: bool
+) -> None:
     for at in range(100):
         store = MemoryStore()
         catalog = created(store)
         for n in range(10):
             state = catalog.commit(NAME, catalog.load_state(NAME), [], [SetProperties({"a": str(n)})])
         store.write("memory://wh/db/t/data/f.parquet", b"x")
-        faulty = FaultyStore(store, Fault(at, forever=True))
-        with contextlib.suppress(StorageFailed):
+        faulty = FaultyStore(store, Fault(at, moment, forever))
+        said: EngineError | None = None
+        try:
             FileSystemCatalog("memory://wh", faulty).drop_table(NAME)
-        if catalog.table_exists(NAME):
+        except (StorageFailed, CommitStateUnknown) as error:
+            said = error
+        is_left = catalog.table_exists(NAME)
+        if is_left:
             assert isinstance(state, Committed)
             assert catalog.load_state(NAME) == state.state
             assert store.exists("memory://wh/db/t/data/f.parquet")
-        if len(faulty.requests) <= at:
+        if said is None:
             assert list(store.list("memory://wh/db/t")) == []
+        elif not isinstance(said, CommitStateUnknown):
+            assert is_left == ("was dropped, but files of it are left" not in str(said))
+        if len(faulty.requests) <= at:
+            assert said is None
             break
 
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, event
+from sqlalchemy.exc import OperationalError
 
 from engine.catalog.sql import SqlCatalog
 from engine.catalog.sql_database import AnswerLost, Database, DatabaseBusy
@@ -160,6 +161,82 @@ class TestLostAnswers:
         with pytest.raises(CommitStateUnknown, match=r"whether db\.t was created"):
             catalog.create_table(NAME, metadata())
         assert len(list(store.list("memory://wh"))) == 1
+
+
+def test_a_connection_that_breaks_at_the_commit_leaves_it_unknown(catalog: SqlCatalog, store: MemoryStore) -> None:
+    base = catalog.create_table(NAME, metadata())
+
+    def cut(connection: Connection) -> None:
+        raise ConnectionResetError("reset by peer")
+
+    event.listen(catalog._database.engine, "commit", cut)
+    outcome = catalog.commit(NAME, base, [], [SetProperties({"a": "1"})])
+    assert isinstance(outcome, Unknown)
+    assert store.exists(outcome.metadata_location or "")
+    with pytest.raises(CommitStateUnknown, match="reset by peer"):
+        catalog.create_table(("db", "u"), replace(metadata(), location="memory://wh/db/u"))
+    with pytest.raises(AnswerLost):
+        catalog.create_namespace(("other",))
+    event.remove(catalog._database.engine, "commit", cut)
+    # Nothing of it was left open, for the next one to see or to commit.
+    assert catalog.list_tables(("db",)) == [NAME]
+    assert catalog.load_state(NAME) == base
+    assert isinstance(catalog.commit(NAME, base, [], [SetProperties({"b": "1"})]), Committed)
+    assert catalog.list_namespaces() == [("db",)]
+
+
+def test_a_commit_that_waits_for_a_reader_in_vain_is_a_conflict(
+    catalog: SqlCatalog, store: MemoryStore, url: str
+) -> None:
+    base = catalog.create_table(NAME, metadata())
+    impatient = SqlCatalog(f"{url}?timeout=0.05", warehouse="memory://wh", store_at=lambda _: store)
+    reader = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
+    reader.execute("begin")
+    reader.execute("select * from iceberg_tables").fetchall()
+    outcome = impatient.commit(NAME, base, [], [SetProperties({"a": "1"})])
+    assert isinstance(outcome, Conflicted)
+    assert impatient.load_state(NAME) == base
+    with pytest.raises(DatabaseBusy):
+        impatient.create_namespace(("other",))
+    reader.execute("rollback")
+    reader.close()
+    assert isinstance(impatient.commit(NAME, base, [], [SetProperties({"a": "1"})]), Committed)
+    assert impatient.list_namespaces() == [("db",)]
+    impatient.close()
+
+
+def test_a_change_that_finds_no_row_has_no_answer_to_lose(
+    catalog: SqlCatalog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = catalog.create_table(NAME, metadata())
+    theirs = catalog.commit(NAME, base, [], [SetProperties({"a": "1"})])
+    assert isinstance(theirs, Committed)
+    monkeypatch.setattr(catalog, "_location_of", lambda _: base.metadata_location)
+    lose_answers(monkeypatch, applied=False)
+    assert isinstance(catalog.commit(NAME, base, [], [SetProperties({"b": "1"})]), Conflicted)
+    assert len(list(store.list("memory://wh"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (sqlite3.SQLITE_BUSY, DatabaseBusy),
+        (sqlite3.SQLITE_BUSY_SNAPSHOT, DatabaseBusy),
+        (sqlite3.SQLITE_LOCKED_SHAREDCACHE, DatabaseBusy),
+        (sqlite3.SQLITE_READONLY_DBMOVED, StorageFailed),
+    ],
+)
+def test_extended_result_codes_of_sqlite(catalog: SqlCatalog, code: int, expected: type[StorageFailed]) -> None:
+    cause = sqlite3.OperationalError("no")
+    cause.sqlite_errorcode = code
+
+    def refuse(*_: object) -> None:
+        raise OperationalError("insert", {}, cause)
+
+    event.listen(catalog._database.engine, "before_cursor_execute", refuse)
+    with pytest.raises(StorageFailed) as raised:
+        catalog.create_namespace(("db",))
+    assert type(raised.value) is expected
 
 
 def test_a_refusing_database_leaves_no_file(
