@@ -19,8 +19,8 @@ from engine.catalog.rest_views import RestViewCatalog
 from engine.catalog.sql_database import AnswerLost, Database
 from engine.catalog.sql_views import SqlViewCatalog
 from engine.catalog.views import ViewCatalog
-from engine.codec.metadata_json import encode_metadata
-from engine.codec.view_json import encode_view
+from engine.codec.metadata_json.table import encode_metadata
+from engine.codec.metadata_json.views import encode_view
 from engine.commit.committer import Identifier
 from engine.commit.retry import Waiting
 from engine.errors import AlreadyExists, CommitStateUnknown, EngineError, NotFound

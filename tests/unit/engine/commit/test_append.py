@@ -4,8 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from engine.codec.avro.file import read_header
 from engine.codec.manifests.reader import decode_entries
 from engine.commit.changes.append import Append
+from engine.commit.changes.merge_append import MergeAppend
+from engine.commit.changes.overwrite import Overwrite
+from engine.commit.conflicts import Validation
+from engine.commit.file_refs import ref_to
 from engine.commit.manifests import load_manifests
 from engine.errors import Invalid, ValidationFailed
 from engine.runtime.counters import FILES_WRITTEN
@@ -210,3 +215,32 @@ def test_manifests_of_no_live_file_are_left_out() -> None:
     w.transaction().commit([Append(data_files=[data_file("a")])])
     manifests = load_manifests(w.metadata.current_snapshot, w.store)
     assert [m.content for m in manifests] == [ManifestContent.DATA]
+
+
+@pytest.mark.parametrize(("former", "version"), [(1, 2), (2, 3), (1, 3)])
+@pytest.mark.parametrize("kind", ["append", "merge append", "overwrite", "several specs"])
+def test_an_upgrade_between_attempts_writes_manifests_in_the_new_version(kind: str, former: int, version: int) -> None:
+    """Of what the change adds, of what it merges, and of what it takes a file out of."""
+    w = world(metadata(former, properties={"commit.manifest.min-count-to-merge": "2"}))
+    w.transaction().commit([Append(data_files=[data_file("a"), data_file("b")])])
+    w.committer.compares = True
+    new = data_file("new")
+    if kind == "several specs":
+        w.committer.apply([], [AddPartitionSpec(BY_DAY)])
+        change: Append | Overwrite = Append(data_files=[new, replace(data_file("day", day="x"), spec_id=1)])
+    elif kind == "overwrite":
+        validation = Validation(starting_snapshot_id=101, referenced=[ref_to(data_file("a"))], refuse_deletes="all")
+        change = Overwrite(data_files=[new], removed_data=[ref_to(data_file("a"))], validation=validation)
+    else:
+        change = (MergeAppend if kind == "merge append" else Append)(data_files=[new])
+    w.committer.before = [lambda: w.committer.apply([], [UpgradeFormatVersion(version)])]
+    w.transaction().commit([change])
+    head = w.metadata.current_snapshot
+    assert head is not None
+    own = [m for m in load_manifests(head, w.store) if m.added_snapshot_id == head.snapshot_id]
+    headers = [read_header(w.store.read(m.manifest_path)) for m in own]
+    assert [header.text("format-version") for header in headers] == [str(version)] * len(own)
+    names = {"append": "a b new", "merge append": "a b new", "overwrite": "b new", "several specs": "a b day new"}
+    assert w.files() == {name: int(former > 1) + (name in ("new", "day")) for name in names[kind].split()}
+    assert {m.partition_spec_id for m in own} == ({0, 1} if kind == "several specs" else {0})
+    assert {m.manifest_path.rpartition("/")[2] for m in load_manifests(head, w.store)} <= w.stored()

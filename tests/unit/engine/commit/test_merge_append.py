@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from engine.codec.manifests.reader import decode_entries
@@ -8,6 +10,7 @@ from engine.commit.changes.merge_append import MergeAppend
 from engine.commit.manifests import load_manifests
 from engine.spec.inheritance import apply_inheritance
 from engine.spec.manifest import EntryStatus, ManifestFile
+from engine.spec.updates import AddPartitionSpec, SetDefaultSpec
 from tests.unit.engine.commit.tables import BY_DAY, World, data_file, metadata, world
 
 
@@ -76,6 +79,21 @@ def test_specs_stay_apart() -> None:
     assert merged.partitions is not None
     assert (merged.partitions[0].lower_bound, merged.partitions[0].upper_bound) == (b"x", b"y")
     assert (merged.added_files_count, merged.existing_files_count) == (1, 1)
+
+
+def test_manifests_of_another_spec_are_not_merged_with_them_nor_counted() -> None:
+    w = world(metadata(properties={"commit.manifest.min-count-to-merge": "2"}))
+    w.transaction().commit([MergeAppend(data_files=[data_file("a")])])
+    (first,) = manifests(w)
+    w.committer.apply([], [AddPartitionSpec(BY_DAY), SetDefaultSpec()])
+    w.transaction().commit([MergeAppend(data_files=[replace(data_file("b", day="y"), spec_id=1)])])
+    assert {m.manifest_path for m in manifests(w)} > {first.manifest_path}
+    assert [m.partition_spec_id for m in manifests(w)] == [1, 0]
+    w.transaction().commit([MergeAppend(data_files=[replace(data_file("c", day="z"), spec_id=1)])])
+    assert [(m.partition_spec_id, m.added_files_count, m.existing_files_count) for m in manifests(w)] == [
+        (1, 1, 1),
+        (0, 1, 0),
+    ]
 
 
 def test_another_append_in_between() -> None:

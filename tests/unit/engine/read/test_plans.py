@@ -9,10 +9,12 @@ import engine
 from engine.errors import FileNotFound
 from engine.plan.scan import ScanPlan, table_scan
 from engine.read.matches import matched_rows
-from engine.read.plans import count_rows, planned_files, read_plan
+from engine.read.plans import count_rows, planned_files, read_plan, schemas_by_age
 from engine.runtime.counters import ROWS_DECODED, ROWS_RETURNED, Counters
 from engine.spec.metadata_columns import FILE, POS
 from engine.spec.schema import Schema
+from engine.spec.transforms import Identity, Truncate
+from engine.spec.types import INT, LONG
 from engine.table import Table
 
 ROWS = pa.table({"id": range(40), "p": [f"p{i % 4}" for i in range(40)]})
@@ -90,3 +92,52 @@ def test_an_empty_table_gives_no_rows(tmp_path: Path) -> None:
     plan = plan_of(empty)
     assert read_plan(plan, empty.store).read_all().num_rows == 0
     assert count_rows(plan, empty.store) == 0
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_rows_of_files_with_deletes_are_counted_by_reading(tmp_path: Path, version: int) -> None:
+    catalog = engine.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
+    made = catalog.create_table("db.t", ROWS.schema, properties={"format-version": str(version)})
+    made.append(ROWS.slice(0, 25))
+    made.append(ROWS.slice(25))
+    made.delete("id in (3, 4)", "merge-on-read")
+    counters = Counters()
+    assert count_rows(plan_of(made), made.store, counters=counters) == 38
+    # The other file is counted by its metadata.
+    assert counters[ROWS_DECODED] <= 25
+    assert counters[ROWS_RETURNED] == 38
+
+
+def test_vectors_in_one_puffin_file_are_those_of_their_data_files(tmp_path: Path) -> None:
+    catalog = engine.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
+    made = catalog.create_table("db.t", ROWS.schema, properties={"format-version": "3"})
+    made.append(ROWS.slice(0, 25))
+    made.append(ROWS.slice(25))
+    made.delete("id in (1, 27, 39)", "merge-on-read")
+    deletes = [deletes for file in planned_files(plan_of(made)) for deletes in file.deletes]
+    assert len({each.file_path for each in deletes}) == 1
+    assert len({each.content_offset for each in deletes}) == 2
+    read = read_plan(plan_of(made), made.store).read_all()
+    assert sorted(read.column("id").to_pylist()) == [i for i in range(40) if i not in (1, 27, 39)]
+
+
+def test_partition_tuples_have_the_fields_of_their_files_spec(tmp_path: Path) -> None:
+    catalog = engine.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
+    made = catalog.create_table("db.t", ROWS.schema, partition_spec=[("p", "identity")])
+    made.append(ROWS.slice(0, 1))
+    made.update_spec(lambda spec: spec.drop_field("p").add_field("id", Truncate(10)))
+    made.append(ROWS.slice(35, 1))
+    made.update_spec(lambda spec: spec.add_field("p", Identity()))
+    made.append(ROWS.slice(22, 1))
+    found = {(file.spec_id, file.partition) for file in planned_files(plan_of(made))}
+    assert found == {(0, ("p0",)), (1, (30,)), (2, (20, "p2"))}
+
+
+def test_the_type_of_a_dropped_column_is_that_of_the_newest_schema_with_it(table: Table) -> None:
+    table.update_schema(lambda schema: schema.add_column("n", INT))
+    table.update_schema(lambda schema: schema.promote_column("n", LONG))
+    table.update_schema(lambda schema: schema.drop_column("n"))
+    first, *others = schemas_by_age(table.metadata.schema, table.metadata)
+    assert first == table.metadata.schema
+    assert [s.schema_id for s in others] == [2, 1, 0]
+    assert next(s.by_id[3].type for s in (first, *others) if 3 in s.by_id) == LONG
