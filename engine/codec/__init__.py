@@ -1,1 +1,1 @@
-"""Bytes to nouns of the specification and back; pure: no storage, no clock, no table."""
+"""Converts bytes to the objects of the specification and back. Pure: no storage, no clock, no table."""

@@ -1,7 +1,7 @@
 """Compression of Avro blocks (Avro spec: "Required Codecs", "Optional Codecs") without unbounded memory.
 
-Deflate does not store how much it inflates to, and the other codecs store a number that a broken file may exaggerate:
-nothing here makes more than the limit that it is given, see `engine.codec.budget`. All codecs release the GIL.
+Deflate does not store the inflated size, and the other codecs store one that a damaged file may exaggerate: no codec
+exceeds the limit it is given (see `engine.codec.budget`). All codecs release the GIL.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ AVRO_NAMES: dict[Compression, str] = {
 }
 
 _IGZIP_LEVEL = 1
-"""A quarter of the time of libdeflate's level 2; manifests are 5 to 13 % larger, and inflate a fifth faster."""
+"""Takes a quarter of the time of libdeflate's level 2; manifests are 5 to 13 % larger and inflate in four fifths of the
+time."""
 _ZSTD_LEVEL = 3
 _DEFLATE_MAX_RATIO = 1032
 _FIRST_GUESS_FLOOR = 64 * 1024
@@ -42,15 +43,15 @@ _LZ4_MAX_RATIO = 255
 
 
 class BadBlockError(Exception):
-    """The block does not inflate; the caller knows which it is."""
+    """The block cannot be inflated; the caller knows its location."""
 
     def at(self, location: str | None, path: str) -> CorruptTable:
-        """The error for the user."""
+        """The error for the user, with the location."""
         return CorruptTable(str(self), location=location, path=path)
 
 
 class OversizedBlockError(BadBlockError):
-    """The block inflates to more than a limit, or says so."""
+    """The block inflates, or claims to inflate, to more than the limit."""
 
     def __init__(self, size: int, limit: int) -> None:
         super().__init__(f"{size} compressed bytes")
@@ -61,7 +62,7 @@ class OversizedBlockError(BadBlockError):
 
 
 def deflate_limit(compressed_size: int, limit: int) -> int:
-    """The most bytes that a deflated block of this size can inflate to, or the limit if that is less."""
+    """The most bytes that a deflated block of this size can inflate to, at most `limit`."""
     return min(limit, compressed_size * _DEFLATE_MAX_RATIO + 64)
 
 
@@ -85,7 +86,7 @@ class Inflater:
         self._limit = limit
 
     def __call__(self, block: Buffer) -> Buffer:
-        """The inflated block; raises BadBlockError."""
+        """Inflate a block; raises BadBlockError."""
         made = self._inflate(block, self._largest, self._limit)
         self._largest = max(self._largest, len(made))
         return made
@@ -111,7 +112,7 @@ def _inflate_deflate(block: Buffer, largest: int, limit: int) -> Buffer:
 
 
 def _deflate_error(block: Buffer, limit: int) -> BadBlockError:
-    """What is wrong with a deflated block, which zlib tells."""
+    """Find what is wrong with a deflated block, by zlib."""
     made, inflate = 0, zlib.decompressobj(-zlib.MAX_WBITS)
     try:
         rest: Buffer = block
@@ -143,7 +144,7 @@ def _inflate_zstandard(block: Buffer, _: int, limit: int) -> Buffer:
 
 
 def inflate_zstandard(block: Buffer, limit: int) -> bytes:
-    """One zstandard frame, inflated; raises BadBlockError."""
+    """Inflate one zstandard frame; raises BadBlockError."""
     try:
         size = zstandard.frame_content_size(block)
         if size > limit:
@@ -161,7 +162,7 @@ def inflate_zstandard(block: Buffer, limit: int) -> bytes:
 
 
 def inflate_lz4(frame: Buffer, limit: int) -> bytes:
-    """One LZ4 frame, inflated; raises BadBlockError."""
+    """Inflate one LZ4 frame; raises BadBlockError."""
     data = memoryview(frame)
     says_size = len(data) >= _LZ4_SIZE_END and data[_LZ4_FLAGS] & _LZ4_SAYS_SIZE
     size = int.from_bytes(data[_LZ4_SIZE_END - 8 : _LZ4_SIZE_END], "little") if says_size else None
@@ -189,7 +190,7 @@ _INFLATE: dict[str, Callable[[Buffer, int, int], Buffer]] = {
 
 
 def compress_block(codec: str, block: Buffer) -> Buffer:
-    """The compressed block, by the Avro name of the codec."""
+    """Compress a block by the codec of that Avro name."""
     match codec:
         case "null":
             return bytes(block)

@@ -1,9 +1,9 @@
-"""How much memory the decoding of one file may take.
+"""Memory budget for decoding one file.
 
 A file of kilobytes can decode to gigabytes: compressed zeros, lists of empty objects, claims of rows that take no
-bytes. What a decoder makes of a file is bounded by `budget_of` its size, and what it inflates at once by a part of
-that; beyond, it raises `TooLarge` before the memory is taken. Someone whose tables are really so large raises the
-environment variable ``ICEBENCH_DECODE_BYTES``, also that of Spark's executors.
+bytes. `budget_of` bounds the memory of the result by the size of the file, `piece_limit` what is inflated at a time. A
+decoder raises `TooLarge` before it allocates more. For tables that are really so large, set the environment variable
+``ICEBENCH_DECODE_BYTES``, on Spark's executors too.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from engine.errors import Invalid, TooLarge
 
 VARIABLE = "ICEBENCH_DECODE_BYTES"
 DEFAULT_BYTES = 768 << 20
-"""Real manifests of ten thousand columns inflate to 160 MB, of which up to four times as much is kept."""
+"""Real manifests of ten thousand columns inflate to 160 MB, and decode to at most four times as much."""
 _TIMES_SIZE = 10
-"""A file may take so many times its own size, however large it is."""
+"""A file may decode to at least this many times its own size."""
 _PIECES = 6
 
 
 def budget_of(size_bytes: int, environment: Mapping[str, str] = os.environ) -> int:
-    """What the decoding of a file of this size may take."""
+    """The memory that decoding a file of this size may take."""
     text = environment.get(VARIABLE)
     if text is None:
         return max(DEFAULT_BYTES, _TIMES_SIZE * size_bytes)
@@ -34,18 +34,18 @@ def budget_of(size_bytes: int, environment: Mapping[str, str] = os.environ) -> i
 
 
 def piece_limit(size_bytes: int) -> int:
-    """What a part of a file that is inflated at once may inflate to: a block of Avro, a blob of Puffin."""
+    """The most bytes that one part of a file may inflate to: a block of Avro, a blob of Puffin."""
     return budget_of(size_bytes) // _PIECES
 
 
 def too_large(what: str, limit: int, *, location: str | None = None, path: str | None = None) -> TooLarge:
-    """The error for what would take more than a limit; `what` says what it is and from how many bytes."""
+    """The error for data that exceeds a limit; `what` names the data and its stored size."""
     reason = f"{what} takes more than {limit} bytes decoded; raise {VARIABLE} if the table is sound"
     return TooLarge(reason, location=location, path=path)
 
 
 class Allowance:
-    """What one part of the work may take, and after it has taken."""
+    """The memory that one part of the work may take, and how much of it is used."""
 
     def __init__(self, size_bytes: int) -> None:
         self.size_bytes = size_bytes
@@ -53,16 +53,16 @@ class Allowance:
 
     @property
     def left_bytes(self) -> int:
-        """What may still be taken."""
+        """The bytes that may still be used."""
         return max(self.size_bytes - self.used_bytes, 0)
 
 
 class Budget:
-    """A number of bytes that threads share which decode the parts of a file.
+    """A number of bytes shared by the threads that decode the parts of a file.
 
     Args:
         size_bytes: The budget.
-        parts: Into how many parts the work is cut.
+        parts: The number of parts.
     """
 
     def __init__(self, size_bytes: int, parts: int = 1) -> None:
@@ -73,8 +73,8 @@ class Budget:
 
     @contextmanager
     def allowance(self) -> Iterator[Allowance]:
-        """Around one part of the work; a part waits for others as long as they may leave it more than is left. After
-        an error nothing is left for parts that follow."""
+        """Context of one part of the work. A part waits for others while they may leave it more than is left. After an
+        error nothing is left for the parts that follow."""
         with self._changed:
             self._changed.wait_for(lambda: self._left >= self._share or not self._running)
             own = Allowance(min(self._left, self._share))

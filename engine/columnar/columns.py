@@ -1,4 +1,4 @@
-"""One column of a batch by field id, and what is inside maps."""
+"""Columns of a batch by field id, and the content of maps."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from engine.spec.schema import Schema
 
 
 def column_by_id(batch: pa.RecordBatch | pa.Table, schema: Schema, column_id: int) -> pa.Array:
-    """The values of a column, inside structs too: null where a struct above is null.
+    """The values of a column; inside structs, null where a struct above is null.
 
     Args:
-        batch: Columns of `schema`, or some of them, with field ids.
+        batch: Some or all columns of `schema`, with field ids.
         schema: What the ids refer to.
         column_id: A column that is not inside a list or map.
 
@@ -41,7 +41,7 @@ def column_by_id(batch: pa.RecordBatch | pa.Table, schema: Schema, column_id: in
 
 
 def map_entries(array: pa.MapArray) -> tuple[pa.Array, pa.Array]:
-    """Keys and values of all entries that the maps of an array hold, in order; what null maps cover is left out."""
+    """Keys and values of all map entries of an array, in order, without those that null maps cover."""
     offsets = array.offsets.to_numpy()
     if not array.null_count:
         start, length = int(offsets[0]), int(offsets[-1] - offsets[0])
@@ -53,6 +53,6 @@ def map_entries(array: pa.MapArray) -> tuple[pa.Array, pa.Array]:
 
 
 def value_range(array: pa.Array) -> tuple[Any, Any]:
-    """The least and the greatest value, as Python objects; (None, None) where there is none."""
+    """The least and the greatest value, as Python objects; (None, None) if there is none."""
     ends = pc.min_max(array).as_py()
     return ends["min"], ends["max"]

@@ -1,6 +1,6 @@
-"""A bound filter on a batch of rows: which rows it is true for.
+"""Evaluates a bound filter on a batch of rows.
 
-Means exactly what `engine.expressions.evaluate` means row by row: Kleene's logic, NaN equal to itself and above all
+Results equal those of `engine.expressions.evaluate` row by row: Kleene's logic, NaN equal to itself and above all
 numbers, -0.0 equal to 0.0, text by its UTF-8 bytes.
 """
 
@@ -47,19 +47,19 @@ _COMPARE: dict[Operator, Callable[[Any, Any], Any]] = {
 
 
 def row_mask(batch: pa.RecordBatch | pa.Table, bound: BoundPredicate, schema: Schema) -> pa.BooleanArray:
-    """True for the rows that the filter is true for, false where it is false or null; never null.
+    """A mask that is true where the filter is true, and false where it is false or null; never null.
 
     Args:
-        batch: The filter's columns, and others perhaps, in the table's types, with field ids.
+        batch: The filter's columns, and perhaps others, in the table's types, with field ids.
         bound: The filter.
-        schema: What its column ids refer to.
+        schema: The schema that its column ids refer to.
     """
     mask = outcomes(batch, bound, schema)
     return pc.fill_null(mask, False) if mask.null_count else mask
 
 
 def outcomes(batch: pa.RecordBatch | pa.Table, bound: BoundPredicate, schema: Schema) -> pa.BooleanArray:
-    """The filter's truth for each row: true, false or null. Arguments as for `row_mask`."""
+    """The outcome of the filter for each row: true, false or null. Arguments as for `row_mask`."""
     match bound:
         case BoundConstant(value):
             return pa.repeat(pa.scalar(value), batch.num_rows)
@@ -73,12 +73,13 @@ def outcomes(batch: pa.RecordBatch | pa.Table, bound: BoundPredicate, schema: Sc
 
 
 def _plain(values: pa.Array) -> pa.Array:
-    """What compute functions know: an extension type's storage, a narrow decimal's unscaled integers."""
+    """The array in a type that compute functions support: storage of extension types, unscaled integers of narrow
+    decimals."""
     return unscaled(values) if is_narrow(values.type) else storage_of(values)
 
 
 def _constants(values: pa.Array, type_: PrimitiveType, constants: Sequence[Value | None]) -> pa.Array:
-    """Values of the filter as `values` has them."""
+    """Constants of the filter in the type of `values`."""
     return _plain(to_arrow_array(type_, constants, narrow=pat.is_integer(values.type)))
 
 

@@ -1,4 +1,4 @@
-"""Murmur3 of many values at once (spec appendix B: "32-bit Hash Requirements").
+"""Murmur3 hashes of whole arrays (spec appendix B: "32-bit Hash Requirements").
 
 `engine.spec.transforms.murmur3` is the scalar form and the oracle. Numbers hash as eight little-endian bytes and go
 through numpy; byte strings go through one Numba kernel that reads Arrow's own buffers.

@@ -1,9 +1,8 @@
-"""Exact look-up of many rows among many keys: built once, probed batch by batch.
+"""Exact look-up of rows among keys: an index is built once and probed batch by batch.
 
-Arrow's join and `index_in` build their hash table anew at every call; with many small batches the building costs more
-than the look-ups. Here every column of a key becomes one or two 64-bit words (text and binary through a dictionary of
-the keys' own values), so that one compiled loop serves all types. Equal means: null equals null, NaN equals NaN,
-zeros differ by sign (as in Iceberg Java), everything else by value.
+Arrow's join and `index_in` build a hash table at every call, which costs more than the look-ups of a small batch. Here
+each column of a key becomes one or two 64-bit words (text and binary by codes of the keys' own values), so that one
+compiled loop serves all types. Null equals null, NaN equals NaN, zeros differ by sign (as in Iceberg Java).
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from engine.kernels.compiling import kernel
 Words = npt.NDArray[np.int64]
 
 _BLOCK = 512
-"""Rows whose hashes are in hand at once."""
+"""Rows that are hashed at a time."""
 _ABSENT = np.int64(-2)
-"""The code of a byte string that is in no key."""
+"""The code of a byte string that is not in any key."""
 
 
 @dataclass(frozen=True)
 class ByteStrings:
-    """Codes of distinct byte strings: their place in `offsets` and `data`, found through `slots`."""
+    """Dense codes of distinct byte strings: indexes into `offsets` and `data`, found through `slots`."""
 
     offsets: npt.NDArray[np.int64]
     data: npt.NDArray[np.uint8]
@@ -40,7 +39,7 @@ class ByteStrings:
 
     @classmethod
     def of(cls, array: pa.Array) -> ByteStrings:
-        """The distinct strings of an array; nulls are no strings."""
+        """Index the distinct strings of an array, without null."""
         distinct = array.unique().drop_null()
         offsets, data = byte_spans(distinct)
         slots = _slots(len(distinct))
@@ -48,7 +47,7 @@ class ByteStrings:
         return cls(offsets, data, slots)
 
     def codes(self, array: pa.Array) -> Words:
-        """The code of each string, `_ABSENT` for one that is not here; anything for null."""
+        """The code of each string, `_ABSENT` for unknown strings; arbitrary for null."""
         offsets, data = byte_spans(array)
         return _find_bytes(murmur3_of_bytes(array), offsets, data, self.offsets, self.data, self.slots)
 
@@ -57,9 +56,9 @@ class ByteStrings:
 class KeyIndex:
     """Keys with a number each; of equal keys the greatest number counts.
 
-    `dictionaries` has an entry a column, None where the column is not text or binary. `bits` has a bit for each key's
-    hash: of rows that are no key it leaves one in sixteen, without a branch that a processor could guess wrong. `tags`
-    has another byte of each slot's hash, 0 for a free slot, which leaves one in 127 of those.
+    `dictionaries` has an entry per column, None unless the column is text or binary. `bits` has a bit for each key's
+    hash: it passes one in sixteen rows that match no key, without a branch to mispredict. `tags` has another byte of
+    each slot's hash, 0 for a free slot, which passes one in 127 of those.
     """
 
     dictionaries: tuple[ByteStrings | None, ...]
@@ -86,7 +85,7 @@ class KeyIndex:
         return cls(dictionaries, has_nulls, words, greatest, slots, tags, bits)
 
     def greatest(self, columns: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
-        """For each row of `columns` the greatest number of its key, -1 for a row that is no key."""
+        """For each row of `columns` the greatest number of its key, -1 if there is no such key."""
         stored = [storage_of(column) for column in columns]
         probes = _words(stored, self.dictionaries, with_nulls=self.has_nulls)
         found = _find(probes, self.words, self.numbers, self.slots, self.tags, self.bits)
@@ -105,7 +104,7 @@ def _is_bytes(type_: pa.DataType) -> bool:
 
 
 def _words(columns: Sequence[pa.Array], dictionaries: Sequence[ByteStrings | None], *, with_nulls: bool) -> Words:
-    """Rows as 64-bit words: those of each column, then some with a bit for each null, if they are asked for."""
+    """Rows as 64-bit words: those of each column, then null bits if `with_nulls`."""
     rows = len(columns[0])
     parts: list[Words] = []
     nulls = [np.zeros(rows, np.int64) for _ in range(0, len(columns), 63)] if with_nulls else []
@@ -121,7 +120,7 @@ def _words(columns: Sequence[pa.Array], dictionaries: Sequence[ByteStrings | Non
 
 
 def _numbers(column: pa.Array) -> list[Words]:
-    """The words of a column of numbers, booleans or times; anything where null."""
+    """The words of a column of numbers, booleans or times; arbitrary for null."""
     type_ = column.type
     if is_narrow(type_):
         # The same word as the lower one of decimal128.
@@ -143,7 +142,7 @@ def _numbers(column: pa.Array) -> list[Words]:
 
 
 def _slots(count: int) -> npt.NDArray[np.int32]:
-    """An empty table, at most half full when `count` are in it; -1 is free."""
+    """An empty hash table, at most half full with `count` entries; -1 is a free slot."""
     return np.full(1 << max(int(2 * count - 1).bit_length(), 3), -1, np.int32)
 
 
@@ -191,12 +190,12 @@ def _mixed(words: Any, row: Any) -> Any:  # noqa: ANN401
 
 
 def _tag(h: Any) -> Any:  # noqa: ANN401
-    """The bits of a hash that no slot's number has, and never 0."""
+    """Bits of a hash that the slot number does not use; never 0."""
     return np.uint8((h >> np.uint64(57)) + np.uint64(1))
 
 
 def _place(h: Any, bits: Any) -> Any:  # noqa: ANN401
-    """The bit of a hash, by those of its bits that lie between the slot's and the tag's."""
+    """The bit index of a hash, from the bits between those of the slot and of the tag."""
     return (h >> np.uint64(20)) & np.uint64(64 * len(bits) - 1)
 
 
@@ -234,7 +233,7 @@ def _find(probes: Any, words: Any, numbers: Any, slots: Any, tags: Any, bits: An
         for row in range(start, min(start + _BLOCK, len(probes))):
             h = _mixed(probes, row)
             place = _place(h, bits)
-            # Written always, and kept where the bit is set.
+            # Written for each row, kept if the bit is set: no branch.
             rows[count] = row
             hashes[count] = h
             count += np.int64((bits[place >> np.uint64(6)] >> (place & np.uint64(63))) & np.uint64(1))

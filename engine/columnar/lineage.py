@@ -1,4 +1,4 @@
-"""Row lineage (spec: "Row Lineage"): what a file stores, else what it inherits."""
+"""Row lineage (spec: "Row Lineage"): stored values, or values inherited from the file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from engine.spec.metadata_columns import LAST_UPDATED, ROW_ID
 
 
 def row_ids(stored: pa.Array | None, first_row_id: int | None, positions: npt.NDArray[np.int64]) -> pa.Array:
-    """`_row_id`: the stored id, or the file's first row id plus the position; null where the file has no first id."""
+    """`_row_id`: the stored id, else the file's first row id plus the position; null if the file has no first row
+    id."""
     if first_row_id is None:
         return pa.nulls(len(positions), pa.int64())
     inherited = pa.array(positions + first_row_id)
@@ -19,7 +20,7 @@ def row_ids(stored: pa.Array | None, first_row_id: int | None, positions: npt.ND
 
 
 def last_updated(stored: pa.Array | None, first_row_id: int | None, sequence_number: int, length: int) -> pa.Array:
-    """`_last_updated_sequence_number`: the stored number, or the file's; null where the file has no first row id."""
+    """`_last_updated_sequence_number`: the stored number, else the file's; null if the file has no first row id."""
     if first_row_id is None:
         return pa.nulls(length, pa.int64())
     inherited = pa.scalar(sequence_number, pa.int64())
@@ -27,7 +28,7 @@ def last_updated(stored: pa.Array | None, first_row_id: int | None, sequence_num
 
 
 def without_preliminary(rows: pa.RecordBatch, next_row_id: int, last_sequence_number: int) -> pa.RecordBatch:
-    """The rows with null for what no commit has assigned yet, so that they inherit it from the commit to come.
+    """Rows with preliminary ids and sequence numbers set to null, so that they inherit those of the commit.
 
     Args:
         rows: With the columns of row lineage, as a transaction sees them.

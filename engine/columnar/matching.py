@@ -1,4 +1,4 @@
-"""Equal rows among deleted and inserted ones: what was merely carried over, and what is an update.
+"""Matches equal deleted and inserted rows, to find rows that were carried over and rows that were updated.
 
 Equal means as for the keys of equality deletes: null equals null, NaN equals NaN, zeros differ by sign.
 """
@@ -21,7 +21,7 @@ Flags = npt.NDArray[np.bool_]
 
 
 def row_codes(columns: Sequence[pa.Array], count: int) -> Codes:
-    """For each of `count` rows a number that only its equals have.
+    """A number for each of `count` rows; rows have the same number exactly if they are equal.
 
     Columns may be nested. Lists and maps go through Python, value by value; everything else is compared by compiled
     code. The entries of a map have no order.
@@ -33,15 +33,15 @@ def row_codes(columns: Sequence[pa.Array], count: int) -> Codes:
 
 
 def find_uncancelled(codes: Codes, order: Codes, inserted: Flags) -> Flags:
-    """Which changes remain when a row that comes and an equal one that goes cancel each other, one for one.
+    """Find the changes that remain when an inserted row cancels an equal deleted row, one for one.
 
-    Changes of one code are taken by rising `order`, deletes before inserts; each cancels the last one before it that is
-    left and of the other kind.
+    Changes of one code are processed in the order of `order`, deletes before inserts; each cancels the latest remaining
+    one of the other kind.
 
     Args:
         codes: See `row_codes`.
         order: When the row changed.
-        inserted: Whether it came, or else went.
+        inserted: Whether the row was inserted rather than deleted.
     """
     rows = np.lexsort((inserted, order, codes))
     sign = np.where(inserted, 1, -1)[rows]
@@ -51,7 +51,7 @@ def find_uncancelled(codes: Codes, order: Codes, inserted: Flags) -> Flags:
     balance = np.cumsum(sign)
     balance -= (balance - sign)[first][group]
     height = np.abs(balance)
-    # A change remains if the balance went away from zero with it and never comes back below.
+    # A change remains if it moved the balance away from zero and the balance never returns.
     floor = height + group * (len(rows) + 1)
     lowest = np.minimum.accumulate(floor[::-1])[::-1]
     kept = np.zeros(len(codes), np.bool_)
@@ -61,7 +61,7 @@ def find_uncancelled(codes: Codes, order: Codes, inserted: Flags) -> Flags:
 
 @dataclass(frozen=True)
 class UpdatePairs:
-    """Rows before and after an update, place by place. `ambiguous` is a row whose key several rows have, if any."""
+    """Indexes of rows before and after an update. `ambiguous` is a row whose key several rows have, if any."""
 
     before: Codes
     after: Codes
@@ -69,9 +69,9 @@ class UpdatePairs:
 
 
 def update_pairs(codes: Codes, inserted: Flags) -> UpdatePairs:
-    """Pairs of a deleted and an inserted row of one key, by rising place of the deleted one.
+    """Pair each deleted row with the inserted row of the same key, by rising index of the deleted one.
 
-    Ambiguous is a key with both deleted and inserted rows, and several of a kind.
+    A key is ambiguous if it has both deleted and inserted rows, and several of either.
     """
     _, key = np.unique(codes, return_inverse=True)
     keys = int(key.max(initial=-1)) + 1
@@ -87,7 +87,7 @@ def update_pairs(codes: Codes, inserted: Flags) -> UpdatePairs:
 
 
 def _flat(column: pa.Array) -> Iterator[pa.Array]:
-    """Columns of numbers and byte strings that are equal exactly where the rows of a column are."""
+    """Columns of numbers and byte strings that are equal exactly where the rows of a nested column are."""
     type_ = column.type
     if isinstance(type_, pa.BaseExtensionType):
         column, type_ = column.storage, type_.storage_type
@@ -103,7 +103,7 @@ def _flat(column: pa.Array) -> Iterator[pa.Array]:
 
 
 def _text(value: object, type_: pa.DataType) -> str:
-    """A nested value as text; equal ones have equal texts."""
+    """A nested value as text; equal values have equal texts."""
     if value is None:
         return "-"
     if pat.is_map(type_):

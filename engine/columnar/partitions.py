@@ -37,7 +37,7 @@ class Groups:
 
 
 def partition_columns(batch: pa.RecordBatch | pa.Table, spec: PartitionSpec, schema: Schema) -> list[pa.Array]:
-    """The partition values of each row, one array a partition field.
+    """The partition values of each row, one array per partition field.
 
     A void field's source may have been dropped: its values are null then as before.
 
@@ -75,14 +75,14 @@ def group_rows(batch: pa.RecordBatch | pa.Table, spec: PartitionSpec, schema: Sc
 
 
 def _with_one_nan(column: pa.Array) -> pa.Array:
-    """The column with all NaN alike: Arrow tells them apart, partitions do not."""
+    """The column with a single NaN: Arrow distinguishes NaNs, partitions do not."""
     if not pa.types.is_floating(column.type):
         return column
     return pc.if_else(pc.is_nan(column), pa.scalar(math.nan, column.type), column)
 
 
 def partition_tuples(types: Sequence[PrimitiveType], columns: Sequence[pa.Array]) -> tuple[Partition, ...]:
-    """The rows of partition columns in the internal representation; one empty tuple for no column."""
+    """The rows of partition columns in the internal representation; an empty tuple if there are no columns."""
     if not columns:
         return ((),)
     values = [from_arrow_array(type_, column) for type_, column in zip(types, columns, strict=True)]
@@ -90,7 +90,7 @@ def partition_tuples(types: Sequence[PrimitiveType], columns: Sequence[pa.Array]
 
 
 def _codes(columns: Sequence[pa.Array], rows: int) -> npt.NDArray[np.integer[Any]]:
-    """One small number a row, equal exactly where all columns are, dense and numbered by first appearance."""
+    """A dense code per row, numbered by first appearance; codes are equal exactly if all columns are."""
     codes = np.zeros(rows, np.int64)
     for column in columns:
         encoded = storage_of(column).dictionary_encode(null_encoding="encode")

@@ -1,7 +1,8 @@
-"""Columns of a file as columns of a schema, matched by field id (spec: "Column Projection", "Schema Evolution").
+"""Projects columns of a file to columns of a schema, matched by field id (spec: "Column Projection", "Schema
+Evolution").
 
-A field is found by its id at every depth: names, order and the columns beside it do not matter. What the file lacks is
-given by `MissingValues`, what it holds in an older or another writer's type is cast by a rule that loses nothing.
+Fields are found by id at every depth; names and order do not matter. `MissingValues` supplies fields that the file
+lacks; values of an older type, or of another writer's type, are cast without loss.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from engine.spec.types import ListType, MapType, NestedField, PrimitiveType, Str
 from engine.spec.values import Value
 
 Cast = Callable[[pa.Array, pa.DataType, str], pa.Array]
-"""(values, target type, column name) -> values of the target type; raises rather than lose anything."""
+"""Casts (values, target type, column name) to the target type; raises instead of losing anything."""
 
 Missing = Callable[[NestedField, str, int], pa.Array]
-"""(field, its full name, length) -> values of a field that the source does not have."""
+"""Values of a missing field, given the field, its full name and the length."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MissingValues:
-    """What a column reads as where a data file does not have it (spec: "Column Projection").
+    """Values of a column that a data file lacks (spec: "Column Projection").
 
     In this order: the identity-partition value of the file, the field's initial default, null.
 
@@ -54,7 +55,7 @@ class MissingValues:
 
 
 def promote(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
-    """Values as a newer type of the column (spec: "Schema Evolution"), or as this engine's Arrow form of the same type.
+    """Cast values to a newer type of the column (spec: "Schema Evolution"), or to this engine's Arrow type.
 
     Raises:
         CorruptTable: The file's type can not have become the table's.
@@ -110,11 +111,11 @@ _SAME_KIND = (pat.is_boolean, pat.is_date, pat.is_time, _is_bytes, pat.is_fixed_
 
 @dataclass(frozen=True, kw_only=True)
 class Projector:
-    """Turns arrays of one source into arrays of wanted fields.
+    """Converts arrays of a source to arrays of wanted fields.
 
     Args:
-        missing: Gives the values of fields that the source lacks.
-        cast: Turns leaf values into the wanted type.
+        missing: Returns the values of fields that the source lacks.
+        cast: Casts leaf values to the wanted type.
     """
 
     missing: Missing
@@ -131,10 +132,10 @@ class Projector:
         """The wanted columns, as `to_arrow_schema(wanted)`.
 
         Args:
-            source: Columns in any order, with more than the wanted ones perhaps.
-            wanted: What to give.
+            source: Columns in any order; may include others.
+            wanted: The columns to return.
             fields_of_source: The schema of `source` with field ids, where its own does not carry them.
-            narrow: The ids of columns whose decimals are given narrow; see `engine.columnar.schemas.to_arrow_type`.
+            narrow: The ids of columns to return with narrow decimals; see `engine.columnar.schemas.to_arrow_type`.
         """
         known = source.schema if fields_of_source is None else fields_of_source
         places = {field_id_of(f): i for i, f in enumerate(known)}
@@ -168,7 +169,7 @@ class Projector:
     def array(
         self, array: pa.Array, source: pa.Field, target: NestedField, name: str, wanted: pa.DataType | None = None
     ) -> pa.Array:
-        """One array as the wanted field; `name` is the field's full name, for errors.
+        """Convert one array to the wanted field; `name` is the field's full name, for errors.
 
         `wanted` is one of the field's Arrow types, the usual one by default.
         """
@@ -230,7 +231,7 @@ def _plain_list(array: pa.Array) -> pa.ListArray:
 
 
 def _unslice(array: pa.Array) -> pa.Array:
-    """The same values with nothing before the first: Arrow refuses nulls together with sliced offsets."""
+    """The same values starting at offset zero: Arrow refuses nulls together with sliced offsets."""
     if array.offset == 0:
         return array
     return array.take(pa.array(np.arange(len(array))))

@@ -1,4 +1,4 @@
-"""Rows that a caller hands over, as rows of the table: matched by name, cast without loss, required columns checked."""
+"""Converts a caller's rows to rows of the table: matched by name, cast without loss, required columns checked."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engine.spec.types import ListType, MapType, NestedField, PrimitiveType, Str
 
 
 def table_rows(data: pa.Table | pa.RecordBatchReader, schema: Schema) -> Iterator[pa.RecordBatch]:
-    """Batches of `to_arrow_schema(schema)`.
+    """Convert to batches of `to_arrow_schema(schema)`.
 
     Columns, nested ones too, are matched by name in any order. A column that is missing takes its write default, or
     null. Types are cast where every value keeps its meaning: integers to other widths, decimals to another scale,
@@ -33,7 +33,7 @@ def table_rows(data: pa.Table | pa.RecordBatchReader, schema: Schema) -> Iterato
 
 
 class RowMatcher:
-    """Turns batches of one Arrow schema into batches of a table schema; see `table_rows`."""
+    """Converts batches of one Arrow schema to batches of a table schema; see `table_rows`."""
 
     def __init__(self, given: pa.Schema, schema: Schema) -> None:
         self._schema = schema
@@ -42,7 +42,7 @@ class RowMatcher:
         self._projector = Projector(missing=_write_default, cast=exact_cast)
 
     def batches(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """The batch as batches of the table; more than one only where Arrow split a column."""
+        """Convert a batch; returns more than one only where Arrow split a column."""
         table = self._projector.table(pa.Table.from_batches([batch]), self._schema, self._given)
         for made in table.to_batches():
             for target, column in zip(self._schema.fields, made.columns, strict=True):
@@ -51,7 +51,7 @@ class RowMatcher:
 
 
 def _name_fields(fields: Sequence[pa.Field], targets: Sequence[NestedField], prefix: str) -> list[pa.Field]:
-    """The given fields with the ids of the table's fields of the same name."""
+    """The given fields, with the ids of the table's fields of the same names."""
     by_name = {f.name: f for f in targets}
     made: list[pa.Field] = []
     seen: set[str] = set()
@@ -92,7 +92,7 @@ def _write_default(field: NestedField, name: str, length: int) -> pa.Array:
 
 
 def exact_cast(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
-    """Values as the target type where none changes; raises Invalid naming the column."""
+    """Cast values to the target type if none changes; raises Invalid naming the column."""
     source = array.type
     if source == target:
         return array
@@ -106,7 +106,7 @@ def exact_cast(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
         if isinstance(target, pa.BaseExtensionType):
             return pa.ExtensionArray.from_storage(target, array.cast(target.storage_type))
         if pat.is_decimal(target) and pat.is_integer(source):
-            # Arrow wants room for every integer first, whatever the values are.
+            # Arrow first requires room for any integer, whatever the values are.
             array = array.cast(pa.decimal256(20 + target.scale, target.scale))
         return array.cast(target)
     except pa.ArrowInvalid as error:
@@ -143,7 +143,7 @@ _SAME_KIND = (pat.is_integer, pat.is_boolean, pat.is_date, pat.is_time, _is_text
 
 
 def _check_required(field: NestedField, array: pa.Array, parent_valid: pa.Array | None, name: str) -> None:
-    """Raise Invalid where a required field is null although what is around it is not."""
+    """Raise Invalid where a required field is null inside a value that is not."""
     if (
         field.required
         and array.null_count
@@ -162,7 +162,7 @@ def _check_required(field: NestedField, array: pa.Array, parent_valid: pa.Array 
 
 
 def _requires(field: NestedField) -> bool:
-    """Whether the field or one inside is required."""
+    """Whether the field, or one inside it, is required."""
     match field.type:
         case StructType(fields):
             return field.required or any(_requires(f) for f in fields)

@@ -1,7 +1,7 @@
-"""Values of `engine.expressions.scalar` for the rows of a batch, with the null semantics of SQL.
+"""Evaluates `engine.expressions.scalar` for the rows of a batch, with SQL's null semantics.
 
-Whole numbers are computed as int64, decimals as decimal256: what a step cannot hold is an error, never a wrap-around.
-Branches are evaluated for the rows that take them, so that a condition can keep a division away from zero.
+Whole numbers are computed as int64, decimals as decimal256; overflow is an error. Branches are evaluated only for the
+rows that take them, so a condition can guard against division by zero.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _COMPARED = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equ
 
 
 def evaluate(expression: SqlExpression, rows: pa.RecordBatch, target: pa.Field) -> pa.Array:
-    """The values of an expression for a column.
+    """Evaluate an expression for a column.
 
     Args:
         expression: What to compute.
@@ -50,8 +50,8 @@ def evaluate(expression: SqlExpression, rows: pa.RecordBatch, target: pa.Field) 
 
 
 def check_expression(expression: SqlExpression, schema: pa.Schema, name: str) -> None:
-    """Raise what `evaluate` raises for rows of this schema whatever they hold: unknown columns, types that do not go
-    together or do not fit the column of that name."""
+    """Raise the errors of `evaluate` that do not depend on values: unknown columns, and types that do not match each
+    other or the column."""
     evaluate(expression, pa.RecordBatch.from_pylist([], schema), schema.field(name))
 
 
@@ -110,7 +110,7 @@ def _scalar(value: Any) -> pa.Scalar:  # noqa: ANN401 - the value of a literal
 
 
 def _common(types: list[pa.DataType], what: str) -> pa.DataType:
-    """The type that values of these types are computed as."""
+    """The type in which values of these types are computed."""
     known = {type_ for type_ in types if not pat.is_null(type_)}
     if not known:
         return pa.null()
@@ -184,7 +184,7 @@ def _arithmetic(name: str) -> Callable[[pa.Array, pa.Array], pa.Array]:
 
 
 def _quotient(left: pa.Array, right: pa.Array) -> pa.Array:
-    """With the scale that Spark gives it, rounded half up; Arrow's own cuts digits off."""
+    """A quotient with the scale that Spark gives it, rounded half up; Arrow truncates."""
     a, b = left.type, right.type
     scale = max(6, a.scale + b.precision + 1)
     # Arrow gives a quotient max(4, scale + divisor's precision - divisor's scale + 1) digits: one more than wanted.
@@ -202,13 +202,13 @@ def _divide(left: pa.Array, right: pa.Array) -> pa.Array:
 
 
 def _remainder(left: pa.Array, right: pa.Array) -> pa.Array:
-    """With the sign of the dividend."""
+    """A remainder with the sign of the dividend."""
     left, right = _unify([left, right], "%")
     if not pat.is_integer(left.type) and not pat.is_null(left.type):
         raise Unsupported(f"% of {left.type}")
     if pat.is_null(left.type):
         return left
-    # The least number by -1 overflows as a quotient, and has no remainder.
+    # The least number divided by -1 overflows, and its remainder is 0.
     divisor = pc.if_else(pc.equal(right, -1), 1, right)
     return pc.subtract_checked(left, pc.multiply_checked(pc.divide_checked(left, divisor), divisor))
 
@@ -241,13 +241,13 @@ def _coalesce(arguments: tuple[Node, ...], rows: pa.RecordBatch) -> pa.Array:
 
 
 def _put_together(places: list[Any], parts: list[pa.Array], what: str) -> pa.Array:
-    """Parts as one array, each value at its place."""
+    """Merge parts into one array, each value at its index."""
     order = np.argsort(np.concatenate(places), kind="stable")
     return pa.concat_arrays(_unify(parts, what)).take(pa.array(order))
 
 
 def _logical(name: str, left: Node, right: Node, rows: pa.RecordBatch) -> pa.Array:
-    """Three-valued; the right side is evaluated where the left one does not decide."""
+    """Three-valued AND and OR; the right side is evaluated only for rows that the left side does not decide."""
     first = _boolean(_evaluate(left, rows), name)
     decides = _mask(pc.equal(first, name == "or"))
     open_rows = np.flatnonzero(~decides)
@@ -266,7 +266,7 @@ def _boolean(value: pa.Array, what: str) -> pa.Array:
 
 
 def _mask(value: pa.Array) -> Any:  # noqa: ANN401 - an array of bool
-    """Where a condition is true."""
+    """Rows for which a condition is true."""
     return pc.fill_null(value, False).to_numpy(zero_copy_only=False)
 
 
@@ -339,7 +339,7 @@ _FUNCTIONS: dict[str, Callable[..., pa.Array]] = {
 
 
 def _cast(value: pa.Array, type_: PrimitiveType) -> pa.Array:
-    """As SQL casts: numbers lose what is behind the point when they become whole, decimals are rounded half up."""
+    """Cast as SQL does: numbers are truncated to whole numbers, decimals are rounded half up."""
     target = to_arrow_type(type_)
     source = value.type
     if pat.is_null(source) or source == target:

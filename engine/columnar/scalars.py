@@ -1,4 +1,4 @@
-"""Between Arrow values and the internal representation of `engine.spec.values`."""
+"""Converts between Arrow values and the internal representation of `engine.spec.values`."""
 
 from __future__ import annotations
 

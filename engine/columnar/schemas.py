@@ -1,4 +1,4 @@
-"""Iceberg schemas as Arrow schemas and back (spec: "Schemas and Data Types", appendix A: "Parquet").
+"""Converts Iceberg schemas to Arrow schemas and back (spec: "Schemas and Data Types", appendix A: "Parquet").
 
 Field ids travel in the Arrow field metadata key ``PARQUET:field_id``, which pyarrow reads from and writes to Parquet.
 """
@@ -63,7 +63,7 @@ _SIMPLE: dict[PrimitiveType, pa.DataType] = {
 
 
 def to_arrow_type(type_: Type, *, narrow: bool = False) -> pa.DataType:
-    """The Arrow type that the engine gives and takes for a column of this type.
+    """The Arrow type of a column in the engine.
 
     Decimals are decimal128, uuid is Arrow's uuid extension type, timestamps with zone are in UTC.
 

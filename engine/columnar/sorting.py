@@ -1,4 +1,4 @@
-"""Rows in a table's sort order (spec: "Sorting")."""
+"""Sorts rows in a table's sort order (spec: "Sorting")."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from engine.spec.sorting import SortOrder
 
 
 def sorted_table(table: pa.Table, spec: PartitionSpec, order: SortOrder, schema: Schema) -> pa.Table:
-    """The rows by partition and then by the sort order, so that each file of a clustered write is sorted.
+    """Sort rows by partition and then by the sort order, so that each file of a clustered write is sorted.
 
     Equal keys keep no particular order. `table` has the columns of `schema`, with field ids.
 

@@ -1,6 +1,6 @@
 """Partition transforms of whole arrays (spec: "Partition Transforms").
 
-Each gives exactly what `Transform.apply` of `engine.spec.transforms` gives value by value.
+Results equal those of `Transform.apply` of `engine.spec.transforms`, value by value.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _hashes(source: PrimitiveType, array: pa.Array) -> npt.NDArray[np.int32]:
 
 
 def _integers(array: pa.Array) -> npt.NDArray[np.int64]:
-    """The stored integers, zero where null."""
+    """The stored integers, with zero for null."""
     width = pa.int32() if array.type.bit_width == 32 else pa.int64()
     view = array.view(width)
     if view.null_count:
@@ -96,7 +96,7 @@ def _truncate(source: PrimitiveType, array: pa.Array, width: int) -> pa.Array:
 
 
 def _truncate_decimal(source: DecimalType, array: pa.Array, width: int) -> pa.Array:
-    """By Python integers where the unscaled values need more than 64 bits, else by numpy."""
+    """Truncate with Python integers if unscaled values need more than 64 bits, else with numpy."""
     if source.precision > 18:
         transform = Truncate(width)
         values = [transform.apply(source, v) for v in array.to_pylist()]
@@ -126,6 +126,6 @@ def _validity(array: pa.Array) -> pa.Buffer | None:
 def _with_nulls_of(
     array: pa.Array, values: npt.NDArray[np.int64] | npt.NDArray[np.int32], type_: pa.DataType
 ) -> pa.Array:
-    """Values as `type_`, null where `array` is."""
+    """Values as `type_`, with the nulls of `array`."""
     mask = ~_valid(array) if array.null_count else None
     return pa.array(values.astype(type_.to_pandas_dtype(), copy=False), type_, mask=mask)

@@ -1,1 +1,1 @@
-"""Filters: parsed from SQL-like text, bound to a schema, and answered from statistics."""
+"""Filters: parsed from SQL-like text, bound to a schema, and evaluated on statistics."""

@@ -1,4 +1,4 @@
-"""Binding a filter to a schema: names to field ids, literals to values, NOT to the leaves."""
+"""Binds a filter to a schema: names become field ids, literals internal values, and NOT is pushed to the leaves."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ from engine.spec.values import Value
 
 
 def bind(predicate: Predicate, schema: Schema, *, case_sensitive: bool = True) -> BoundPredicate:
-    """The filter over this schema's columns, in the form that `engine.expressions.bound` describes.
+    """Bind a filter to a schema, in the form that `engine.expressions.bound` describes.
 
-    It is true for exactly the rows for which the given filter is true. Literals that are no value of their column's
-    type are handled by rewriting, so evaluating a bound filter never fails on a value.
+    The bound filter is true for exactly the rows for which the filter is true. Comparisons with literals that are no
+    value of the column's type are rewritten, so evaluating a bound filter never fails on a value.
 
     Raises:
         Invalid: No such column, an ambiguous name, a column inside a list or map, or a literal of another kind.

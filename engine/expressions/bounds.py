@@ -1,17 +1,18 @@
-"""What a filter may come to for the rows behind a statistic, for many statistics at once.
+"""Evaluates a filter on statistics, for many sets of rows at once.
 
 A source has one row per thing that has statistics: a manifest, a data file, a Parquet row group. `Evaluator.outcomes`
-gives for each the set of outcomes that any of its table rows may take, as bits `TRUE`, `FALSE` and `NULL`:
+returns for each the set of outcomes that any of its table rows may have, as bits `TRUE`, `FALSE` and `NULL`:
 
 * no `TRUE`: nothing in there matches, skip it (what Iceberg Java calls inclusive evaluation);
 * nothing but `TRUE`: everything in there matches, the filter need not be applied (strict evaluation);
 * no bit at all: there are no rows.
 
-One evaluator serves both because it never asks for a yes or a no: a leaf looks up which parts of the column's order the
-bounds touch, AND and OR combine the sets by Kleene's tables, and the result always contains every row's true outcome.
+One evaluator serves both because it computes sets rather than a yes or a no: a leaf looks up the intervals of the
+column's order that the bounds touch, AND and OR combine sets by Kleene's tables, and the result contains the outcome of
+every row.
 
-Sources give evidence per column; there may be several (the partition value through its transform, the file's metrics),
-and since each holds, a leaf's outcomes are in their intersection.
+Sources give evidence per column. There may be several pieces (the partition value through its transform, the file's
+metrics); each is true, so a leaf's outcomes are in their intersection.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def _known(vector: Vector, intervals: NDArray[np.int64], otherwise: int) -> NDAr
 
 
 class Evaluator:
-    """A bound filter, prepared to be evaluated against any number of sources. Immutable; safe among threads."""
+    """A bound filter, prepared to be evaluated against any number of sources. Immutable and thread-safe."""
 
     def __init__(self, bound: BoundPredicate) -> None:
         self.bound = bound
@@ -161,9 +162,9 @@ class Evaluator:
     def residuals(
         self, leaf_outcomes: Sequence[Outcomes], count: int
     ) -> tuple[NDArray[np.int64], list[BoundPredicate]]:
-        """What is left of the filter for each row: an index into the list of distinct residuals.
+        """The residual filter of each row: an index into the list of distinct residuals.
 
-        A leaf that can only be true there is left out, one that cannot be true is false. `BOUND_TRUE` means that
+        A leaf that must be true there is dropped, one that cannot be true becomes false. `BOUND_TRUE` means that
         nothing is left to apply.
         """
         codes = np.zeros(count, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""A bound filter on one row, value by value: the meaning that every vectorized form is tested against."""
+"""Evaluates a bound filter on one row, value by value: the reference that every vectorized form is tested against."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from engine.spec.values import Value
 
 
 def evaluate(bound: BoundPredicate, row: Mapping[int, Value | None]) -> bool | None:
-    """The filter's truth for a row: true, false, or None for SQL's null.
+    """Evaluate a filter on a row: True, False, or None for SQL's null.
 
     `row` holds internal values by field id; an absent id is null. A struct column's presence may be any value.
     """
@@ -56,7 +56,7 @@ def is_nan(value: Value | None) -> bool:
 
 
 def ordering(left: Value, right: Value) -> int:
-    """-1, 0 or 1: how two values of one type stand to each other, NaN equal to itself and above all numbers.
+    """Compare two values of one type: -1, 0 or 1. NaN is equal to itself and above all numbers.
 
     Python orders text by code points, as its UTF-8 bytes are ordered, uuids and bytes unsigned, and -0.0 equals 0.0.
     """

@@ -1,8 +1,8 @@
-"""Where a literal stands among the values of a column's type.
+"""Finds the position of a literal among the values of a column's type.
 
 A literal need not be a value of the column's type: 2.5 or three billion among ints, two digits too many for a decimal,
 noon for a date, a byte too many for a fixed. `place` finds the greatest value of the type that is not above the literal
-and says whether it is equal; with that every comparison can be rewritten exactly.
+and whether it is equal, which allows every comparison to be rewritten exactly.
 
 Floating point types are approximate, so a literal is first rounded to the nearest value of the column's type, as SQL
 does; one beyond the largest finite value stands below infinity and is not equal to it.

@@ -1,4 +1,4 @@
-"""SQL-like text to a filter.
+"""Parses SQL-like text into a filter.
 
 ::
 
@@ -72,11 +72,11 @@ class FilterDialect(Dialect):
 
 
 def parse(text: str) -> Predicate:
-    """The filter that a text stands for.
+    """Parse a filter.
 
     Raises:
         Invalid: Not a filter; the message says where.
-        Unsupported: SQL that a filter on statistics cannot be: functions of columns, two columns, subqueries.
+        Unsupported: SQL that statistics cannot answer: functions of columns, comparisons of columns, subqueries.
     """
     if not text.strip():
         raise Invalid("the filter is empty; write `true` to keep every row")
@@ -118,7 +118,7 @@ def _comparison(node: exp.Expr) -> Predicate:
 
 
 def _fold(left: LiteralValue, symbol: Operator, right: LiteralValue, node: exp.Expr) -> Predicate:
-    """A comparison of two literals, such as the ``1 = 1`` that query generators write."""
+    """Evaluate a comparison of two literals, such as the ``1 = 1`` of query generators."""
     numbers = (int, Decimal)
     same = type(left) is type(right) or (isinstance(left, numbers) and isinstance(right, numbers))
     if isinstance(left, TemporalLiteral) or isinstance(left, bool) != isinstance(right, bool) or not same:
@@ -164,7 +164,8 @@ def _between(node: exp.Expr) -> Predicate:
 
 
 def _like(node: exp.Expr, escape: str | None = None) -> Predicate:
-    """Only patterns that are exact as equality or as a prefix; SQL engines differ on an unannounced backslash."""
+    """Convert a LIKE pattern that is exactly an equality or a prefix test; SQL engines differ on an unannounced
+    backslash."""
     name, pattern = _column(node.this), _text(node.expression)
     if escape is None and "\\" in pattern:
         raise Unsupported(f"the backslash in like '{pattern}'; say what it means with: escape '\\'")
@@ -264,7 +265,7 @@ def _binary(digits: str) -> bytes:
 
 
 def _cast(value: LiteralValue, node: exp.Cast) -> LiteralValue:
-    """A cast of a literal, where all engines agree on its value."""
+    """Evaluate a cast of a literal, if all engines agree on its value."""
     target = node.to.this.name if isinstance(node.to.this, exp.DType) else str(node.to.this)
     made: LiteralValue | None = None
     match value:
@@ -306,7 +307,7 @@ def _cast_number(value: LiteralValue, target: str, node: exp.Cast) -> int | floa
 
 
 def _cast_temporal(moment: TemporalLiteral, target: str) -> TemporalLiteral | None:
-    """The moment itself, or midnight of a date cast to a timestamp; anything that would lose something is refused."""
+    """Cast a temporal literal to its own type, or a date to a timestamp at midnight; None for lossy casts."""
     if target == "DATE":
         return moment if moment.kind == "date" else None
     if target == "TIME":

@@ -40,7 +40,7 @@ from engine.spec.types import (
 
 
 def sql(text: str) -> SqlExpression:
-    """An expression that computes a value for each row, for `Table.update`: a plain string there is a value.
+    """Parse an expression that computes a value for each row, for `Table.update`, where a plain string is a value.
 
     Null in arithmetic and comparisons gives null, ``and`` and ``or`` have three values. Whole numbers are computed with
     64 bits, decimals exactly; quotients of decimals have six digits after the point or more and are rounded half up,

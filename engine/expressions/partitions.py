@@ -1,4 +1,4 @@
-"""Partition values as evidence of the source column's values, one mechanism for every transform.
+"""Evidence about a source column from its partition values; one mechanism for every transform.
 
 A partition value says something of every row's source value: a month lies between its first and last day, ``truncate``
 gives a range or a prefix, ``identity`` the value itself, ``bucket`` the literals that the column may be equal to. Null
@@ -6,7 +6,7 @@ means null, as all transforms keep null and only void makes it. So partition tup
 into evidence of source columns, and the filter is evaluated on them as on any statistics; no filter is projected.
 Several fields of one source give several pieces of evidence, which the evaluator intersects.
 
-Void and unknown transforms, and those of several arguments, tell nothing.
+Void, unknown and multi-argument transforms give no evidence.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _WIDE_DECIMAL_BYTES = 17
 
 
 def source_evidence(transform: Transform, source: PrimitiveType, values: ColumnBounds) -> Evidence | None:
-    """What the partition values say of the source column; None if nothing.
+    """The evidence about the source column in partition values; None if there is none.
 
     `values` bounds each row's partition values, in the representation of `transform.result_type(source)`: equal bounds
     for a partition tuple, a range for a manifest's summary.
@@ -55,7 +55,7 @@ def source_evidence(transform: Transform, source: PrimitiveType, values: ColumnB
 
 
 def _of_time_unit(transform: Transform, source: PrimitiveType, values: ColumnBounds) -> ColumnBounds:
-    """From the first to the last instant of the unit.
+    """The range from the first to the last instant of each unit.
 
     Writers before Iceberg 0.12 cut instants before 1970 towards zero and stored the next unit, so a unit up to that of
     1970-01-01 may also hold the one before.
@@ -73,7 +73,7 @@ def _of_time_unit(transform: Transform, source: PrimitiveType, values: ColumnBou
 def _first_instant(
     transform: Transform, source: PrimitiveType, units: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The first day or tick of each unit, and whether it can be told in 64 bits."""
+    """The first day or tick of each unit, and whether it fits into 64 bits."""
     ticks = _PER_DAY[source.name]
     match transform:
         case Year():

@@ -26,7 +26,7 @@ _LONGEST_SHOWN = 300
 
 
 def shorten(text: str) -> str:
-    """The text for a message: cut where it is too long for one."""
+    """Shorten a text for a message."""
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}... ({len(text):,} characters)"
 
 

@@ -1,9 +1,9 @@
-"""Bounds of uuids that some other writer may have taken in another order.
+"""Bounds of uuids whose writer may have used another order.
 
 Uuids are ordered by their bytes, unsigned (RFC 9562; Parquet's logical type UUID). Iceberg Java up to 1.12 compares
 them as Java does, as two signed longs, when it puts together the bounds of several row groups, and of several partition
 values (apache/iceberg issue 14216): its bounds may lie the wrong way round, or inside the values. Nothing in a manifest
-tells which order it was, so only that is believed which holds in both.
+states the order, so only what holds in both orders is used.
 """
 
 from __future__ import annotations
@@ -22,16 +22,15 @@ _SIGN = 0x80
 def believed_bounds(
     type_: PrimitiveType, lower: Vector | None, upper: Vector | None, count: int
 ) -> tuple[Vector | None, Vector | None]:
-    """What holds of the bounds in a manifest or manifest list, whatever known bug their writer had.
+    """The usable part of the bounds in a manifest or manifest list, given the known bugs of writers.
 
-    Everything that compares with such bounds takes them from here; `engine.plan.trusted_metrics` has what concerns
-    metrics alone.
+    All comparisons with such bounds start here; `engine.plan.trusted_metrics` handles what concerns metrics alone.
     """
     return uuid_bounds(lower, upper, count) if type_.name == "uuid" else in_order(lower, upper)
 
 
 def uuid_bounds(lower: Vector | None, upper: Vector | None, count: int) -> tuple[Vector | None, Vector | None]:
-    """Bounds that hold whichever way the writer ordered uuids, from those that it told of `count` rows.
+    """Bounds that hold whichever order the writer used, from the bounds of `count` rows.
 
     Bounds whose first halves have the same sign are in order in those halves; what the second halves say is given up
     where the orders differ there. Where the signs differ, Java's bounds are recognized by lying the wrong way round,

@@ -1,4 +1,4 @@
-"""Memory by address for compiled code: which Numba's arrays cannot express. Importing this module imports Numba.
+"""Loads, stores and arrays at memory addresses, for compiled code. Importing this module imports Numba.
 
 Numbers are int64 everywhere, as Numba makes floats of signed and unsigned ones together. No load or store needs an
 aligned address.

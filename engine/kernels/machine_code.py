@@ -55,7 +55,7 @@ _KEPT_ALIVE: list[object] = []
 
 
 class MachineCode:
-    """One function, from the code that an earlier process kept or as compiled now. Thread-safe.
+    """One compiled function, from kept machine code or compiled now. Thread-safe.
 
     Args:
         name: What to call its file.
@@ -75,7 +75,7 @@ class MachineCode:
         self._function: Function | None = None
 
     def load(self) -> Function | None:
-        """The function from the code that was kept, without Numba; None where there is none. Looks once."""
+        """Load the function from kept code, without Numba. Returns None if there is none; looks only once."""
         if not self._sought:
             with self._lock:
                 if not self._sought:
@@ -84,7 +84,7 @@ class MachineCode:
         return self._function
 
     def compile(self, function: Callable[[int], int]) -> Function | None:
-        """The function from the code that was kept, else compiled by Numba and kept.
+        """Load the function from kept code, or compile it with Numba and keep the code.
 
         Returns:
             None where nothing can be kept, or where the code would not run without Numba.
@@ -153,7 +153,7 @@ def _contents(key: bytes, symbol: str, code: bytes) -> bytes:
 
 
 def _parse(key: bytes, data: bytes) -> tuple[str, bytes] | None:
-    """Name in the object file, and the file, unless they were made elsewhere or are damaged."""
+    """Parse the symbol and the object file; None if the data is damaged or belongs to another machine or source."""
     digest, body = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
     if hashlib.sha256(body).digest() != digest or body[:_DIGEST_BYTES] != key:
         return None

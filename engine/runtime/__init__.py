@@ -1,1 +1,1 @@
-"""How work is counted and spread over threads."""
+"""Work counters, and running work on threads."""

@@ -1,6 +1,6 @@
 """A runner on threads of this process.
 
-Threads help only where the work lets go of the GIL: inflating, Numba kernels, Arrow compute, file reads.
+Threads help only with work that releases the GIL: inflating, Numba kernels, Arrow compute, file reads.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ gc.callbacks.append(_note_collection)
 
 
 def available_threads() -> int:
-    """The processors that this process may use (its affinity, where the system tells), at least 1."""
+    """The processors available to this process (by its affinity, if the system states it), at least 1."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
 class LocalRunner:
-    """Runs on up to `threads` threads; one thread, or one item, runs in the caller's.
+    """Runs work on up to `threads` threads; with one thread, or one item, on the caller's.
 
     Each `map` has threads of its own, so a function that maps again on the same runner cannot wait for itself.
     """
@@ -58,8 +58,8 @@ class LocalRunner:
     def map(self, fn: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """See `engine.runtime.runner.Runner.map`; at most two items per thread are in flight.
 
-        Whoever closes the iterator waits for those in flight. The garbage collector, which may close a forgotten one,
-        does not: it runs in any thread at any time, within any lock, one among them that the threads need to end.
+        Closing the iterator waits for items in flight, unless the garbage collector closes it: it runs in any thread at
+        any time, possibly inside a lock that the threads need.
         """
         rest = iter(items)
         first = list(islice(rest, 2))
@@ -80,10 +80,9 @@ class LocalRunner:
 
 
 def made_ahead(items: Iterator[T]) -> Iterator[T]:
-    """The items, each of which another thread makes while the one before it is in use.
+    """Yield the items, preparing each on another thread while the one before it is in use.
 
-    Whoever closes the iterator waits for the item in the making; the garbage collector does not, as in
-    `LocalRunner.map`.
+    Closing the iterator waits for the item in progress, as in `LocalRunner.map`.
     """
     end = object()
     pool = ThreadPoolExecutor(1, thread_name_prefix="icebench")

@@ -1,4 +1,4 @@
-"""Who runs independent pieces of work."""
+"""Interface for running independent pieces of work."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class TableMetadata:
 
     @property
     def own_locations(self) -> tuple[str, ...]:
-        """The directories whose files are the table's to delete: its location, and those that properties name."""
+        """Directories whose files the table may delete: its location, and those that properties name."""
         named = (
             path.of(self.properties) for path in (DATA_PATH, METADATA_PATH, OBJECT_STORAGE_PATH, FOLDER_STORAGE_PATH)
         )

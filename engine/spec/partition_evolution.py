@@ -37,7 +37,7 @@ class PartitionSpecUpdate:
     _renamed: dict[int, str] = field(default_factory=dict)
 
     def add_field(self, column: str, transform: Transform | str, *, name: str | None = None) -> PartitionSpecUpdate:
-        """Partition by a transform of a column as well.
+        """Add a field that partitions by a transform of a column.
 
         Args:
             column: Full name.
@@ -114,7 +114,7 @@ class PartitionSpecUpdate:
         return spec, self.last_partition_id
 
     def _void_name(self, old: PartitionField) -> str:
-        """A void field gives its name up when a new field wants it."""
+        """Rename a void field whose name a new field takes."""
         taken = {f.name for f in self._added} | set(self._renamed.values())
         return f"{old.name}_{old.field_id}" if old.name in taken else old.name
 

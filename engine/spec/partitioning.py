@@ -109,10 +109,10 @@ def _comparable(value: Value | None) -> object:
 
 
 def check_promotions(specs: Iterable[PartitionSpec], old: Schema, new: Schema) -> None:
-    """Raise Invalid where a partition source gets a type in which its transform has other values (spec: "Schema
-    Evolution"): those in manifests would not be found any more.
+    """Raise Invalid where a new type of a partition source changes the values of its transform (spec: "Schema
+    Evolution").
 
-    Only dates that become timestamps are concerned: in all other promotions numbers stay what they are.
+    Only the promotion from date to timestamp does so; all others keep the numbers.
     """
     for f in (f for spec in specs for f in spec.fields if f.transform.name not in _SAME_FOR_DATE_AND_TIMESTAMP):
         for source_id in f.source_ids:
@@ -125,7 +125,7 @@ def check_promotions(specs: Iterable[PartitionSpec], old: Schema, new: Schema) -
 
 
 def common_partition_type(specs: Iterable[PartitionSpec], schema: Schema, former: Sequence[Schema] = ()) -> StructType:
-    """One struct that holds the partition tuples of all these specs: a field an id, in the order of first use.
+    """One struct that holds the partition tuples of all these specs: a field for each id, in the order of first use.
 
     The newest spec (highest id) names a field; a field that became void keeps the type it had before. `schema` and
     `former` are those of `PartitionSpec.partition_type`.
@@ -140,7 +140,7 @@ def common_partition_type(specs: Iterable[PartitionSpec], schema: Schema, former
 
 
 def untyped_fields(specs: Iterable[PartitionSpec]) -> frozenset[int]:
-    """The ids of partition fields with a transform of a newer writer: their values may be of any type."""
+    """Ids of partition fields with an unknown transform: their values may be of any type."""
     return frozenset(f.field_id for spec in specs for f in spec.fields if isinstance(f.transform, UnknownTransform))
 
 

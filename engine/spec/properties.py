@@ -140,7 +140,7 @@ PARTITION_SUMMARY_LIMIT = Property("write.summary.partition-limit", 0, _not_nega
 DATA_PATH: Property[str | None] = Property("write.data.path", None, str)
 OBJECT_STORAGE_PATH: Property[str | None] = Property("write.object-storage.path", None, str)
 FOLDER_STORAGE_PATH: Property[str | None] = Property("write.folder-storage.path", None, str)
-"""Older names of ``write.data.path``: files that were written by them are found, none is written."""
+"""Older names of ``write.data.path``: files below them are found, and none is written there."""
 TARGET_FILE_SIZE_BYTES = Property("write.target-file-size-bytes", 512 * _MB, _positive)
 DELETE_TARGET_FILE_SIZE_BYTES = Property("write.delete.target-file-size-bytes", 64 * _MB, _positive)
 DEFAULT_FILE_FORMAT = Property("write.format.default", "parquet", _one_of("parquet", "avro", "orc"))

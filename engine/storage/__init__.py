@@ -1,1 +1,1 @@
-"""Where the bytes are: whole files, byte ranges and listings, by location."""
+"""Storage by location: whole files, byte ranges and listings."""

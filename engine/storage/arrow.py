@@ -21,12 +21,12 @@ _COPY_BYTES = 1 << 20
 class ArrowStore:
     """A `pyarrow.fs.FileSystem` behind locations with a scheme.
 
-    pyarrow has no conditional put: ``overwrite=False`` looks first and then writes, which is enough for files named by
-    random ids, and not for a commit. `creates_atomically` is therefore False.
+    pyarrow has no conditional put: ``overwrite=False`` checks for the file and then writes, which is enough for files
+    named by random ids but not for a commit. `creates_atomically` is therefore False.
 
     Args:
         filesystem: The file system.
-        prefixes: What may stand in front of the file system's own paths, for example ``["s3://", "s3a://"]``.
+        prefixes: Prefixes of locations before the file system's own paths, for example ``["s3://", "s3a://"]``.
     """
 
     def __init__(self, filesystem: fs.FileSystem, prefixes: Sequence[str]) -> None:
@@ -106,10 +106,10 @@ class ArrowStore:
 
 
 class ArrowOutputFile(OutputFile):
-    """Bytes kept aside (in memory, beyond 64 MB in a temporary file) and uploaded at `close`.
+    """Buffers bytes (in memory, beyond 64 MB in a temporary file) and uploads them at `close`.
 
-    pyarrow cannot abandon an upload: its streams complete it when they go, so none is begun before all bytes are there.
-    `upload_by` gives the store to do it with, which may have newer credentials than the one that the file is of.
+    pyarrow cannot abandon an upload, as its streams complete it when they are deleted, so the upload starts once all
+    bytes are there. `upload_by` returns the store to upload with, which may have newer credentials.
     """
 
     def __init__(self, location: str, path: str, store: ArrowStore) -> None:
@@ -144,7 +144,7 @@ class ArrowOutputFile(OutputFile):
                 with filesystem.open_output_stream(self._path) as stream:
                     copyfileobj(spool, stream, _COPY_BYTES)
             except OSError:
-                # What a broken upload left, if anything, is not the file that was asked for.
+                # A failed upload may have left part of the file.
                 with suppress(OSError):
                     filesystem.delete_file(self._path)
                 raise

@@ -31,8 +31,8 @@ class CanonicalPaths:
         return self._directory(directory) + slash + name
 
     def is_inside(self, location: str, directories: Iterable[str]) -> bool:
-        """Whether a file is below one of the directories, with the same scheme and authority. Nothing is below the
-        local root: no table owns a whole machine."""
+        """Whether a file is below one of the directories, with the same scheme and authority. No file counts as below
+        the local root directory, since no table owns a whole machine."""
         return any(self._is_below(location, f"{directory.rstrip('/')}/") for directory in directories)
 
     def _is_below(self, location: str, directory: str) -> bool:

@@ -1,4 +1,4 @@
-"""A store that counts every request and byte, and leaves the work to another."""
+"""A store that counts requests and bytes, and delegates to another store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from engine.storage.store import FileInfo, InputFile, OutputFile, Store
 
 
 class Sink(Protocol):
-    """What counts: `engine.runtime.counters.Counters` is one."""
+    """Where counts go: `engine.runtime.counters.Counters`, for one."""
 
     def add(self, name: str, n: int = 1) -> None: ...
 
@@ -36,7 +36,7 @@ class CountingStore:
         self._counters = counters
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Another process gets the store itself: what is counted there could not come back."""
+        """Pickle the wrapped store: counts of another process could not come back."""
         return _same, (self._inner,)
 
     @property

@@ -1,8 +1,8 @@
-"""Bytes kept in a local directory from one process to the next, up to a limit; what it holds can always be made again.
+"""A local directory that keeps bytes between processes, up to a limit. Its content can always be computed again.
 
-A file appears whole, by renaming, so that processes may share the directory. Files are never changed, only replaced or
-removed: whoever has one mapped keeps what it mapped. The least recently used go first, by the time that `load` leaves
-on a file.
+Files appear whole, by renaming, so processes may share the directory. Files are never changed, only replaced or
+removed: a process that has mapped one keeps its content. The least recently used files are removed first; `load` sets
+the time of a file.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from engine.storage.failures import translate_errors
 _SUFFIX = ".cache"
 _TEMPORARY = ".tmp"
 _ABANDONED_SECONDS = 3600
-"""A temporary file that is older is of a process that died."""
+"""Older temporary files belong to processes that ended."""
 _COUNT_ANEW = 256
-"""After so many files, what other processes have added is counted, too."""
+"""After this many files, those that other processes have added are counted, too."""
 
 
 @dataclass(frozen=True)
 class CacheSize:
-    """What a directory held when it was last looked at, and what was put there since."""
+    """Size of a directory at the last listing, and bytes stored since."""
 
     size_bytes: int
     stores: int
@@ -43,7 +43,7 @@ class DirectoryCache:
 
     Args:
         directory: A local path, made if it is not there. Who can write to it can change what is read from it.
-        limit_bytes: The most that stays in it. Another process that shares it is noticed now and then only.
+        limit_bytes: The most bytes to keep. Files of other processes are counted only now and then.
         new_id: Makes the unique part of temporary names.
         now: The clock, in seconds since 1970.
 
@@ -78,7 +78,7 @@ class DirectoryCache:
         self._size = CacheSize(self._shrunk(), 0)
 
     def load(self, name: str) -> pa.Buffer | None:
-        """The bytes of that name, mapped into memory; None if they are not there or cannot be read."""
+        """Map the bytes of that name into memory; None if they are missing or cannot be read."""
         path = self._path(name)
         try:
             with pa.memory_map(str(path), "r") as file:
@@ -90,7 +90,7 @@ class DirectoryCache:
         return found
 
     def store(self, name: str, data: bytes | memoryview | pa.Buffer) -> bool:
-        """Keep bytes, in place of others of that name; whether they could be kept."""
+        """Store bytes, replacing those of that name; returns whether they could be stored."""
         size = len(memoryview(data))
         if size > self._limit_bytes:
             return False
@@ -109,7 +109,7 @@ class DirectoryCache:
         return True
 
     def discard(self, name: str) -> None:
-        """Forget the bytes of that name, if they are there."""
+        """Remove the bytes of that name, if they exist."""
         with suppress(OSError):
             self._path(name).unlink(missing_ok=True)
 
@@ -120,7 +120,7 @@ class DirectoryCache:
         return self._root / (self._new_id().hex + _TEMPORARY)
 
     def _shrunk(self) -> int:
-        """Remove what is too much and what was abandoned; the bytes that remain."""
+        """Remove files beyond the limit and abandoned ones; returns the bytes that remain."""
         kept: list[tuple[float, int, str]] = []
         with suppress(OSError), os.scandir(self._root) as entries:
             for entry in entries:

@@ -1,4 +1,4 @@
-"""What operating systems refuse, said in one line with what to do about it."""
+"""Converts errors of operating systems to the engine's errors: one line each, with a remedy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ValueError."""
 
 
 def storage_error(action: str, location: str, error: Exception) -> EngineError:
-    """The engine's error for a refusal that happened while doing `action` ("read", "write", ...) at `location`."""
+    """The engine's error for a failure of `action` ("read", "write", ...) at `location`."""
     if isinstance(error, FileNotFoundError):
         return FileNotFound(location)
     if isinstance(error, FileExistsError):
@@ -44,7 +44,7 @@ def storage_error(action: str, location: str, error: Exception) -> EngineError:
 
 @contextmanager
 def translate_errors(action: str, location: str) -> Iterator[None]:
-    """Turn what the storage raises in the block into engine errors."""
+    """Context in which errors of the storage become errors of the engine."""
     try:
         yield
     except _REFUSALS as error:

@@ -118,7 +118,7 @@ class LocalStore:
 
 
 def _regular(status: os.stat_result) -> os.stat_result:
-    """The status of a file; raises OSError for what is none: reading a pipe or a device may never end."""
+    """The status of a regular file; raises OSError for others, since reading a pipe or a device may never end."""
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(status.st_mode):
@@ -147,7 +147,8 @@ def _pread(descriptor: int, wanted: int, offset: int) -> bytes:
 
 
 def _walk(directory: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Regular files below a directory; what vanishes meanwhile is left out, symbolic links are not followed."""
+    """Walk the regular files below a directory. Files that vanish meanwhile are left out, symbolic links are not
+    followed."""
     try:
         entries = list(os.scandir(directory))
     except (FileNotFoundError, NotADirectoryError):
@@ -228,12 +229,12 @@ class LocalOutputFile(OutputFile):
             raise storage_error("write", self._location, error) from error
 
     def abort(self) -> None:
-        """Forget everything written; does nothing after `close`."""
+        """Discard everything written; does nothing after `close`."""
         with suppress(OSError):
             self._file.close()
         self._drop_temporary()
 
     def _drop_temporary(self) -> None:
-        # A leftover harms nobody: readers never see it and `list` shows it.
+        # A leftover is harmless: readers never see it, and `list` shows it.
         with suppress(OSError):
             self._temporary.unlink()

@@ -1,4 +1,4 @@
-"""Files in a dictionary: for tests, and for tables that need not outlive the process."""
+"""Files in a dictionary: for tests, and for tables that do not outlive the process."""
 
 from __future__ import annotations
 
@@ -122,5 +122,5 @@ class MemoryOutputFile(OutputFile):
                 self._store.write(self._location, buffer.getvalue(), overwrite=self._overwrite)
 
     def abort(self) -> None:
-        """Forget everything written; does nothing after `close`."""
+        """Discard everything written; does nothing after `close`."""
         self._buffer.close()

@@ -1,4 +1,4 @@
-"""A read-only view of a table that was copied to another place without rewriting its metadata."""
+"""A read-only view of a table that was copied elsewhere without rewriting its metadata."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from engine.storage.store import FileInfo, InputFile, OutputFile, Store
 
 
 class RelocatedStore:
-    """Reads ``new + rest`` where the metadata says ``old + rest``.
+    """Reads ``new + rest`` where the metadata has ``old + rest``.
 
-    The names of the table stay the old ones everywhere (position deletes find their data files by them); only the
-    bytes come from elsewhere, and `physical` tells where. Prefixes end at a path segment, the longest one wins, and a
-    location under no prefix is read where it says.
+    Locations keep their old spelling everywhere (position deletes refer to data files by it); only bytes come from
+    elsewhere, and `physical` returns the new location. Prefixes end at a path segment, the longest one wins, and a
+    location under no prefix is read as it is.
 
     Args:
-        store_for: Gives the store of a physical location.
+        store_for: Returns the store of a physical location.
         prefixes: Old prefix -> new prefix.
     """
 

@@ -1,4 +1,4 @@
-"""Which store holds a location."""
+"""Chooses the store of a location."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from engine.storage.memory import MemoryStore
 from engine.storage.store import Store
 
 _MEMORY = MemoryStore()
-"""One for the process, so that what one table handle writes to ``memory://`` another can read."""
+"""One per process, so that table handles share ``memory://`` locations."""
 
 _S3_OPTIONS = {
     "s3.endpoint": "endpoint_override",
@@ -33,7 +33,7 @@ _S3_OPTIONS = {
 _S3_SCHEMES = ("s3", "s3a", "s3n")
 _GCS_SCHEMES = ("gs", "gcs")
 _NEVER_MS = "7258118400000"
-"""The year 2200; later ones do not fit where Arrow keeps it."""
+"""The year 2200; later times do not fit Arrow's type."""
 _ARROW_SCHEMES = frozenset({*_S3_SCHEMES, *_GCS_SCHEMES, "hdfs", "viewfs"})
 STORAGE_SCHEMES = frozenset({"", "file", "memory", *_ARROW_SCHEMES})
 """Schemes of locations; empty for plain paths."""
@@ -79,9 +79,9 @@ def absolute_location(location: str) -> str:
 
 
 def normalise_location(location: str) -> str:
-    """As `absolute_location`, without empty, ``.`` and ``..`` segments: what a new table or warehouse is to record.
+    """As `absolute_location`, without empty, ``.`` and ``..`` segments: the form that new tables and warehouses record.
 
-    Where ``..`` follows a symbolic link, dropping the two would lead elsewhere: the link is resolved.
+    A symbolic link before ``..`` is resolved, as dropping both would lead elsewhere.
     """
     absolute = absolute_location(location)
     found = normalise(absolute)
@@ -109,13 +109,13 @@ def _arrow_store(scheme: str, location: str, properties: Mapping[str, str]) -> A
 
 
 def _gcs_options(properties: Mapping[str, str]) -> dict[str, object]:
-    """Where a token is given it is used, and else what Google's own libraries find."""
+    """Use the token if one is given, else the credentials that Google's libraries find."""
     token, ends_at_ms = properties.get("gcs.oauth2.token"), properties.get("gcs.oauth2.token-expires-at", "")
     options: dict[str, object] = {}
     if "gcs.project-id" in properties:
         options["project_id"] = properties["gcs.project-id"]
     if token:
-        # A time must be given; where it is not known, one that does not come.
+        # A time is required; if unknown, one in the far future.
         ends_at_ms = ends_at_ms if ends_at_ms.isdecimal() else _NEVER_MS
         options["access_token"] = token
         options["credential_token_expiration"] = datetime.fromtimestamp(int(ends_at_ms) // 1000, UTC)
@@ -130,7 +130,7 @@ def _authority(location: str) -> str:
 
 
 class Stores:
-    """Stores by location, each opened once for its scheme and authority (a bucket's client is dear to make).
+    """Stores by location, one for each scheme and authority (clients of buckets are expensive to create).
 
     Args:
         properties: Catalog properties; see `store_for`.

@@ -1,8 +1,7 @@
-"""The one interface to storage.
+"""The interface to storage.
 
 A location is a string: an absolute path (``/a/b``), ``file:///a/b`` (or Hadoop's ``file:/a/b``), ``memory://a/b``,
-``s3://bucket/key``. Tables keep locations exactly as they were written, so a store gives back the spelling it was
-given.
+``s3://bucket/key``. Tables keep locations exactly as they were written, so a store returns the spelling it was given.
 
 Every implementation passes ``tests/contract/test_store.py``.
 """
@@ -48,10 +47,9 @@ class InputFile(Protocol):
 
 
 class OutputFile(Protocol):
-    """A file being written, front to back. It does not exist for anyone until `close`; `abort` leaves nothing.
+    """A file being written, front to back. It becomes visible at `close`; `abort` leaves nothing.
 
-    As a context manager it closes at the end, or aborts when an exception leaves the block. Implementations inherit
-    what is the same for all of them.
+    As a context manager it closes at the end, or aborts when an exception leaves the block.
     """
 
     @property
@@ -66,7 +64,7 @@ class OutputFile(Protocol):
     def abort(self) -> None: ...
 
     def flush(self) -> None:
-        """Nothing is promised before `close`."""
+        """Does nothing: bytes are durable only after `close`."""
         return
 
     def readable(self) -> bool:
@@ -91,7 +89,7 @@ class OutputFile(Protocol):
 
 
 class Store(Protocol):
-    """Files by location. All methods may be called from several threads.
+    """Files by location. Thread-safe.
 
     Errors: `FileNotFound`, `AlreadyExists`, and `StorageFailed` for everything that the storage refused; never a bare
     OSError. `Invalid` for a location that is not this store's.
@@ -99,7 +97,7 @@ class Store(Protocol):
 
     @property
     def creates_atomically(self) -> bool:
-        """Whether of several writers of one location with ``overwrite=False`` exactly one succeeds."""
+        """Whether exactly one of several writers of a location with ``overwrite=False`` succeeds."""
         ...
 
     def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
@@ -127,20 +125,21 @@ class Store(Protocol):
         ...
 
     def list(self, prefix: str) -> Iterator[FileInfo]:
-        """Every file below the directory `prefix`, at any depth, ordered by location; none where it does not exist.
+        """List all files below the directory `prefix`, at any depth, ordered by location; none if it does not exist.
 
         Locations are spelled as `prefix` is. Temporary files that a killed writer left behind are listed too.
         """
         ...
 
     def open_input(self, location: str) -> InputFile:
-        """Open for reading; raises FileNotFound at once."""
+        """Open a file for reading; raises FileNotFound at once."""
         ...
 
     def open_output(self, location: str, *, overwrite: bool = False) -> OutputFile:
-        """Open for writing. AlreadyExists may be raised here or by `close`; never is an existing file replaced."""
+        """Open a file for writing. AlreadyExists may be raised here or by `close`; an existing file is never
+        replaced."""
         ...
 
     def physical(self, location: str) -> str:
-        """The location under which other readers (Spark) find this file; the same, but for a relocated table."""
+        """The location under which other readers (Spark) find this file; differs only for relocated tables."""
         ...

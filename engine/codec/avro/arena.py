@@ -1,4 +1,4 @@
-"""One run of an `program` over a chunk in plain Python: what the kernels fill, and what is kept of it.
+"""Runs a `program` over one chunk in plain Python, and holds the output of the kernels.
 
 `chunk` is the same for compiled kernels.
 """
@@ -37,10 +37,10 @@ class BytesPart:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What is kept of one chunk.
+    """The decoded columns of one chunk.
 
-    By table: the values of its number columns and which values of all columns are valid, a row for each column (see
-    `Layout`). By column: byte strings, and of lists where their elements begin and end in the chunk.
+    Per table: values of the number columns, and validity of all columns, one row per column (see `Layout`). Per
+    column: byte strings, and for lists the range of their elements in the chunk.
     """
 
     rows: list[int]
@@ -51,14 +51,14 @@ class Part:
 
     @property
     def nbytes(self) -> int:
-        """What is kept, in bytes."""
+        """Size of the columns in bytes."""
         strings = sum(part.offsets.nbytes + part.data.nbytes for part in self.strings.values())
         arrays = [*self.numbers, *self.valid, *self.lists.values()]
         return strings + sum(array.nbytes for array in arrays)
 
 
 class Layout:
-    """Where the columns of a program stand: table by table, in each the numbers first.
+    """Order of a program's columns: table by table, number columns first in each.
 
     Columns are those of the program, then those of the slot maps, key by key.
     """
@@ -84,17 +84,16 @@ class Layout:
         self.place = {c: (t, i) for t, columns in enumerate(self.tables) for i, c in enumerate(columns)}
 
     def bases(self, room: Sequence[int]) -> tuple[list[int], int]:
-        """The first slot of each column when tables have room for so many rows, and how many slots there are."""
+        """The first slot of each column for tables of `rows` rows, and the total number of slots."""
         starts = list(accumulate((len(own) * rows for own, rows in zip(self.tables, room, strict=True)), initial=0))
         base = [starts[table] + index * room[table] for table, index in (self.place[c] for c in range(len(self.kinds)))]
         return base, starts[-1]
 
 
 def run(layout: Layout, buffer: bytes, ends: list[int], counts: list[int], keepable: int) -> Part | Failure:
-    """Interprets the kernels over blocks that stand one after the other in `buffer`.
+    """Interpret the kernels over the blocks in `buffer`, which follow one another.
 
-    The lists of the objects are made room for by guess, and the run repeated with more room where that was too little.
-    Room for more than `keepable` bytes is not made.
+    Element buffers are sized by a guess; the run is repeated with larger ones if they overflow, up to `keepable` bytes.
     """
     objects = sum(counts)
     most = [objects, *(len(buffer) // smallest for smallest in layout.program.table_smallest[1:])]
@@ -113,8 +112,8 @@ def run(layout: Layout, buffer: bytes, ends: list[int], counts: list[int], keepa
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why and where the bytes are wrong: index of the block in the chunk, and of the entry in the block. The reason
-    `TOO_LARGE` says nothing of the bytes."""
+    """Location and reason of invalid bytes: index of the block in the chunk, and of the entry in the block. The reason
+    `TOO_LARGE` is about memory, not about the bytes."""
 
     reason: str
     block: int
@@ -130,16 +129,16 @@ class _Attempt:
         self._control = control_of(layout, room, base)
 
     def decode(self, buffer: bytes, ends: list[int], counts: list[int]) -> int:
-        """Runs the kernels; 0 or an error code."""
+        """Run the kernels; returns 0 or an error code."""
         return kernels.decode_blocks(buffer, ends, counts, self._control, self._memory.reshape(-1))
 
     def failure(self, code: int) -> Failure:
-        """The error that the code stands for."""
+        """The error of an error code."""
         block, entry = self._control[kernels.FAILED_BLOCK], self._control[kernels.FAILED_ENTRY]
         return Failure(kernels.MESSAGES[code], int(block), int(entry))
 
     def part(self, buffer: bytes) -> Part:
-        """What is kept, once the kernels have run. It shares memory with this object, not with `buffer`."""
+        """The decoded columns, after a successful run. Shares memory with this object, not with `buffer`."""
         layout = self._layout
         part = Part([], [], [], {}, {})
         start = 0
@@ -167,7 +166,7 @@ class _Attempt:
 
 
 def control_of(layout: Layout, room: Sequence[int], base: Sequence[int]) -> list[int]:
-    """The control numbers of a run (see `kernels`), with room for so many rows of each table in its slots."""
+    """The control array of a run (see `kernels`), with room for `rows` rows of each table."""
     mask, keys = layout.hashed_keys
     first = len(layout.program.columns)
     code: list[int] = []
@@ -191,7 +190,7 @@ def control_of(layout: Layout, room: Sequence[int], base: Sequence[int]) -> list
 
 
 def _hash_table(keys: Sequence[int]) -> tuple[int, list[int]]:
-    """The mask of an open-addressing table at most a quarter full, and its places: key and index; -1 is free."""
+    """Mask and slots (key, index) of an open-addressing hash table that is at most a quarter full; index -1 is free."""
     size = 4
     while size < 4 * len(keys):
         size *= 2

@@ -1,4 +1,4 @@
-"""Runs `chunk_kernels` over a chunk of a file: the room that they need, and what is kept of it."""
+"""Runs `chunk_kernels` over a chunk of a file: allocates their buffers and returns the decoded columns."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ _KINDS = {"int": kernels.NUMBER, "null": kernels.NUMBER, "list": kernels.LIST}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """In bytes: what a block may inflate to and take while it is decoded, what all blocks may inflate to, and what may
-    be kept of them."""
+    """Limits in bytes: inflated size of a block, inflated size of all blocks, and size of the decoded columns."""
 
     block: int
     inflated: int
@@ -48,16 +47,16 @@ class Limits:
 def run_chunk(
     layout: Layout, source: Buffer, blocks: Sequence[AvroBlock], *, is_deflated: bool, limits: Limits
 ) -> Part | Failure:
-    """The columns of these blocks.
+    """Decode the columns of these blocks.
 
-    Room is made by guess, and the run repeated with more where that was too little.
+    Buffers are sized by a guess; the run is repeated with larger ones if they overflow.
 
     Args:
         layout: What to decode.
         source: The bytes that the blocks are in.
-        blocks: Where they begin and end there.
-        is_deflated: They are compressed by deflate; otherwise not at all.
-        limits: What may be made of them.
+        blocks: Their ranges in `source`.
+        is_deflated: Whether they are compressed by deflate, rather than uncompressed.
+        limits: Limits on inflated and decoded bytes.
     """
     data = np.frombuffer(source, np.uint8)
     table = np.array([(b.start, b.end, b.count) for b in blocks], np.int64).reshape(-1, 3)
@@ -92,7 +91,7 @@ def run_chunk(
 
 
 class _Room:
-    """Room for objects in all and in a block, for the elements of an object's list, for inflated bytes and strings."""
+    """Buffer sizes: rows in all and per block, elements of lists, inflated bytes, and string bytes."""
 
     def __init__(
         self, layout: Layout, limits: Limits, *, rows: int, block_rows: int, scratch: int, strings: int
@@ -113,7 +112,7 @@ class _Room:
 
     @property
     def bounds(self) -> int:
-        """The same for bounds of metrics, which are short, and there may be many of them."""
+        """Bytes for the bounds of a metrics column, which are short; there may be many such columns."""
         return min(self.strings, self._bound_bytes * self._elements * self._rows + _SLACK)
 
     @property
@@ -132,8 +131,8 @@ class _Room:
         return [min(pair) for pair in zip(wanted, most, strict=True)]
 
     def grow(self, code: int, rows: int, block_rows: int) -> bool:
-        """More of what was lacking, as far as the limits allow it; there are so many objects in all and at most in a
-        block. False where there is no more."""
+        """Enlarge the buffer that overflowed, within the limits, for `rows` objects in all and `block_rows` in a block.
+        Returns False if it is at its limit."""
         before = self.strings, self.bounds, self.rows, self.block_rows
         if code == kernels.NO_STRINGS:
             self._strings *= _MORE_ROOM
@@ -180,7 +179,7 @@ class _Attempt:
         self._call[[kernels.KEEPABLE, kernels.INFLATABLE]] = limits.kept, limits.inflated
 
     def decode(self, source: ByteArray, blocks: NDArray[np.int64], inflater: tuple[int, int]) -> int:
-        """Runs the kernels; 0 or an error code."""
+        """Run the kernels; returns 0 or an error code."""
         call = self._call
         call[kernels.FUNCTION], call[kernels.DECOMPRESSOR] = inflater
         call[kernels.SOURCE], call[kernels.SCRATCH] = source.ctypes.data, self._scratch.ctypes.data
@@ -203,16 +202,16 @@ class _Attempt:
 
     @property
     def lacked_scratch(self) -> bool:
-        """Whether a block inflates to more than there was room for."""
+        """Whether a block inflates to more than the scratch buffer holds."""
         return bool(self._call[kernels.STATUS] == INSUFFICIENT_SPACE)
 
     def failure(self, code: int) -> Failure:
-        """The error that the code stands for."""
+        """The error of an error code."""
         reason = _REASONS.get(code) or MESSAGES[code]
         return Failure(reason, int(self._control[FAILED_BLOCK]), int(self._control[FAILED_ENTRY]))
 
     def part(self) -> Part:
-        """What is kept."""
+        """The decoded columns."""
         layout = self._layout
         part = Part([], [], [], {}, {})
         numbers = marks = 0

@@ -1,7 +1,7 @@
-"""Decodes a chunk of Avro blocks, one at a time: inflate, run the program, put what it found where it stays.
+"""Decodes a chunk of Avro blocks one at a time: inflate, run the program, append the result to the output columns.
 
-What lies between is small enough for a processor's cache: a block's inflated bytes and the slots of its objects. The
-output has its final form at once. For compiled code; see `compiled` for what calls libdeflate.
+The inflated bytes and the slots of one block fit into the processor's cache, and output columns need no further copy.
+For compiled code; `compiled` has the call of libdeflate.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def decode_inflated(
     memory: Integers,
     tables: Integers,
 ) -> int:
-    """Runs the program over the objects of one block; the slots are zero before."""
+    """Run the program over the objects of one block, whose slots are zero."""
     call[INFLATABLE] -= end - position
     if call[INFLATABLE] < 0:
         return TOO_LARGE
@@ -156,7 +156,7 @@ def keep_rows(
     offsets: Integers,
     strings: Integers,
 ) -> int:
-    """Puts what a block's slots hold behind what is kept of the blocks before, and clears them."""
+    """Append the values in a block's slots to the output columns, and clear the slots."""
     for column in range(len(columns)):
         table = columns[column, TABLE]
         rows, done = control[ROWS_AT + table], tables[table, DONE]

@@ -1,7 +1,7 @@
 """Decodes the blocks of an Avro file into columns by field id.
 
-A file is worked through in chunks of neighbouring blocks: inflate, run the program, copy the byte strings out, drop the
-inflated bytes. Memory is bounded by a chunk and the result; chunks are independent, so they may run on several threads.
+A file is decoded in chunks of neighbouring blocks: inflate, run the program, copy the byte strings, drop the inflated
+bytes. Memory is bounded by one chunk and the result. Chunks are independent and may run on several threads.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from engine.errors import CorruptTable
 Column: TypeAlias = FixedColumn | BytesColumn | ListColumn
 
 _CHUNK_BYTES = 1 << 20
-"""Compressed bytes of a chunk: large enough that the calls between Python and compiled code do not matter."""
+"""Compressed bytes of a chunk: large enough for the cost of calling compiled code not to matter."""
 
 _USUAL_RATIO = 2
-"""What manifests inflate to."""
+"""Usual compression ratio of manifests."""
 _MOST_RATIO = 8
 _SMALL_BYTES = 1 << 16
 _MOST_INFLATED = 2
-"""How many budgets a file may inflate to in all: most of a manifest is stepped over."""
+"""How many budgets a file may inflate to in total: most bytes of a manifest are skipped."""
 _NO_VALUES: Int64Array = np.zeros(0, np.int64)
 _DTYPES: dict[str, Any] = {"boolean": np.uint8, "float": np.dtype("<f4"), "double": np.dtype("<f8")}
 
@@ -68,16 +68,16 @@ def decode_objects(
     count: int | None = None,
     fraction: int = 1,
 ) -> DecodedObjects:
-    """The selected columns of all objects in the file.
+    """Decode the selected columns of all objects in a file.
 
     Args:
         data: The whole file.
         header: Its header.
         selection: What to decode.
         keys: The wanted keys of the maps in `selection.slots`, distinct and not negative.
-        map_chunks: Runs the chunks.
-        count: How many entries the manifest list says.
-        fraction: Into how many parts the file's budget is cut, of which the columns may take one.
+        map_chunks: Maps a function over the chunks, in order.
+        count: The number of entries according to the manifest list.
+        fraction: The columns may take this fraction (1 / `fraction`) of the file's budget.
 
     Raises:
         TooLarge: See `engine.codec.budget`.
@@ -92,7 +92,7 @@ def decode_objects(
     program = layout.program
     blocks = read_blocks(data, header)
     _check_count(blocks, count, header)
-    # Where blocks are inflated one at a time, chunks are for threads alone.
+    # If the kernel inflates block by block, chunks only serve threads.
     chunks = [blocks] if map_chunks is map and _inflates_in_kernel(header) else _chunks(blocks)
     task = _ChunkTask(data, header, layout, Budget(budget_of(len(data)) // fraction, len(chunks)))
     joined = _Joined(layout, [part for parts in map_chunks(task, chunks) for part in parts])
@@ -108,7 +108,7 @@ def decode_objects(
 
 @lru_cache(maxsize=64)
 def _layout_of(schema_json: bytes, selection: Selection, keys: tuple[int, ...]) -> Layout:
-    """Kept, because the manifests of a table have one writer schema or few."""
+    """Cached, because the manifests of a table have few distinct writer schemas."""
     return Layout(compile_schema(schema_json, selection), keys)
 
 
@@ -127,7 +127,7 @@ def _chunks(blocks: Sequence[AvroBlock]) -> list[Sequence[AvroBlock]]:
 
 @dataclass(frozen=True, slots=True)
 class _ChunkTask:
-    """Decodes one chunk; safe to run on several threads. What it keeps comes out of the budget."""
+    """Decodes one chunk. Thread-safe. The decoded columns count towards the budget."""
 
     data: bytes
     header: AvroHeader
@@ -145,7 +145,7 @@ class _ChunkTask:
             return parts
 
     def _decoded(self, blocks: Sequence[AvroBlock], own: Allowance) -> Iterator[tuple[Part | Failure, int]]:
-        """What comes of the blocks, in one piece or several, each with the index of its first block in the file."""
+        """Decode the blocks in one or several parts, each with the index of its first block in the file."""
         size = sum(block.end - block.start for block in blocks)
         is_small = not DECODE_CHUNK.should_use(_USUAL_RATIO * size)
         if not is_small and _inflates_in_kernel(self.header):
@@ -170,7 +170,7 @@ class _ChunkTask:
         return Limits(block=piece_limit(len(self.data)), inflated=inflated, kept=own.left_bytes)
 
     def _inflated(self, blocks: Sequence[AvroBlock], own: Allowance) -> Iterator[tuple[list[AvroBlock], list[Buffer]]]:
-        """The blocks, as many at once as may be inflated at once."""
+        """Inflate the blocks, as many at a time as the limit allows."""
         limit = piece_limit(len(self.data))
         inflate = Inflater(self.header.codec, limit)
         smallest = max(self.layout.program.smallest, 1)
@@ -217,7 +217,7 @@ def _check_count(blocks: Sequence[AvroBlock], count: int | None, header: AvroHea
 
 
 class _Joined:
-    """The columns of all chunks."""
+    """Concatenates the columns of all chunks."""
 
     def __init__(self, layout: Layout, parts: Sequence[Part]) -> None:
         self._layout = layout
@@ -229,7 +229,7 @@ class _Joined:
         self._all_valid = [np.asarray(valid.all(axis=1)).tolist() for valid in self._valid]
 
     def column(self, index: int) -> Column:
-        """A column of the program, or after those one of a slot map."""
+        """A column by index: those of the program first, then those of the slot maps."""
         table, place = self._layout.place[index]
         valid = None if self._all_valid[table][place] else self._valid[table][place]
         match self._layout.kinds[index]:
@@ -248,14 +248,14 @@ class _Joined:
 
 
 def _numbers_of(column: BytesColumn, valid: BoolArray, dtype: Any) -> FixedColumn:  # noqa: ANN401 - any numpy dtype
-    """Numbers that were taken for byte strings of their width."""
+    """Reinterpret byte strings of fixed width as numbers."""
     numbers = np.zeros(len(column), dtype)
     numbers[valid] = column.data.view(dtype)
     return FixedColumn(numbers, column.valid)
 
 
 def _concatenate(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Planes side by side, without the room that was not needed."""
+    """Concatenate planes along their rows, without unused capacity."""
     return parts[0] if len(parts) == 1 and parts[0].flags.c_contiguous else np.concatenate(parts, axis=1)
 
 

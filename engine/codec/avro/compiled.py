@@ -64,7 +64,7 @@ def _skip_rest(buffer: Integers, position: int, end: int, is_bytes: int, count: 
 
 @intrinsic
 def _call_inflate(typing_context, function, decompressor, source, size, target, room, made):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, PLR0917
-    """Calls a C function of Numba integers: its address, then as ``libdeflate_deflate_decompress`` takes them."""
+    """Calls a C function with the arguments of ``libdeflate_deflate_decompress``, given its address."""
     del typing_context, function, decompressor, source, size, target, room, made
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401

@@ -1,4 +1,4 @@
-"""Avro object container files (Avro spec: "Object Container Files"): the header and where the blocks are."""
+"""Avro object container files (Avro spec: "Object Container Files"): headers and block ranges."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MAX_VARINT_BYTES = 10
 
 @dataclass(frozen=True, slots=True)
 class AvroBlock:
-    """One block: how many objects it claims, and where its compressed bytes are in the file."""
+    """One block: the number of objects it claims, and the range of its compressed bytes in the file."""
 
     index: int
     count: int
@@ -29,7 +29,7 @@ class AvroBlock:
 
 @dataclass(frozen=True)
 class AvroHeader:
-    """The header of a file. `size` is its length in bytes, where the first block begins."""
+    """The header of a file. `size` is its length in bytes: the offset of the first block."""
 
     metadata: Mapping[str, bytes]
     sync: bytes
@@ -90,7 +90,7 @@ class _Cursor:
 
 
 def _read_long(data: bytes, position: int) -> tuple[int, int]:
-    """An Avro number and the position after it, which is below zero when there is no number."""
+    """Decode an Avro long; returns it and the position after it, which is negative if there is none."""
     value = shift = 0
     for byte in data[position : position + _MAX_VARINT_BYTES]:
         position += 1
@@ -102,7 +102,7 @@ def _read_long(data: bytes, position: int) -> tuple[int, int]:
 
 
 def read_header(data: bytes, *, location: str | None = None) -> AvroHeader:
-    """The header of a container file; `data` may be its beginning only.
+    """Decode the header of a container file; `data` may be just its beginning.
 
     Raises:
         CorruptTable: The bytes are not an Avro file, or the header is cut off.
@@ -123,7 +123,7 @@ def read_header(data: bytes, *, location: str | None = None) -> AvroHeader:
 
 
 def read_blocks(data: bytes, header: AvroHeader) -> tuple[AvroBlock, ...]:
-    """Where the blocks are; sync markers are checked.
+    """List the blocks, checking the sync markers.
 
     Raises:
         CorruptTable: A block is cut off, has a negative size or count, or a sync marker is wrong.
@@ -146,7 +146,7 @@ def read_blocks(data: bytes, header: AvroHeader) -> tuple[AvroBlock, ...]:
 
 
 def encode_long(value: int) -> bytes:
-    """An Avro int or long: zigzag, then seven bits a byte."""
+    """Encode an Avro int or long: zigzag, then seven bits per byte."""
     rest = (value << 1) ^ (value >> 63)
     made = bytearray()
     while rest > 0x7F:
@@ -157,14 +157,14 @@ def encode_long(value: int) -> bytes:
 
 
 def encode_bytes(value: bytes) -> bytes:
-    """Avro bytes or string: the length, then the bytes."""
+    """Encode Avro bytes or string: the length, then the bytes."""
     return encode_long(len(value)) + value
 
 
 def encode_container(
     schema: AvroSchema, metadata: Mapping[str, str], codec: str, blocks: Iterable[tuple[int, Buffer]]
 ) -> bytes:
-    """A container file of compressed blocks, each with its object count.
+    """Encode a container file of compressed blocks, each with its object count.
 
     The sync marker is a digest of the header instead of a random number: the same content gives the same bytes.
     """

@@ -1,8 +1,8 @@
-"""Runs an `program` over inflated Avro blocks.
+"""Runs a `program` over inflated Avro blocks.
 
 Every function here is plain Python that Numba can compile: `compiled` does so for large inputs, and small ones run
-as they are, which saves importing Numba. Both ways read the same bytes into the same arrays. Nothing here trusts the
-input: each read is checked against the end of its block, each loop consumes a byte a turn or is bounded by the schema.
+as they are, which saves importing Numba. Both ways read the same bytes into the same arrays. The input is untrusted:
+each read is checked against the end of its block, each loop consumes a byte per iteration or is bounded by the schema.
 
 A position below zero is an error code; `MESSAGES` says what it means.
 """
@@ -54,8 +54,8 @@ _SKIP_PAIRS = 15
 _WINDOW = 32
 _INT63 = 0x7FFF_FFFF_FFFF_FFFF
 
-# What stands where in `control`. One array of everything, because Numba counts references to the arrays of a tuple at
-# every use, which costs more than the decoding.
+# Layout of `control`. It is a single array because Numba counts references to the arrays of a tuple at every use, which
+# costs more than the decoding.
 LIMIT = 0  # end of the block at hand
 FAILED_BLOCK = 1  # block at hand
 FAILED_ENTRY = 2  # entry at hand
@@ -79,7 +79,8 @@ more than the size of the bytes or the list.
 
 
 def decode_blocks(buffer: Sequence[int], ends: Integers, counts: Integers, control: Integers, memory: Integers) -> int:
-    """Decodes blocks that stand one after the other in `buffer`; 0, or an error code about the entry in `control`."""
+    """Decode the blocks in `buffer`, which follow one another; returns 0, or an error code about the entry in
+    `control`."""
     position = 0
     for block in range(len(ends)):
         control[LIMIT] = ends[block]
@@ -96,7 +97,7 @@ def decode_blocks(buffer: Sequence[int], ends: Integers, counts: Integers, contr
 
 
 def decode_object(buffer: Sequence[int], position: int, control: Integers, memory: Integers) -> int:
-    """Decodes one object; the position after it, or an error code."""
+    """Decode one object; returns the position after it, or an error code."""
     end = control[LIMIT]
     pc = control[CODE_AT]
     code_at = pc
@@ -166,12 +167,12 @@ def decode_object(buffer: Sequence[int], position: int, control: Integers, memor
 
 
 def find_slot(control: Integers, pc: int) -> int:
-    """Where in `memory` the instruction's column has its next value."""
+    """The slot of the next value of the instruction's column."""
     return int(2 * (control[pc + 1] + control[ROWS_AT + control[pc + 2]]))
 
 
 def has_room(control: Integers, table: int, count: int) -> bool:
-    """Whether a table can take that many more rows."""
+    """Whether a table has capacity for that many more rows."""
     return bool(control[ROWS_AT + table] + count <= control[control[ROOM_AT] + table])
 
 
@@ -213,7 +214,7 @@ def read_length(buffer: Sequence[int], position: int, end: int) -> tuple[int, in
 
 
 def skip_fixed(position: int, end: int, size: int) -> int:
-    """Steps over bytes; `position` may be an error already."""
+    """Skip bytes; `position` may already be an error code."""
     if position < 0:
         return position
     if size > end - position:
@@ -222,7 +223,7 @@ def skip_fixed(position: int, end: int, size: int) -> int:
 
 
 def skip_value(buffer: Sequence[int], position: int, end: int, is_bytes: int) -> int:
-    """Steps over a number or a byte string."""
+    """Skip a number or a byte string."""
     if is_bytes == 0:
         return skip_varints(buffer, position, end, 1)
     size, position = read_length(buffer, position, end)
@@ -230,14 +231,14 @@ def skip_value(buffer: Sequence[int], position: int, end: int, is_bytes: int) ->
 
 
 def put_bytes(position: int, end: int, size: int, memory: Integers, slot: int) -> int:
-    """Stores where a byte string is and steps over it; `position` may be an error already."""
+    """Store the range of a byte string and skip it; `position` may already be an error code."""
     memory[slot] = position
     memory[slot + 1] = size + 1
     return skip_fixed(position, end, size)
 
 
 def skip_varints(buffer: Sequence[int], position: int, end: int, count: int) -> int:
-    """Steps over numbers."""
+    """Skip numbers."""
     while count > 0:
         if position >= end:
             return TRUNCATED
@@ -248,9 +249,10 @@ def skip_varints(buffer: Sequence[int], position: int, end: int, count: int) -> 
 
 
 def read_block(buffer: Sequence[int], position: int, end: int, skip: int) -> tuple[int, int, int]:
-    """The item count of the next block (0: no more), where it should end (-1: not said), and the position after.
+    """Read the item count of the next block (0 for the end), where it should end (-1 if unknown), and the position
+    after.
 
-    With `skip`, blocks that say their size in bytes are stepped over until one does not.
+    With `skip`, blocks that state their size in bytes are skipped.
     """
     while True:
         count, position = read_long(buffer, position, end)
@@ -273,14 +275,14 @@ def read_block(buffer: Sequence[int], position: int, end: int, skip: int) -> tup
 
 
 def check_block_end(position: int, expected: int) -> int:
-    """The position, or an error when the block said that it ends elsewhere."""
+    """The position, or an error code if the block ends elsewhere than it stated."""
     if expected >= 0 and position >= 0 and position != expected:
         return BAD_BLOCK_SIZE
     return position
 
 
 def skip_empty(buffer: Sequence[int], position: int, end: int) -> int:
-    """Steps over blocks whose items take no bytes, however many there are."""
+    """Skip blocks whose items take no bytes, however many there are."""
     count = 1
     while count != 0 and position >= 0:
         count, position = read_long(buffer, position, end)
@@ -292,7 +294,7 @@ def skip_empty(buffer: Sequence[int], position: int, end: int) -> int:
 
 
 def skip_pairs(buffer: Sequence[int], position: int, end: int, is_bytes: int) -> int:
-    """Steps over a map of numbers to numbers or bytes."""
+    """Skip a map of numbers to numbers or bytes."""
     while True:
         count, _, position = read_block(buffer, position, end, 1)
         if count == 0:
@@ -303,7 +305,7 @@ def skip_pairs(buffer: Sequence[int], position: int, end: int, is_bytes: int) ->
 
 
 def skip_rest(buffer: Sequence[int], position: int, end: int, is_bytes: int, count: int) -> int:
-    """Steps over pairs of a number and a number or a byte string."""
+    """Skip pairs of a number and a number or a byte string."""
     if is_bytes == 0:
         return skip_varints(buffer, position, end, 2 * count)
     while count > 0 and position >= 0:
@@ -327,7 +329,7 @@ def find_key(key: int, control: Integers, table: int, mask: int) -> int:
 
 
 def put_slots(buffer: Sequence[int], position: int, control: Integers, pc: int, memory: Integers) -> int:
-    """Stores the values of a map's wanted keys; once all are found, the rest is stepped over."""
+    """Store the values of a map's wanted keys; once all are found, skip the rest."""
     end = control[LIMIT]
     is_bytes = control[pc + 1]
     missing = control[KEYS_WANTED]
@@ -361,7 +363,7 @@ def put_slots(buffer: Sequence[int], position: int, control: Integers, pc: int, 
 
 
 def put_value(buffer: Sequence[int], position: int, end: int, is_bytes: int, memory: Integers, slot: int) -> int:
-    """Stores a number or a byte string."""
+    """Store a number or a byte string."""
     value, position = read_long(buffer, position, end)
     if is_bytes:
         if value < 0:
@@ -373,7 +375,7 @@ def put_value(buffer: Sequence[int], position: int, end: int, is_bytes: int, mem
 
 
 def gather(buffer: Sequence[int], starts: Integers, offsets: Integers, out: Integers) -> None:
-    """Copies byte strings together: value i begins at ``starts[i]`` and goes to ``out[offsets[i]:offsets[i + 1]]``."""
+    """Concatenate byte strings: value i begins at ``starts[i]`` and is copied to ``out[offsets[i]:offsets[i + 1]]``."""
     for row in range(len(starts)):
         size = offsets[row + 1] - offsets[row]
         source = buffer[starts[row] : starts[row] + size]
@@ -413,7 +415,7 @@ def skip_varints_compiled(buffer: Integers, position: int, end: int, count: int)
 
 
 def skip_rest_compiled(buffer: Integers, position: int, end: int, is_bytes: int, count: int) -> int:
-    """As `skip_rest`, at once over keys of one or two bytes with values below 64 bytes, which most are."""
+    """As `skip_rest`, faster for keys of one or two bytes with values below 64 bytes, as most are."""
     if is_bytes == 0:
         return skip_varints_compiled(buffer, position, end, 2 * count)
     while count > 0 and position >= 0:

@@ -1,4 +1,4 @@
-"""libdeflate as a C function: inflating into memory that is there, called by compiled code without Python between.
+"""libdeflate as a C function, which compiled code calls to inflate into existing memory without Python in between.
 
 The extension module of the `deflate` package exports libdeflate's own functions. Where a build hides them, callers
 inflate through the package.
@@ -41,7 +41,7 @@ def _library() -> _Library | None:
 
 
 def is_callable() -> bool:
-    """Whether compiled code may inflate by itself."""
+    """Whether compiled code can inflate by itself."""
     return _library() is not None
 
 

@@ -1,8 +1,8 @@
 """Compiles an Avro writer schema into a small program that `kernels` runs over the bytes.
 
 The specification identifies fields by id, so the program, not the decoder, knows the writer's order, its extra fields
-and its optional unions: what is wanted is stored into columns, all else is stepped over. One decoder serves every
-schema, which keeps it compiled.
+and its optional unions: wanted values are stored into columns, all others are skipped. One decoder serves every schema,
+so it is compiled only once.
 
 A *path* names a place: field ids from the root, ``"element"`` inside a list, ``"key"`` and ``"value"`` inside a map.
 Fields without an id have no path and cannot be wanted. Objects are rows of table 0; the elements of each wanted list
@@ -59,7 +59,7 @@ COLUMN_OPS = frozenset({Op.INT, Op.BYTES, Op.FIXED, Op.LIST_BEGIN, Op.LIST_END})
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What to decode: `paths`, all children of `parents`, and of each map in `slots` only the keys that are wanted."""
+    """Which fields to decode: `paths`, all children of `parents`, and the wanted keys of each map in `slots`."""
 
     paths: frozenset[Path]
     parents: frozenset[Path] = frozenset()
@@ -106,7 +106,7 @@ class Program:
 
 
 def compile_schema(schema_json: bytes, selection: Selection) -> Program:
-    """The program for a writer schema.
+    """Compile the program for a writer schema.
 
     Raises:
         CorruptTable: Not an Avro schema, or a field id is used twice; the caller adds the location.
@@ -138,7 +138,7 @@ class _Compiler:
         return len(self.code) - 1
 
     def _step(self, depth: int) -> None:
-        """Bounds the work that a small but nested schema can ask for."""
+        """Count an instruction against the limit, since a small nested schema can ask for a great many."""
         self.steps += 1
         if depth > MAX_DEPTH or self.steps > _MAX_STEPS:
             raise Unsupported("an Avro schema that is recursive, nested too deeply, or too large")
@@ -161,7 +161,7 @@ class _Compiler:
         return kind, schema
 
     def emit(self, schema: AvroSchema, path: Path | None, table: int, depth: int) -> None:
-        """The instructions that store or step over one value."""
+        """Emit the instructions that store or skip one value."""
         self._step(depth)
         if isinstance(schema, dict) and isinstance(schema.get("type"), list):
             schema = schema["type"]
@@ -182,7 +182,7 @@ class _Compiler:
                 self._leaf(kind, definition, path, table)
 
     def _label(self) -> int:
-        """The next instruction as a jump target; skips before it must not grow any more."""
+        """Use the next instruction as a jump target, which ends the merging of skips before it."""
         self.barrier = len(self.code)
         return self.barrier
 

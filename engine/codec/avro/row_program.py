@@ -1,6 +1,6 @@
-"""Columns with the instructions that write them as Avro objects (see `write_kernels`).
+"""Columns and the instructions that write them as Avro objects (see `write_kernels`).
 
-Columns are read where they are: those of Arrow tables in Arrow's own memory, whatever the width of their numbers.
+Columns are read in place: those of Arrow tables in Arrow's own memory, whatever the width of their numbers.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _LONGEST_NUMBER = 10
 
 
 class RowProgram:
-    """Takes the columns of so many rows one after the other, in the order of the Avro record, then writes the rows.
+    """Collects columns in the order of an Avro record's fields, then encodes the rows.
 
     Args:
-        rows: How many values each column has.
+        rows: The number of values in each column.
     """
 
     def __init__(self, rows: int) -> None:
@@ -36,40 +36,40 @@ class RowProgram:
         self._numbers = 0
 
     def add_literal(self, data: bytes) -> None:
-        """The same bytes in each row."""
+        """Write the same bytes in each row."""
         self._literal += data
         self._bound += self._rows * len(data)
 
     def add_numbers(self, values: Integers, valid: BoolArray | None, *, required: bool) -> None:
-        """Ints or longs."""
+        """Write ints or longs."""
         self._instruct(kernels.WRITE_NUMBER, [values], valid=valid, required=required)
 
     def add_bytes(
         self, offsets: Integers, data: ByteArray, valid: BoolArray | None, *, required: bool, is_fixed: bool = False
     ) -> None:
-        """Byte strings or text: value i is ``data[offsets[i]:offsets[i + 1]]``.
+        """Write byte strings or text: value i is ``data[offsets[i]:offsets[i + 1]]``.
 
         Args:
             offsets: One more than rows.
             data: What they point into.
-            valid: Which values are there; None where all are.
+            valid: Which values are not null; None if all are.
             required: Whether the schema has no null.
-            is_fixed: For those whose length the schema says.
+            is_fixed: Whether the schema fixes their length, so that none is written.
         """
         what = kernels.WRITE_FIXED if is_fixed else kernels.WRITE_BYTES
         self._instruct(what, [offsets, data], valid=valid, required=required, data_bytes=_span(offsets))
 
     def add_lists(self, offsets: Integers, elements: Integers, valid: BoolArray | None, *, required: bool) -> None:
-        """Lists of ints or longs; `offsets` point into `elements`."""
+        """Write lists of ints or longs; `offsets` point into `elements`."""
         what = kernels.WRITE_LIST
         self._instruct(what, [offsets, elements], valid=valid, required=required, elements=_span(offsets))
 
     def add_maps(
         self, offsets: Integers, first_keys: Integers, keys: Integers, values: Integers | tuple[Integers, ByteArray]
     ) -> None:
-        """Maps from ints; map i has the values ``offsets[i]`` to ``offsets[i + 1]``.
+        """Write maps from ints; map i has the values ``offsets[i]`` to ``offsets[i + 1]``.
 
-        An empty map is written as null, as writers do that have no metrics.
+        An empty map is written as null, as by writers without metrics.
 
         Args:
             offsets: One more than rows.
@@ -89,7 +89,7 @@ class RowProgram:
             self._instruct(kernels.WRITE_NUMBER_MAP, arrays, elements=2 * elements)
 
     def encode(self) -> tuple[memoryview, Int64Array]:
-        """The bytes of all rows, and where each one ends."""
+        """Encode all rows; returns their bytes and where each row ends."""
         self._end_literal()
         if not WRITE_ROWS.should_use(self._numbers * 8):
             ends = [0] * self._rows
@@ -117,7 +117,7 @@ class RowProgram:
         marks = -1 if valid is None else self._source(valid)
         sources = [self._source(array) for array in arrays]
         self._code += [what, int(not required), marks, *sources, *[0] * (kernels.CODE_WIDTH - 3 - len(sources))]
-        # Of each value an option's branch, its number or length, and a map's or list's count, size and end.
+        # Per value: the branch of an option, a number or length, and the count, size and end of a map or list.
         self._bound += self._rows * (2 * _LONGEST_NUMBER + 2) + elements * _LONGEST_NUMBER + data_bytes
         self._numbers += self._rows + elements
 
@@ -144,7 +144,7 @@ def _address(array: NDArray[Any]) -> int:
 
 
 def to_bytes_column(values: Sequence[bytes | None]) -> BytesColumn:
-    """Byte strings as a column."""
+    """Convert byte strings to a column."""
     sizes = np.fromiter((0 if value is None else len(value) for value in values), np.int64, len(values))
     offsets = np.zeros(len(values) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
@@ -155,5 +155,5 @@ def to_bytes_column(values: Sequence[bytes | None]) -> BytesColumn:
 
 
 def valid_mask(values: Sequence[Any]) -> BoolArray | None:
-    """Which values are there; None where all are."""
+    """Which values are not None; None if all are."""
     return np.array([value is not None for value in values], np.bool_) if None in values else None

@@ -1,6 +1,6 @@
 """`write_kernels` for Numba, which importing this module imports; run as `machine_kernels` says.
 
-Arrays are addresses here, and their numbers are loaded with as many bytes as they have: nothing is copied or widened.
+Arrays are addresses, and their numbers are loaded with their own width: nothing is copied or widened.
 """
 
 from __future__ import annotations

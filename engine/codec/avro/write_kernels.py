@@ -1,6 +1,6 @@
 """Writes rows of columns as Avro objects; the counterpart of `kernels`, plain Python that Numba can compile too.
 
-`sources` has two items for each array that a program reads: the array, and the bytes of one of its numbers. In plain
+`sources` has two items for each array that a program reads: the array, and the width of its numbers in bytes. In plain
 Python an array is a sequence; compiled code takes its address, and that of the output (see `write_compiled`).
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-# What an instruction does, and the sources it reads, from its fourth number on.
+# Instructions, and the sources that each reads, from its fourth number on.
 WRITE_LITERAL = 0  # bytes as they are; in place of a second source, how many
 WRITE_NUMBER = 1  # numbers
 WRITE_BYTES = 2  # offsets, data
@@ -18,10 +18,10 @@ WRITE_NUMBER_MAP = 5  # offsets, first keys, keys, values
 WRITE_BYTES_MAP = 6  # offsets, first keys, keys, offsets of values, data
 
 CODE_WIDTH = 8
-"""Numbers of an instruction: what, 1 when optional, the source of marks of the values that are there, or -1 where all
-are, and the five of the list above."""
+"""Length of an instruction: operation, 1 if optional, the source of the validity mask or -1, and the five sources
+listed above."""
 SLACK_BYTES = 8
-"""More bytes than are said to be written that compiled code may change at the end of the output."""
+"""Compiled code may overwrite so many bytes after the end of the output."""
 
 _REST = 0x01FF_FFFF_FFFF_FFFF
 
@@ -32,7 +32,7 @@ Memory: TypeAlias = Any
 
 
 def write_rows(code: Integers, sources: Integers, out: Memory, ends: Integers) -> int:
-    """Writes all rows to `out` and where each one ends to `ends`; the bytes written."""
+    """Write all rows to `out` and the end of each row to `ends`; returns the number of bytes written."""
     position = 0
     for row in range(len(ends)):
         for pc in range(0, len(code), CODE_WIDTH):
@@ -54,7 +54,7 @@ def write_rows(code: Integers, sources: Integers, out: Memory, ends: Integers) -
 
 
 def write_value(out: Memory, position: int, code: Integers, pc: int, sources: Integers, row: int) -> int:
-    """A number, bytes or a list of numbers; the position after it."""
+    """Write a number, bytes or a list of numbers; returns the position after it."""
     what = code[pc]
     source = 2 * code[pc + 3]
     if what == WRITE_NUMBER:
@@ -74,9 +74,9 @@ def write_value(out: Memory, position: int, code: Integers, pc: int, sources: In
 
 
 def write_map(out: Memory, position: int, code: Integers, pc: int, sources: Integers, row: int) -> int:
-    """A map as one block that says its size in bytes, so that readers who do not want it step over it at once.
+    """Write a map as one block that states its size in bytes, so that readers can skip it at once.
 
-    An empty map is null. The position after it.
+    An empty map is null. Returns the position after it.
     """
     source = 2 * code[pc + 3]
     begin = number(sources[source], sources[source + 1], row)
@@ -87,7 +87,7 @@ def write_map(out: Memory, position: int, code: Integers, pc: int, sources: Inte
     first_key = number(sources[source], sources[source + 1], row)
     position = put_byte(out, position, 2)
     position = write_long(out, position, -count)
-    # The size comes before what it is the size of: room for it by guess.
+    # The size precedes the map, so its room is guessed.
     room = long_size(4 * count)
     start = position + room
     source = 2 * code[pc + 5]
@@ -117,7 +117,7 @@ def put_numbers(
     value: int,
     count: int,
 ) -> int:
-    """So many keys and numbers, from the given ones on."""
+    """Write `count` keys and numbers, starting at the given ones."""
     for k in range(count):
         position = write_long(out, position, number(keys, key_width, key + k))
         position = write_long(out, position, number(values, value_width, value + k))
@@ -136,7 +136,7 @@ def put_strings(
     value: int,
     count: int,
 ) -> int:
-    """So many keys and byte strings, from the given ones on."""
+    """Write `count` keys and byte strings, starting at the given ones."""
     begin = number(offsets, offset_width, value)
     for k in range(count):
         position = write_long(out, position, number(keys, key_width, key + k))
@@ -158,12 +158,13 @@ def long_size(value: int) -> int:
 
 
 def write_long(out: Memory, position: int, value: int) -> int:
-    """An Avro int or long; the position after it. Compiled code may change bytes that come after, within the slack."""
+    """Write an Avro int or long; returns the position after it. Compiled code may overwrite bytes after it, within the
+    slack."""
     return put_long(out, position, value)
 
 
 def put_long(out: Memory, position: int, value: int) -> int:
-    """An Avro int or long, and nothing else; the position after it."""
+    """Write an Avro int or long and no more; returns the position after it."""
     rest = (value << 1) ^ (value >> 63)
     while rest > 127 or rest < 0:
         put_byte(out, position, (rest & 127) | 128)
@@ -185,7 +186,7 @@ def move(out: Memory, start: int, size: int, distance: int) -> int:
 
 
 def number(source: Memory, width: int, index: int) -> int:
-    """A number of an array whose numbers have so many bytes."""
+    """The number at an index of an array of the given width."""
     del width
     found: int = source[index]
     return found
@@ -198,13 +199,13 @@ def byte_of(source: Memory, index: int) -> int:
 
 
 def put_byte(out: Memory, position: int, value: int) -> int:
-    """A byte; the position after it."""
+    """Write a byte; returns the position after it."""
     out[position] = value
     return position + 1
 
 
 def put_bytes(out: Memory, position: int, source: Memory, begin: int, end: int) -> int:
-    """Bytes `begin` to `end` of a source; the position after them."""
+    """Write bytes `begin` to `end` of a source; returns the position after them."""
     size = end - begin
     out[position : position + size] = source[begin:end]
     return position + size

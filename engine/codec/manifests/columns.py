@@ -1,4 +1,4 @@
-"""What of a manifest's entries is decoded, by field id, and the checked columns of it."""
+"""Which fields of manifest entries to decode, by field id, and the validated columns."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ WITH_PAIRS = Selection(_LEAVES | _PAIRS, frozenset({PARTITION}))
 
 
 class ManifestReader:
-    """Turns decoded columns into those of a manifest, checking that they are what the specification says."""
+    """Converts decoded columns to those of a manifest, and checks them against the specification."""
 
     def __init__(self, header: AvroHeader, found: DecodedObjects) -> None:
         self._header = header
@@ -85,7 +85,7 @@ class ManifestReader:
 
     @property
     def count(self) -> int:
-        """How many entries there are."""
+        """The number of entries."""
         return self._found.count
 
     @property
@@ -121,7 +121,7 @@ class ManifestReader:
             raise self.corrupt(f"the field {name} has a value of more than 32 bits")
 
     def code(self, name: str, allowed: type[EntryStatus | FileContent]) -> FixedColumn:
-        """A field with a meaning for each number; null, as in v1, is 0."""
+        """A field of codes; null, as in v1, is 0."""
         values = self.number(name).values
         bad = (values < 0) | (values >= len(allowed))
         if bad.any():
@@ -165,7 +165,7 @@ class ManifestReader:
         return made
 
     def metric(self, name: str, keys: Sequence[int] | None, kind: type[C]) -> dict[int, C]:
-        """The columns of a map by key: all that occur, or of the wanted ones those that occur."""
+        """The columns of a map by key: of all keys that occur, or of the wanted ones that occur."""
         path = MAPS[name]
         by_key: Mapping[int, Column]
         if path in self._found.slots:

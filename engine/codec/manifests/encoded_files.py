@@ -1,4 +1,4 @@
-"""Files as manifests that describe them, decoded one manifest at a time."""
+"""Descriptions of files in encoded manifests, decoded one manifest at a time."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _NO_SNAPSHOT = 0
 
 
 def encode_files(files: Iterable[DataFile], *, schema: Schema, spec: PartitionSpec) -> bytes:
-    """A manifest that describes new data files, for `EncodedFiles`.
+    """Encode a manifest that describes new data files, for `EncodedFiles`.
 
     Args:
         files: Of one partition spec.
-        schema: Of their columns.
+        schema: The schema of their columns.
         spec: The partition spec.
     """
     return encode_manifest(
@@ -38,9 +38,7 @@ def encode_files(files: Iterable[DataFile], *, schema: Schema, spec: PartitionSp
 
 
 class EncodedFiles(Sequence[DataFile]):
-    """The files of manifests in their order. Going through them decodes them, each time anew: in memory are the
-    manifests as they are, compressed, and the entries of one. With statistics of thousands of columns the objects would
-    take fifty times as much.
+    """The files listed by encoded manifests, in order. Each iteration decodes anew.
 
     Args:
         manifests: The bytes of each.

@@ -116,7 +116,7 @@ def _partition_values(column: PartitionColumn, layout: ColumnLayout) -> list[Any
 
 
 def _converter(layout: ColumnLayout) -> Callable[[Any], Value] | None:
-    """How the decoded values of a partition field become internal ones; None when they are already."""
+    """The conversion of decoded partition values to the internal representation; None if none is needed."""
     avro: Mapping[str, Any] = layout.avro or {}
     logical, kind = avro.get("logicalType"), avro.get("type")
     if layout.kind == "boolean":

@@ -19,7 +19,7 @@ _CONTENTS = {"data": ManifestContent.DATA, "deletes": ManifestContent.DELETES}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestHeader:
-    """What a manifest says of itself. `schema` is the table schema at the time of writing."""
+    """The metadata in the header of a manifest. `schema` is the table schema at the time of writing."""
 
     schema: Schema
     spec: PartitionSpec
@@ -28,7 +28,7 @@ class ManifestHeader:
 
 
 def decode_header(data: bytes, *, location: str | None = None) -> ManifestHeader:
-    """The header of a manifest; `data` may be the beginning of the file.
+    """Decode the header of a manifest; `data` may be just the beginning of the file.
 
     Raises:
         CorruptTable: The bytes are not an Avro file, or a required key is missing or malformed.

@@ -1,7 +1,7 @@
-"""A manifest against its entry in the manifest list: its length and its counts (spec: "Manifest Lists").
+"""Checks a manifest against its entry in the manifest list: its length and its counts (spec: "Manifest Lists").
 
-Avro has no checksum of its own, so these are what tells that a manifest was cut off at the end of a block, that an
-entry lost its status or its record count, or that another file lies where the manifest should.
+Avro has no checksum. These checks detect a manifest that was cut off at the end of a block, an entry that lost its
+status or record count, and another file in the manifest's place.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from engine.spec.manifest import EntryStatus, ManifestFile
 
 
 def check_length(listed: ManifestFile, size_bytes: int) -> None:
-    """Raises CorruptTable unless the manifest is as long as its list says."""
+    """Raise CorruptTable unless the manifest has the length that its list states."""
     if size_bytes != listed.manifest_length:
         reason = f"has {size_bytes} bytes, and its manifest list says {listed.manifest_length}"
         raise CorruptTable(reason, location=listed.manifest_path)
 
 
 def entry_count(listed: ManifestFile) -> int | None:
-    """How many entries the list says that the manifest has; None where it leaves a count out."""
+    """The number of entries of a manifest according to its list; None if the list lacks a count."""
     counts = listed.added_files_count, listed.existing_files_count, listed.deleted_files_count
     return None if None in counts else sum(count for count in counts if count is not None)
 
 
 def check_counts(listed: ManifestFile, status: NDArray[np.integer], record_count: NDArray[np.integer]) -> None:
-    """Raises CorruptTable unless there are as many files and rows of each status as the list says, where it does.
+    """Raise CorruptTable unless the numbers of files and rows of each status are those that the list states.
 
     Args:
         listed: The manifest's entry in its list. Counts that a v1 writer left out are not checked.
-        status: `EntryStatus` codes, one an entry.
-        record_count: Rows, one an entry.
+        status: `EntryStatus` codes, one per entry.
+        record_count: Rows, one per entry.
     """
     told = {
         EntryStatus.ADDED: (listed.added_files_count, listed.added_rows_count),

@@ -18,7 +18,7 @@ from engine.spec.types import INT, NestedField, PrimitiveType
 
 _BLOCK_BYTES = 64 * 1024
 _FRACTION = 8
-"""Of the budget, columns take the rest of what their values take as Python objects."""
+"""Decoded columns may take this fraction (1 / 8) of the budget, as their values take the rest as Python objects."""
 _ELEMENT: Path = (ids.PARTITIONS, "element")
 _REQUIRED = frozenset({"manifest_path", "manifest_length", "partition_spec_id", "added_snapshot_id"})
 _ZERO_IN_V1 = frozenset({"content", "sequence_number", "min_sequence_number"})
@@ -36,7 +36,7 @@ _SELECTION = Selection(frozenset({(ids.PARTITIONS,)}), frozenset({(), _ELEMENT})
 
 
 def decode_manifest_list(data: bytes, *, location: str | None = None) -> tuple[ManifestFile, ...]:
-    """The manifests of a snapshot, in the order of the file; what v1 lacks has the defaults of v2.
+    """Decode the manifests of a snapshot, in the order of the file; fields that v1 lacks have the defaults of v2.
 
     Raises:
         CorruptTable: The bytes contradict the Avro or the Iceberg specification.
@@ -129,8 +129,8 @@ def encode_manifest_list(
     first_row_id: int | None = None,
     compression: Compression = "gzip",
 ) -> bytes:
-    """A manifest list of these manifests, in their order. Every sequence number and, in v3, every data manifest's
-    first row id is assigned already.
+    """Encode a manifest list of these manifests, in order, with all sequence numbers and (in v3) first row ids
+    assigned.
 
     Raises:
         Invalid: A manifest cannot be listed in this format version.

@@ -1,4 +1,4 @@
-"""Metric maps that were decoded whole, as lists of keys and values, turned into a column for each key."""
+"""Converts metric maps, decoded as lists of keys and values, to one column per key."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def pairs_by_key(
     *,
     wanted: Sequence[int] | None,
 ) -> dict[int, FixedColumn | BytesColumn]:
-    """A column for each key that occurs, or occurs and is wanted, with one value per list.
+    """The columns of all keys that occur, or of the wanted ones that occur, with one value per list.
 
     Args:
-        lists: Which pairs belong to which list.
+        lists: The range of pairs of each list.
         keys: The keys of all pairs.
         values: Their values. Where a list has a key twice, the last one counts.
-        wanted: The keys, None for all.
+        wanted: The wanted keys; None for all.
     """
     if len(keys) == 0:
         return {}

@@ -12,13 +12,13 @@ from engine.spec.values import Value, encode_value
 
 
 class PartitionSummaries:
-    """Gathers the partition tuples of a manifest. Bounds leave out null and NaN, and are not truncated."""
+    """Collects the partition tuples of a manifest. Bounds ignore null and NaN, and are not truncated."""
 
     def __init__(self, partition: StructType) -> None:
         self._fields = [_FieldSummary(f.type) for f in partition.fields if isinstance(f.type, PrimitiveType)]
 
     def add(self, partitions: Sequence[tuple[Value | None, ...]]) -> None:
-        """Takes tuples with a value for each field.
+        """Add tuples with a value for each field.
 
         Raises:
             TypeError, ValueError: A value is not one of its field's type.
@@ -27,17 +27,17 @@ class PartitionSummaries:
             summary.add(values)
 
     def add_fields(self, fields: Sequence[Sequence[Value | None]]) -> None:
-        """Takes the distinct values of each field; errors as `add`."""
+        """Add the distinct values of each field; raises as `add`."""
         for summary, values in zip(self._fields, fields, strict=True):
             summary.add(values)
 
     def merge(self, other: PartitionSummaries) -> None:
-        """Takes what another summary of the same struct has taken."""
+        """Add all that another summary of the same struct has collected."""
         for summary, more in zip(self._fields, other._fields, strict=True):
             summary.merge(more)
 
     def finish(self) -> tuple[PartitionFieldSummary, ...]:
-        """One summary for each field."""
+        """The summary of each field."""
         return tuple(summary.finish() for summary in self._fields)
 
 

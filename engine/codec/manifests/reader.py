@@ -33,14 +33,14 @@ def decode_columns(
     map_chunks: MapFunction = map,
     listed: ManifestFile | None = None,
 ) -> ManifestColumns:
-    """The entries of a manifest as columns.
+    """Decode the entries of a manifest to columns.
 
     Args:
         data: The whole file.
         location: For messages.
         metrics: The column ids whose sizes, counts and bounds are wanted; None means all that occur. Asking for fewer
-            is faster: what is not wanted is stepped over.
-        map_chunks: Runs the parts of a large manifest, in order; a thread pool's `map` makes use of several cores.
+            is faster: unwanted metrics are skipped.
+        map_chunks: Maps a function over parts of a large manifest, in order; a thread pool's `map` uses several cores.
         listed: Its entry in the manifest list, whose length and counts the manifest must have.
 
     Raises:
@@ -68,7 +68,7 @@ def decode_entries(
     map_chunks: MapFunction = map,
     listed: ManifestFile | None = None,
 ) -> list[ManifestEntry]:
-    """The entries of a manifest with everything in them, for rewriting and inspection.
+    """Decode the complete entries of a manifest, for rewriting and inspection.
 
     Partition tuples are in the order of the manifest's own partition spec. What is null is left null: inheritance is
     the planner's business. Arguments and errors are those of `decode_columns`; a file format that Iceberg does not use

@@ -1,4 +1,5 @@
-"""Manifest entries as Avro bytes, a batch at a time: objects to columns here, columns to bytes in `row_program`."""
+"""Manifest entries as Avro bytes, a batch at a time: this module converts objects to columns, `row_program` columns to
+bytes."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ _INT32_TYPES = frozenset({"int", "date"})
 
 
 def encode_rows(entries: Sequence[ManifestEntry], entry_type: StructType) -> tuple[memoryview, Int64Array]:
-    """The Avro objects of entries one after the other, and where each one ends.
+    """Encode entries as Avro objects; returns their bytes and where each object ends.
 
     Args:
         entries: At least one; partition tuples have as many values as the partition struct has fields.
@@ -116,7 +117,7 @@ class _Batch:
             self.program.add_maps(offsets, first_keys, keys, np.fromiter(flat, np.int64, int(offsets[-1])))
 
     def _first_keys(self, maps: list[Mapping[int, Any]]) -> Int64Array:
-        """Where the keys of each map begin; most files of a table have the same, which are kept once."""
+        """Where the keys of each map begin. Most files of a table have the same keys, which are stored once."""
         known = self._key_sets
         begins = []
         for m in maps:
@@ -150,7 +151,8 @@ def add_values(program: RowProgram, type_: PrimitiveType, values: list[Any], *, 
 
 
 def value_column(type_: PrimitiveType, values: list[Any]) -> FixedColumn | BytesColumn:
-    """Primitive values as Avro has them: numbers, or the bytes of all other types; errors as `add_values`."""
+    """Convert primitive values to Avro's representation: numbers, or bytes for all other types; raises as
+    `add_values`."""
     if type_.name in _NUMBER_TYPES:
         _check_range(type_.name, values)
         valid = valid_mask(values)
@@ -181,7 +183,7 @@ def _check_range(name: str, values: Iterable[Any]) -> None:
 
 
 def _converter(type_: PrimitiveType) -> Callable[[Any], bytes]:
-    """How a value of that type becomes bytes in Avro."""
+    """The conversion of a value of that type to its bytes in Avro."""
     match type_:
         case DecimalType(precision=precision, scale=scale):
             width = decimal_width(precision)

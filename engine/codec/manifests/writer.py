@@ -1,7 +1,7 @@
-"""Writes manifests (spec: "Manifests"): 64 KiB blocks of many entries, metric maps that a reader can step over.
+"""Writes manifests (spec: "Manifests"): 64 KiB blocks of many entries, with metric maps that readers can skip.
 
-Parts of a manifest, entries that are encoded and compressed, are made independently, so several threads can make them;
-memory is bounded by the parts in the making and the compressed manifest.
+Parts of a manifest (encoded and compressed entries) are independent of each other, so several threads can encode them;
+memory is bounded by the parts in progress and the compressed manifest.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ _BLOCK_BYTES = 64 * 1024
 BATCH_ENTRIES = 1024
 """The most entries of a part: enough for several blocks."""
 BATCH_METRICS = 64 * 1024
-"""A part is not made larger once it has so many value counts and lower bounds, which bounds its memory."""
+"""A part gets no more entries once it has this many value counts and lower bounds, which bounds its memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedManifest:
-    """A manifest's bytes and what its manifest-list entry says of them.
+    """A manifest's bytes and the fields of its manifest-list entry.
 
     `min_sequence_number` is the least data sequence number of the live entries, None when every live entry inherits it.
-    `length` is that of the bytes, also where they were dropped once they are in storage.
+    `length` is that of the bytes, even after they are dropped because they are in storage.
     """
 
     data: bytes
@@ -101,7 +101,7 @@ class EncodedManifest:
 
 @dataclass(frozen=True, kw_only=True)
 class ManifestLayout:
-    """What all entries of a manifest have in common.
+    """The properties that all entries of a manifest share.
 
     Args:
         schema: The table schema; gives the partition types and goes into the header.
@@ -158,7 +158,7 @@ class ManifestLayout:
         return made
 
     def check(self, entry: ManifestEntry) -> None:
-        """Raises Invalid for an entry that the format version forbids."""
+        """Raise Invalid for an entry that the format version forbids."""
         file = entry.data_file
         if len(file.partition) != len(self.spec.fields):
             raise Invalid(f"the partition of {file.file_path} does not fit partition spec {self.spec.spec_id}")
@@ -173,7 +173,7 @@ class ManifestLayout:
             raise Invalid(f"{file.file_path} is a deletion vector, which needs format version 3")
 
     def check_files(self, files: DescribedFiles) -> None:
-        """Raises Invalid for files that the format version forbids."""
+        """Raise Invalid for files that the format version forbids."""
         if len(files.partition) != len(self.spec.fields):
             raise Invalid(f"the partition of the files does not fit partition spec {self.spec.spec_id}")
         if (files.content is FileContent.DATA) != (self.content is ManifestContent.DATA):
@@ -184,7 +184,7 @@ class ManifestLayout:
 
 @dataclass(frozen=True, kw_only=True)
 class ManifestPart:
-    """Encoded and compressed entries, not yet in a manifest.
+    """Encoded and compressed entries, to be put into a manifest.
 
     Args:
         blocks: Entries and bytes of each block.
@@ -205,7 +205,7 @@ class ManifestPart:
 
 
 def encode_part(layout: ManifestLayout, entries: Sequence[ManifestEntry]) -> ManifestPart:
-    """A part of a manifest; a pure function, so that parts can be made on several threads.
+    """Encode a part of a manifest. A pure function, so that several threads can encode parts.
 
     Args:
         layout: All entries are of its spec and content. In v1 every snapshot id is set; from v2 on only added entries
@@ -241,7 +241,7 @@ def encode_part(layout: ManifestLayout, entries: Sequence[ManifestEntry]) -> Man
 def encode_added_part(
     layout: ManifestLayout, files: DescribedFiles, *, sequence_number: int | None = None
 ) -> ManifestPart:
-    """A part of a manifest: ADDED entries of files that are described by column.
+    """Encode a part of a manifest from files described by columns, as ADDED entries.
 
     Args:
         layout: The files are of its spec and content.
@@ -267,7 +267,7 @@ def encode_added_part(
 
 
 class ManifestBuilder:
-    """A manifest in the making, from parts in the order of its entries.
+    """Builds a manifest from parts, in the order of its entries.
 
     Args:
         layout: The layout that the parts were made with.
@@ -282,7 +282,7 @@ class ManifestBuilder:
         self.size_bytes = 0
 
     def add(self, part: ManifestPart) -> None:
-        """Take a part."""
+        """Add a part."""
         self._blocks += part.blocks
         self.size_bytes += part.size_bytes
         for status, (files, rows) in part.counts.items():
@@ -296,7 +296,7 @@ class ManifestBuilder:
         self._summaries.merge(part.summaries)
 
     def finish(self) -> EncodedManifest:
-        """The manifest; nothing may be added after."""
+        """Finish the manifest; nothing may be added afterwards."""
         layout = self._layout
         schema = record_schema(layout.entry_type, "manifest_entry")
         existing, added, deleted = (self._counts[status] for status in EntryStatus)
@@ -328,7 +328,7 @@ def encode_manifest(
     snapshot_id: int,
     compression: Compression = "gzip",
 ) -> EncodedManifest:
-    """One manifest of these entries, in their order, whatever its size; see `ManifestLayout` and `encode_part`."""
+    """Encode one manifest of these entries, in order, whatever its size; see `ManifestLayout` and `encode_part`."""
     layout = ManifestLayout(
         schema=schema,
         spec=spec,
@@ -344,7 +344,7 @@ def encode_manifest(
 
 
 def entry_batches(entries: Iterable[ManifestEntry]) -> Iterator[list[ManifestEntry]]:
-    """Entries of one partition spec each, in batches small enough to bound memory however many columns have metrics.
+    """Group entries by partition spec, in batches small enough to bound memory however many columns have metrics.
 
     The order is kept within each spec.
     """
@@ -370,7 +370,7 @@ def _values_that_fit() -> Iterator[None]:
 
 
 def _blocks(data: memoryview, ends: Int64Array, compression: Compression) -> list[tuple[int, Buffer]]:
-    """The objects in compressed blocks of about equal size, the last of each being the one that fills it."""
+    """Split objects into compressed blocks of about equal size; each block ends with the object that fills it."""
     codec = AVRO_NAMES[compression]
     size = len(data)
     wanted = -(-size // max(1, round(size / _BLOCK_BYTES)))

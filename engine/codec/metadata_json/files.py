@@ -14,7 +14,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 def parse_json_file(data: bytes, *, location: str | None = None) -> JsonValue:
-    """The value in a metadata file; gzip is recognised by its first bytes, whatever the file is named.
+    """Parse the value in a metadata file; gzip is recognised by its first bytes, whatever the name of the file.
 
     Raises:
         CorruptTable: Broken gzip, not JSON, or nested too deeply.
@@ -37,5 +37,5 @@ def _inflate(data: bytes, location: str | None) -> bytes:
 
 
 def gzip_text(text: bytes) -> bytes:
-    """The text as gzip; the same text gives the same bytes."""
+    """Compress the text by gzip; the same text gives the same bytes."""
     return gzip.compress(text, mtime=0)

@@ -1,6 +1,6 @@
-"""Typed access to parsed JSON whose errors name the place, such as ``snapshots[3].summary.operation``.
+"""Typed access to parsed JSON, with errors that name the path, such as ``snapshots[3].summary.operation``.
 
-The wire names of the specification stay inside `engine.codec`; the rest of the engine sees its nouns.
+The names of JSON members are used in `engine.codec` only; the rest of the engine uses the classes of `engine.spec`.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ _SMALL_BYTES = 16 << 20
 _STEP_BYTES = 1 << 20
 _OPENING_MASK = 0xFF ^ ord("{") ^ ord("[")
 _CONTAINER_BYTES, _VALUE_BYTES = 160, 60
-"""What Python takes for an object or array with one member, and for each more member, by measurement."""
+"""Memory of an object or array with one member, and of each further member, as measured in Python."""
 JSON_COPIES = 3
-"""How many times its text JSON takes at least while it is decoded."""
+"""Copies of the text that decoding JSON holds at least."""
 _INT32 = range(-(1 << 31), 1 << 31)
 _INT64 = range(-(1 << 63), 1 << 63)
 _NAMES = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", int: "an integer", float: "a number"}
 
 
 def parse_json(data: bytes, *, location: str | None = None, file_size: int | None = None) -> JsonValue:
-    """The value of a UTF-8 JSON text.
+    """Parse a UTF-8 JSON text.
 
     Args:
         data: The text.
         location: For messages.
-        file_size: Of the file that it was in, where it was compressed.
+        file_size: The size of the file it comes from, if that is compressed.
 
     Raises:
         CorruptTable: Not JSON, nested too deeply, or with a text that UTF-8 cannot hold.
@@ -46,9 +46,9 @@ def parse_json(data: bytes, *, location: str | None = None, file_size: int | Non
         _check_memory(data, len(data) if file_size is None else file_size, location)
     try:
         value = json.loads(data.decode("utf-8"), parse_constant=_refuse_constant)
-        # One letter is looked for in a tenth of the time.
+        # Searching for one letter takes a tenth of the time.
         if b"\\" in data and (b"\\ud" in data or b"\\uD" in data):
-            # An escaped half of a surrogate pair is JSON, and no text: it would fail wherever it is used.
+            # An escaped half of a surrogate pair is valid JSON but not valid text, and would fail wherever it is used.
             json.dumps(value, ensure_ascii=False).encode("utf-8")
         return value
     except (ValueError, RecursionError) as error:
@@ -56,7 +56,7 @@ def parse_json(data: bytes, *, location: str | None = None, file_size: int | Non
 
 
 def _check_memory(data: bytes, file_size: int, location: str | None) -> None:
-    """Raise TooLarge for a text of too many values: an empty object takes thirty times as much as its text."""
+    """Raise TooLarge for a text with too many values: an empty object takes thirty times the memory of its text."""
     text = np.frombuffer(data, np.uint8)
     letters, marks = np.empty(_STEP_BYTES, np.uint8), np.empty(_STEP_BYTES, np.bool_)
     values = containers = 0
@@ -64,10 +64,10 @@ def _check_memory(data: bytes, file_size: int, location: str | None) -> None:
         step = text[begin : begin + _STEP_BYTES]
         size = len(step)
         values += int(np.count_nonzero(np.equal(step, ord(","), out=marks[:size])))
-        # Both brackets that open, which differ by one bit.
+        # Both opening brackets, which differ by one bit.
         np.bitwise_and(step, _OPENING_MASK, out=letters[:size])
         containers += int(np.count_nonzero(np.equal(letters[:size], ord("["), out=marks[:size])))
-    # Once as bytes, once as text, once as the texts in it; a single character may make four bytes of each.
+    # Once as bytes, once as text, once as the strings in it; one wide character makes four bytes of each.
     copies = JSON_COPIES if data.isascii() else 3 * JSON_COPIES
     limit = budget_of(file_size)
     if copies * len(data) + _CONTAINER_BYTES * containers + _VALUE_BYTES * values > limit:
@@ -79,14 +79,14 @@ def _refuse_constant(text: str) -> NoReturn:
 
 
 def write_json(value: JsonValue) -> bytes:
-    """Compact UTF-8 JSON."""
+    """Encode a value as compact UTF-8 JSON."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("utf-8")
 
 
 class JsonObject:
-    """A JSON object that knows where it stands. A member that is null counts as absent.
+    """A JSON object that knows its path. A member that is null counts as absent.
 
-    The getters without ``or_none`` raise CorruptTable for an absent member, all of them for one of another type.
+    Getters without ``or_none`` raise CorruptTable for an absent member; all raise it for a member of another type.
     """
 
     __slots__ = ("location", "members", "path")
@@ -103,7 +103,7 @@ class JsonObject:
         return f"{self.path}.{key}" if self.path else key
 
     def error(self, key: str, reason: str) -> CorruptTable:
-        """The error that says what is wrong with a member."""
+        """An error about a member, with its path."""
         return CorruptTable(reason, location=self.location, path=self.path_of(key))
 
     def has(self, key: str) -> bool:
@@ -179,7 +179,7 @@ class JsonObject:
     def decoded(
         self, key: str, plain: Callable[[object], T | None], decode: Callable[[JsonObject], T]
     ) -> tuple[T, ...]:
-        """The objects of an array, nothing when absent: by `plain`, and where that gives None by `decode`."""
+        """Decode the objects of an array, none if absent: by `plain`, or by `decode` where `plain` returns None."""
         if not self.has(key):
             return ()
         made = []

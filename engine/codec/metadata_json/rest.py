@@ -1,4 +1,4 @@
-"""Bodies of requests and answers of the REST catalog protocol (``rest-catalog-open-api.yaml``)."""
+"""Bodies of requests and responses of the REST catalog protocol (``rest-catalog-open-api.yaml``)."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from engine.spec.updates import TableUpdate
 from engine.spec.views import ViewMetadata, ViewVersion
 
 LAST_ADDED = -1
-"""Stands for the id of the schema or version that a view commit added last."""
+"""The id of the schema or version that a view commit added last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestConfig:
-    """What ``GET /v1/config`` answers.
+    """Response of ``GET /v1/config``.
 
-    `endpoints` is None where the server does not say; `idempotency_key_lifetime` is not None where it takes keys.
+    `endpoints` is None if the server lists none; `idempotency_key_lifetime` is None if it takes no idempotency keys.
     """
 
     defaults: Mapping[str, str]
@@ -39,7 +39,7 @@ class RestConfig:
 
 @dataclass(frozen=True, slots=True)
 class StorageCredential:
-    """Storage options for locations below a prefix. They are secret: `repr` leaves them out."""
+    """Storage options for locations below a prefix. They are secrets, which `repr` leaves out."""
 
     prefix: str
     config: Mapping[str, str] = field(repr=False)
@@ -47,7 +47,7 @@ class StorageCredential:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedTable:
-    """``LoadTableResult`` and ``CommitTableResponse``. `metadata_location` is empty where the server names no file."""
+    """``LoadTableResult`` and ``CommitTableResponse``. `metadata_location` is empty if the server names no file."""
 
     metadata: TableMetadata
     metadata_location: str
@@ -65,7 +65,7 @@ class LoadedView:
 
 @dataclass(frozen=True, slots=True)
 class ServerError:
-    """``ErrorModel``: what a server says of a request that failed."""
+    """``ErrorModel``: a server's description of a failed request."""
 
     type: str
     message: str
@@ -89,7 +89,7 @@ class Token:
 
 
 def config_from_json(node: JsonObject) -> RestConfig:
-    """The answer to ``GET /v1/config``; raises CorruptTable."""
+    """Decode the response of ``GET /v1/config``; raises CorruptTable."""
     return RestConfig(
         defaults=node.text_map("defaults"),
         overrides=node.text_map("overrides"),
@@ -99,7 +99,7 @@ def config_from_json(node: JsonObject) -> RestConfig:
 
 
 def error_from_json(node: JsonObject) -> ServerError:
-    """An answer that is an error, of the catalog or (RFC 6749) of an OAuth2 server; raises CorruptTable."""
+    """Decode an error response, of the catalog or (RFC 6749) of an OAuth2 server; raises CorruptTable."""
     if isinstance(node.members.get("error"), str):
         return ServerError(node.text("error"), node.text_or_none("error_description") or node.text("error"))
     error = node.child("error")
@@ -107,7 +107,7 @@ def error_from_json(node: JsonObject) -> ServerError:
 
 
 def token_from_json(node: JsonObject) -> Token:
-    """An OAuth2 token; raises CorruptTable."""
+    """Decode an OAuth2 token; raises CorruptTable."""
     return Token(node.text("access_token"), node.text("token_type"), node.int32_or_none("expires_in"))
 
 
@@ -115,7 +115,7 @@ def namespaces_from_json(node: JsonObject) -> Page:
     """A page of namespaces; raises CorruptTable."""
     listed = node.members.get("namespaces")
     rows = listed if isinstance(listed, list) else []
-    # JsonObject reads arrays that are members: each row is made one.
+    # JsonObject reads arrays that are members of an object.
     names = [JsonObject({"namespace": row}, path="namespaces", location=node.location) for row in rows]
     return Page(tuple(name.texts("namespace") for name in names), node.text_or_none("next-page-token") or None)
 
@@ -127,7 +127,7 @@ def identifiers_from_json(node: JsonObject) -> Page:
 
 
 def table_from_json(node: JsonObject) -> LoadedTable:
-    """A loaded, created or committed table.
+    """Decode a loaded, created or committed table.
 
     Raises:
         CorruptTable: The answer contradicts the specification.
@@ -165,7 +165,7 @@ def properties_to_json(updates: Mapping[str, str], removals: Iterable[str]) -> d
 
 
 def create_table_to_json(name: str, metadata: TableMetadata) -> dict[str, Any]:
-    """``CreateTableRequest``; without a location where the metadata has none, so that the server chooses."""
+    """``CreateTableRequest``, without a location if the metadata has none, so that the server chooses one."""
     made: dict[str, Any] = {
         "name": name,
         "schema": schema_to_json(metadata.schema),
@@ -217,9 +217,9 @@ def create_view_to_json(
 
 
 def replace_view_to_json(identifier: Sequence[str], base: ViewMetadata, wanted: ViewMetadata) -> dict[str, Any]:
-    """``CommitViewRequest`` that makes the current version of `wanted` that of `base`.
+    """``CommitViewRequest`` that replaces the current version of `base` by that of `wanted`.
 
-    Only what is new is sent: a server takes "the one added last" for nothing where it has an equal one already.
+    Only new schemas and versions are sent: a server that already has an equal one cannot resolve "the one added last".
     """
     version = wanted.current_version
     updates: list[dict[str, Any]] = []

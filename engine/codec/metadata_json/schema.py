@@ -27,13 +27,13 @@ from engine.spec.types import (
 
 _DECIMAL = re.compile(r"decimal\s*\(\s*(\d{1,9})\s*,\s*(\d{1,9})\s*\)", re.ASCII)
 _FIXED = re.compile(r"fixed\s*\[\s*(\d{1,9})\s*\]", re.ASCII)
-# Possessive, and the spaces around a CRS are its own until they are cut off: no text is gone through twice.
+# Possessive, and the spaces around a CRS are stripped afterwards, so that matching takes linear time.
 _GEOMETRY = re.compile(r"geometry\s*+(?:\(([^)]*+)\))?+", re.IGNORECASE)
 _GEOGRAPHY = re.compile(r"geography\s*+(?:\(([^,)]*+)(?:,\s*+(\w*+)\s*+)?+\))?+", re.IGNORECASE)
 
 
 def primitive_from_text(text: str) -> PrimitiveType | None:
-    """The primitive type of that name with its parameters, such as ``decimal(9, 2)``; None for an unknown name.
+    """Parse a primitive type with its parameters, such as ``decimal(9, 2)``; None for an unknown name.
 
     Raises:
         ValueError: The parameters are out of the type's range.

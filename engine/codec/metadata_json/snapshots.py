@@ -13,7 +13,8 @@ _TWO_31, _TWO_63 = 1 << 31, 1 << 63
 
 
 def snapshot_from_json(node: JsonObject, *, format_version: int) -> Snapshot:
-    """A snapshot. `operation` leaves the summary; a summary without one means overwrite, as in Iceberg Java.
+    """Decode a snapshot. `operation` is not part of the summary; a summary without one means overwrite, as in Iceberg
+    Java.
 
     Raises:
         CorruptTable: A member is missing or malformed, or a v2 or v3 snapshot has no manifest list.
@@ -45,8 +46,8 @@ def snapshot_from_json(node: JsonObject, *, format_version: int) -> Snapshot:
 
 
 def plain_snapshot(value: object) -> Snapshot | None:
-    """A snapshot whose members are all there and of the right types, as nearly all are; None for `snapshot_from_json`
-    to decode what is not, or to say what is wrong. A table may have thousands, and each commit decodes them."""
+    """Decode a snapshot that has all members with the right types, as nearly all do; None for any other, which
+    `snapshot_from_json` decodes or refuses. Each commit decodes all snapshots, of which a table may have thousands."""
     if type(value) is not dict:
         return None
     get = value.get
@@ -122,7 +123,7 @@ def ref_to_json(ref: SnapshotRef) -> dict[str, Any]:
 
 
 def plain_snapshot_log(value: object) -> SnapshotLogEntry | None:
-    """An entry of the snapshot log as `plain_snapshot` decodes snapshots."""
+    """Decode an entry of the snapshot log as `plain_snapshot` decodes snapshots."""
     if type(value) is not dict:
         return None
     timestamp_ms, snapshot_id = value.get("timestamp-ms"), value.get("snapshot-id")

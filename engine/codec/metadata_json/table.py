@@ -50,7 +50,7 @@ _NO_SNAPSHOT = -1
 
 
 def decode_metadata(data: bytes, *, location: str | None = None) -> TableMetadata:
-    """The table metadata in a metadata file; gzip is recognised by its first bytes.
+    """Decode a metadata file; gzip is recognised by its first bytes.
 
     `table_uuid` is empty where a v1 file has none. References of a file without ``refs`` are ``main`` alone.
 
@@ -62,7 +62,7 @@ def decode_metadata(data: bytes, *, location: str | None = None) -> TableMetadat
 
 
 def metadata_from_json(document: object, *, location: str | None = None) -> TableMetadata:
-    """The table metadata of a parsed document, as REST catalogs answer with; errors as `decode_metadata`."""
+    """Decode a parsed document, as REST catalogs return; raises as `decode_metadata`."""
     node = JsonObject(document, location=location)
     version = node.int32("format-version")
     if version < 1:
@@ -158,7 +158,7 @@ def _encryption_key(node: JsonObject) -> dict[str, Any]:
 
 
 def _check(node: JsonObject, metadata: TableMetadata) -> None:
-    """Every id that the metadata refers to exists, and no id is given twice."""
+    """Check that every id that the metadata refers to exists, and that ids are unique."""
     _check_unique(node, "schemas", metadata.schemas, lambda s: s.schema_id)
     _check_unique(node, "partition-specs", metadata.partition_specs, lambda s: s.spec_id)
     _check_unique(node, "sort-orders", metadata.sort_orders, lambda s: s.order_id)
@@ -217,12 +217,12 @@ def _check_snapshots(node: JsonObject, metadata: TableMetadata) -> None:
 
 
 def _check_acyclic(node: JsonObject, metadata: TableMetadata) -> None:
-    """Every walk from a snapshot to its ancestors ends, so that nobody who walks needs to look."""
+    """Check that no snapshot is its own ancestor, so that walks over ancestors need no check."""
     known, ends = metadata.snapshot_by_id, set[int]()
     for index, snapshot in enumerate(metadata.snapshots):
         parent = snapshot.parent_snapshot_id
         if parent is None or parent in ends or parent not in known:
-            ends.add(snapshot.snapshot_id)  # nearly always: a parent stands before its child
+            ends.add(snapshot.snapshot_id)  # the usual order: parents before children
             continue
         line = {snapshot.snapshot_id}
         while parent is not None and parent not in ends and parent in known:
@@ -234,7 +234,7 @@ def _check_acyclic(node: JsonObject, metadata: TableMetadata) -> None:
 
 
 def encode_metadata(metadata: TableMetadata, *, compress: bool = False) -> bytes:
-    """The bytes of a metadata file, gzip when `compress`; the same metadata gives the same bytes.
+    """Encode a metadata file, by gzip if `compress`; the same metadata gives the same bytes.
 
     Raises:
         Invalid: The metadata has no table UUID, which format versions 2 and 3 require, or a default is not JSON.

@@ -17,7 +17,7 @@ from engine.spec.transforms import civil_of
 from engine.spec.types import DecimalType, FixedType, ListType, MapType, PrimitiveType, StructType, Type
 
 DefaultValue: TypeAlias = Any
-"""A value in the representation that the docstring of this module gives, or None."""
+"""A value in the representation described by the docstring of this module, or None."""
 
 _DATE = re.compile(r"([+-]?\d{4,9})-(\d\d)-(\d\d)", re.ASCII)
 _TIME = re.compile(r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?", re.ASCII)
@@ -31,7 +31,7 @@ _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def value_from_json(type_: Type, raw: JsonValue) -> DefaultValue:
-    """The value that a parsed JSON value stands for; null is None.
+    """Convert a parsed JSON value; null becomes None.
 
     Raises:
         ValueError: The JSON value is not one of the type; the caller knows the path.

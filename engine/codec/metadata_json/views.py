@@ -18,7 +18,7 @@ from engine.spec.views import (
 
 
 def decode_view(data: bytes, *, location: str | None = None) -> ViewMetadata:
-    """The view metadata in a metadata file; gzip, which Iceberg Java writes, is recognised by its first bytes.
+    """Decode a view metadata file; gzip, as Iceberg Java writes, is recognised by its first bytes.
 
     Raises:
         CorruptTable: The bytes contradict the view spec; `path` is the member, such as ``versions[1].schema-id``.
@@ -28,7 +28,7 @@ def decode_view(data: bytes, *, location: str | None = None) -> ViewMetadata:
 
 
 def view_from_json(document: object, *, location: str | None = None) -> ViewMetadata:
-    """The view metadata of a parsed document; errors as `decode_view`."""
+    """Decode a parsed document; raises as `decode_view`."""
     node = JsonObject(document, location=location)
     version = node.int32("format-version")
     if version != VIEW_FORMAT_VERSION:
@@ -53,7 +53,7 @@ def view_from_json(document: object, *, location: str | None = None) -> ViewMeta
 
 
 def encode_view(metadata: ViewMetadata, *, compress: bool = False) -> bytes:
-    """The metadata file of a view, gzip when `compress`; the same metadata gives the same bytes."""
+    """Encode a view metadata file, by gzip if `compress`; the same metadata gives the same bytes."""
     text = write_json(view_to_json(metadata))
     return gzip_text(text) if compress else text
 

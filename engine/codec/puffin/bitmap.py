@@ -30,7 +30,7 @@ _BYTE_BITS = np.array([byte.bit_count() for byte in range(256)], np.int64)
 
 
 def encode_vector(positions: BitMap64) -> bytes:
-    """The blob of a deletion vector.
+    """Encode the blob of a deletion vector.
 
     Raises:
         Invalid: A position is above 2**63 - 1.
@@ -46,14 +46,14 @@ def encode_vector(positions: BitMap64) -> bytes:
 def decode_vector(
     blob: bytes, *, location: str | None = None, cardinality: int | None = None, rows: int | None = None
 ) -> BitMap64:
-    """The positions in a deletion vector's blob. A kilobyte of runs may stand for billions: callers say how many there
-    may be.
+    """The positions in a deletion vector's blob. A kilobyte of runs may encode billions of positions, so callers state
+    how many there may be.
 
     Args:
-        blob: Exactly the bytes that `content_offset` and `content_size_in_bytes` of the manifest entry enclose.
+        blob: The `content_size_in_bytes` bytes at `content_offset` of the manifest entry.
         location: For messages.
-        cardinality: How many positions there must be: the entry's `record_count`.
-        rows: How many rows the data file has.
+        cardinality: The expected number of positions: the entry's `record_count`.
+        rows: The number of rows of the data file.
 
     Raises:
         CorruptTable: Length, magic, checksum, bitmap or cardinality are wrong, or a position is behind the last row.
@@ -93,8 +93,8 @@ def _decode(blob: bytes) -> BitMap64:
 def _check_bitmap(data: bytes) -> None:
     """Raises ValueError or struct.error unless the bytes are one well-formed 64-bit bitmap.
 
-    The library checks that it does not read past the end, and believes the rest: a container with more bits than it
-    says would make it write past the end of an array.
+    The library only checks that it does not read past the end: a container with more bits than its stated cardinality
+    would make it write past the end of an array.
     """
     (count,) = struct.unpack_from("<Q", data)
     position, previous = 8, -1
@@ -108,7 +108,7 @@ def _check_bitmap(data: bytes) -> None:
 
 
 def _check_bitmap32(data: bytes, position: int) -> int:
-    """Checks the 32-bit bitmap at `position`; the position after it."""
+    """Check the 32-bit bitmap at `position`; returns the position after it."""
     begin = position
     (cookie,) = struct.unpack_from("<I", data, position)
     position += 4

@@ -1,7 +1,7 @@
 """Puffin files: blobs of statistics and deletion vectors (Puffin spec).
 
 A file is magic, blobs, footer; the footer is magic, payload, payload size (4 bytes), flags (4 bytes), magic, integers
-little-endian. The payload is JSON that says where the blobs are.
+little-endian. The payload is JSON that locates the blobs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from engine.errors import CorruptTable, Unsupported
 
 MAGIC = b"PFA1"
 TAIL_BYTES = 12
-"""Payload size, flags and magic, with which every file ends: `footer_size` needs no more."""
+"""Payload size, flags and magic, which end every file: all that `footer_size` needs."""
 
 DELETION_VECTOR = "deletion-vector-v1"
 THETA_SKETCH = "apache-datasketches-theta-v1"
@@ -33,7 +33,7 @@ _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PuffinBlob:
-    """What the footer says of a blob. `length` is that of the stored bytes, compressed if there is a codec."""
+    """A blob's description in the footer. `length` is that of the stored bytes, compressed if there is a codec."""
 
     type: str
     fields: tuple[int, ...]
@@ -69,7 +69,7 @@ class NewBlob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedPuffin:
-    """A file's bytes and its footer; blobs are in the order in which they were given."""
+    """A file's bytes and its footer; blobs are in the order in which they were passed."""
 
     data: bytes
     footer: PuffinFooter
@@ -90,12 +90,12 @@ def footer_size(tail: bytes, *, location: str | None = None) -> int:
 
 
 def read_footer(data: bytes, *, location: str | None = None, file_size: int | None = None) -> PuffinFooter:
-    """The footer of a file.
+    """Decode the footer of a file.
 
     Args:
-        data: The whole file, or as much of its end as `footer_size` says.
+        data: The whole file, or at least the footer at its end.
         location: For messages.
-        file_size: The length of the whole file where `data` is only its end.
+        file_size: The length of the whole file if `data` is only its end.
 
     Raises:
         CorruptTable: The bytes contradict the specification, or a blob is outside the file.
@@ -137,12 +137,12 @@ def _blob_from_json(node: JsonObject, blobs_end: int) -> PuffinBlob:
 
 
 def read_blob(data: bytes, blob: PuffinBlob, *, location: str | None = None) -> bytes:
-    """The content of a blob, decompressed, from the whole file; errors as `decode_blob`."""
+    """Decode the content of a blob of a whole file; raises as `decode_blob`."""
     return decode_blob(data[blob.offset : blob.offset + blob.length], blob, location=location)
 
 
 def decode_blob(stored: bytes, blob: PuffinBlob, *, location: str | None = None) -> bytes:
-    """The content of a blob from its stored bytes.
+    """Decode the content of a blob from its stored bytes.
 
     Raises:
         CorruptTable: The bytes are too few, or do not decompress.
@@ -169,7 +169,8 @@ def _inflate(codec: str, data: bytes, location: str | None, path: str) -> bytes:
 
 
 def write_puffin(blobs: Iterable[NewBlob], *, properties: Mapping[str, str] | None = None) -> EncodedPuffin:
-    """A Puffin file of these blobs with an uncompressed footer; `properties` should name the writer, `created-by`."""
+    """Encode a Puffin file of these blobs with an uncompressed footer; `properties` should name the writer as
+    `created-by`."""
     parts = [MAGIC]
     offset = len(MAGIC)
     described: list[PuffinBlob] = []
