@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.deletes.cache import DeleteCache
-from engine.deletes.equality import EqualityDeletes, EqualityGroup, Scope, load_equality, scopes
-from engine.deletes.files import DeleteFile
+from engine.deletes.equality import EqualityDeletes, EqualityGroup, load_equality, scopes
+from engine.deletes.files import DeleteFile, FileRead
 from engine.deletes.positions import PositionDeletes, Positions, load_positions
 from engine.deletes.vectors import load_vectors
 from engine.errors import CorruptTable
@@ -17,17 +17,6 @@ from engine.spec.data_file import FileContent
 from engine.spec.name_mapping import NameMapping
 from engine.spec.schema import Schema
 from engine.storage.store import Store
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedFile:
-    """A data file of a plan with its deletes. `scope` is its partition: spec id and hashable partition tuple, or None
-    where that can not be told; `record_count` is None where it is not known."""
-
-    file_path: str
-    scope: Scope | None
-    deletes: tuple[DeleteFile, ...]
-    record_count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +38,7 @@ class LoadedDeletes:
     vectors: Mapping[DeleteFile, Positions]
     equality: EqualityDeletes
 
-    def of(self, file: PlannedFile) -> FileDeletes:
+    def of(self, file: FileRead) -> FileDeletes:
         """What is deleted of a data file. A deletion vector replaces position-delete files (spec: "Scan Planning").
 
         Raises:
@@ -64,16 +53,16 @@ class LoadedDeletes:
         return FileDeletes(positions, self.equality.of(_equality(file)))
 
 
-def _positional(file: PlannedFile) -> list[DeleteFile]:
+def _positional(file: FileRead) -> list[DeleteFile]:
     return [d for d in file.deletes if d.content is FileContent.POSITION_DELETES and not d.is_vector]
 
 
-def _equality(file: PlannedFile) -> list[DeleteFile]:
+def _equality(file: FileRead) -> list[DeleteFile]:
     return [d for d in file.deletes if d.content is FileContent.EQUALITY_DELETES]
 
 
 def load_deletes(
-    planned: Iterable[PlannedFile],
+    planned: Iterable[FileRead],
     schemas: Sequence[Schema],
     *,
     store: Store,
@@ -113,7 +102,7 @@ def load_deletes(
             store=store,
             runner=runner,
             counters=counters,
-            rows={d: file.record_count for file in files for d in file.deletes if file.record_count is not None},
+            rows={d: file.record_count for file in files for d in file.deletes},
             needed_by=needed_by,
             cache=cache,
         ),

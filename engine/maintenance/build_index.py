@@ -17,6 +17,7 @@ from engine.columnar.columns import column_by_id
 from engine.commit.changes.statistics import UpdateStatistics
 from engine.commit.committer import TableState
 from engine.commit.staging import metadata_file_location
+from engine.deletes.files import FileRead
 from engine.errors import CorruptTable, FileNotFound, Invalid, Unsupported
 from engine.file_indexes.blob import FILE_INDEX, FileIndex, Hashes, IndexKind, build_index, encode_index, joined_index
 from engine.file_indexes.lookup import LoadedIndex, blob_properties, index_of, load_index
@@ -25,7 +26,7 @@ from engine.maintenance.maintained_table import MaintainedTable
 from engine.plan.scan import table_scan
 from engine.read.plans import planned_files, request_for
 from engine.read.reader import read_files
-from engine.read.request import FileRead, ReadRequest
+from engine.read.request import ReadRequest
 from engine.runtime.counters import Counters
 from engine.runtime.local import LocalRunner
 from engine.spec.metadata import TableMetadata

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from engine.deletes.files import FileRead
 from engine.errors import Invalid
-from engine.read.request import FileRead
 from engine.spec.data_file import FileContent
 from engine.spec.partitioning import Partition, PartitionKey
 

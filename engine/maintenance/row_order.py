@@ -18,9 +18,10 @@ from engine.columnar.columns import column_by_id
 from engine.columnar.partitions import group_rows
 from engine.columnar.schemas import to_arrow_field, to_arrow_schema
 from engine.columnar.sorting import sorted_table
+from engine.deletes.files import FileRead
 from engine.maintenance.z_order import z_values
 from engine.read.reader import read_files
-from engine.read.request import FileRead, ReadRequest
+from engine.read.request import ReadRequest
 from engine.runtime.counters import Counters
 from engine.runtime.runner import Runner
 from engine.spec.data_file import DataFile

@@ -24,7 +24,7 @@ from engine.commit.changes.row_delta import RowDelta
 from engine.commit.conflicts import Validation
 from engine.commit.file_refs import FileRef, ref_of, refs_of_deletes
 from engine.commit.snapshot_producer import SnapshotProducer
-from engine.deletes.loaded_deletes import PlannedFile, load_deletes
+from engine.deletes.files import FileRead
 from engine.errors import Invalid, Unsupported
 from engine.expressions.predicate import Predicate
 from engine.operations.target import Target
@@ -32,7 +32,6 @@ from engine.plan.scan import ScanPlan, TableScan
 from engine.read.matches import MatchedRows, matched_rows, superseded_by_rewrite
 from engine.read.plans import planned_files, request_for
 from engine.read.reader import read_files
-from engine.read.request import FileRead
 from engine.runtime.local import LocalRunner
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.metadata import TableMetadata
@@ -191,14 +190,11 @@ class RowChange:
         if self.metadata.format_version >= 3:
             return [match.deleted_before for match in matches]
         nothing = np.empty(0, np.int64)
-        own = [PlannedFile(m.file.file_path, m.file.scope, m.superseded, m.file.record_count) for m in matches]
+        own = [replace(match.file, deletes=match.superseded) for match in matches]
         if not self._merges_deletes or not any(each.deletes for each in own):
             return [nothing] * len(own)
         request = request_for(self.plan, self.target.store)
-        loaded = load_deletes(
-            own, request.schemas, store=self.target.store, runner=LocalRunner(), counters=self.target.counters,
-            needed_by=request.needed_by,
-        )  # fmt: skip
+        loaded = request.load_deletes(own, runner=LocalRunner(), counters=self.target.counters)
         found = (loaded.of(each).positions for each in own)
         return [nothing if positions is None else positions for positions in found]
 

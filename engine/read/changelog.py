@@ -21,7 +21,7 @@ from engine.columnar.columns import column_by_id
 from engine.columnar.matching import find_uncancelled, row_codes, update_pairs
 from engine.columnar.projection import MissingValues, Projector
 from engine.columnar.schemas import to_arrow_schema
-from engine.deletes.loaded_deletes import load_deletes
+from engine.deletes.files import FileRead
 from engine.deletes.positions import Positions
 from engine.errors import Invalid, Unsupported
 from engine.plan.changes import SnapshotChanges, changes_of
@@ -29,7 +29,7 @@ from engine.plan.scan import ScanPlan, TableScan
 from engine.read.plans import planned_files, request_for
 from engine.read.positions import read_rows_at
 from engine.read.reader import read_files
-from engine.read.request import BATCH_ROWS, FileRead
+from engine.read.request import BATCH_ROWS
 from engine.runtime.counters import Counters
 from engine.spec.data_file import FileContent
 from engine.spec.metadata_columns import CHANGE_COLUMNS, FILE, POS, ROW_ID
@@ -325,16 +325,8 @@ class _ChangedRows:
         if not chosen:
             return {}
         request = request_for(plan, self._scan.store, projection=Schema(()), table_name=self._scan.table_name)
-        loaded = load_deletes(
-            (file.planned for file in chosen),
-            request.schemas,
-            store=request.store,
-            runner=self._scan.runner,
-            counters=self._counters,
-            needed_by=request.needed_by,
-            name_mapping=request.name_mapping,
-        )
-        found = {file.file_path: loaded.of(file.planned).positions for file in chosen}
+        loaded = request.load_deletes(chosen, runner=self._scan.runner, counters=self._counters)
+        found = {file.file_path: loaded.of(file).positions for file in chosen}
         return {path: positions for path, positions in found.items() if positions is not None}
 
     def _live_positions(

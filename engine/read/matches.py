@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from engine.deletes.files import DeleteFile
-from engine.deletes.loaded_deletes import PlannedFile, load_deletes
+from engine.deletes.files import DeleteFile, FileRead
 from engine.errors import Unsupported
 from engine.plan.scan import ScanPlan
 from engine.read.plans import planned_files, request_for
 from engine.read.reader import read_files
-from engine.read.request import FileRead
 from engine.runtime.counters import Counters
 from engine.runtime.local import LocalRunner
 from engine.runtime.runner import Runner
@@ -97,13 +95,8 @@ def rows_at(
         Unsupported: A file whose partition can not be told.
     """
     request = request_for(plan, store, projection=Schema((FILE, POS)), table_name=table_name)
-    before = load_deletes(
-        (_without_keys(file) for file in files),
-        request.schemas,
-        store=store,
-        runner=runner or LocalRunner(),
-        counters=counters or Counters(),
-        needed_by=request.needed_by,
+    before = request.load_deletes(
+        (_without_keys(file) for file in files), runner=runner or LocalRunner(), counters=counters or Counters()
     )
     for file in files:
         path = file.file_path
@@ -124,6 +117,6 @@ def superseded_by_rewrite(file: FileRead) -> tuple[DeleteFile, ...]:
     return tuple(d for d in _without_keys(file).deletes if d.is_vector or d.referenced_data_file == file.file_path)
 
 
-def _without_keys(file: FileRead) -> PlannedFile:
+def _without_keys(file: FileRead) -> FileRead:
     positional = tuple(d for d in file.deletes if d.content is FileContent.POSITION_DELETES)
-    return PlannedFile(file.file_path, file.scope, positional, file.record_count)
+    return replace(file, deletes=positional)

@@ -11,12 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from engine.columnar.partitions import partition_tuples
-from engine.deletes.files import DeleteFile
+from engine.deletes.files import DeleteFile, FileRead
 from engine.expressions.bound import BOUND_TRUE
 from engine.plan.scan import ScanPlan
 from engine.plan.tasks import ScanTask
 from engine.read.reader import read_files
-from engine.read.request import BATCH_ROWS, FileRead, ReadRequest
+from engine.read.request import BATCH_ROWS, ReadRequest
 from engine.runtime.counters import ROWS_RETURNED, Counters
 from engine.runtime.local import LocalRunner
 from engine.runtime.runner import Runner

@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from engine.deletes.files import FileRead
 from engine.deletes.loaded_deletes import FileDeletes
 from engine.deletes.positions import Positions
 from engine.formats.source import RowGroup, Source
-from engine.read.request import FileRead, ReadRequest
+from engine.read.request import ReadRequest
 from engine.read.row_group import Work, works_of
 from engine.read.row_group_stream import row_group_batches
 from engine.runtime.counters import ROW_GROUPS_READ, ROW_GROUPS_SKIPPED, ROWS_DECODED, ROWS_RETURNED, Counters

@@ -11,13 +11,14 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from engine.deletes.cache import DeleteCache
-from engine.deletes.loaded_deletes import NO_DELETES, FileDeletes, LoadedDeletes, load_deletes
+from engine.deletes.files import FileRead
+from engine.deletes.loaded_deletes import FileDeletes, LoadedDeletes
 from engine.expressions.bound import BoundConstant
 from engine.formats.opening import check_format
 from engine.formats.parquet.row_groups import RowGroupStatistics, matching_row_groups
 from engine.formats.parquet.source import ParquetSource
 from engine.formats.source import RowGroup, Source
-from engine.read.request import FileRead, ReadRequest
+from engine.read.request import ReadRequest
 from engine.read.row_group import Work, works_of
 from engine.read.row_group_stream import row_group_batches
 from engine.runtime.counters import (
@@ -71,16 +72,7 @@ def read_files(
     for file in ordered:
         check_format(file.file_format, file.file_path)
     with request.naming():
-        deletes = load_deletes(
-            (file.planned for file in ordered),
-            request.schemas,
-            store=request.store,
-            runner=runner,
-            counters=counters,
-            needed_by=request.needed_by,
-            name_mapping=request.name_mapping,
-            cache=delete_cache,
-        )
+        deletes = request.load_deletes(ordered, runner=runner, counters=counters, cache=delete_cache)
 
     # Built ahead, so that threads do not build the same one at once.
     for _ in runner.map(lambda group: len(group.index), deletes.equality.groups.values()):
@@ -95,7 +87,7 @@ def read_files(
 
 def _row_groups(file: FileRead, deletes: LoadedDeletes, request: ReadRequest, counters: Counters) -> list[Work]:
     """The row groups of a file that may hold a row to give."""
-    own: FileDeletes = deletes.of(file.planned) if file.deletes else NO_DELETES
+    own: FileDeletes = deletes.of(file)
 
     def kept(source: Source) -> Iterator[tuple[RowGroup, FileDeletes]]:
         matching = _matching(source, file, request)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,14 +11,15 @@ import pyarrow as pa
 
 from engine.columnar.scalars import repeat
 from engine.columnar.schemas import to_arrow_field, to_arrow_schema
-from engine.deletes.equality import Scope
-from engine.deletes.files import DeleteFile
-from engine.deletes.loaded_deletes import PlannedFile
+from engine.deletes.cache import DeleteCache
+from engine.deletes.files import FileRead
+from engine.deletes.loaded_deletes import LoadedDeletes, load_deletes
 from engine.errors import CorruptTable, Unsupported
-from engine.expressions.bound import BoundPredicate
+from engine.runtime.counters import Counters
+from engine.runtime.runner import Runner
 from engine.spec.metadata_columns import DELETED_ID, PARTITION_ID
 from engine.spec.name_mapping import NameMapping
-from engine.spec.partitioning import UNPARTITIONED, Partition, PartitionSpec, partition_key
+from engine.spec.partitioning import UNPARTITIONED, PartitionSpec
 from engine.spec.schema import FIRST_METADATA_COLUMN_ID, Schema
 from engine.spec.transforms import Identity
 from engine.spec.types import PrimitiveType, StructType
@@ -27,47 +28,6 @@ from engine.storage.store import Store
 
 BATCH_ROWS = 1 << 17
 """Rows of a batch, by default: enough to make Python's share small, few enough to stay in a processor's cache."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FileRead:
-    """One data file to read, or a part of it.
-
-    Args:
-        file_path: Its location.
-        file_format: ``"parquet"``, ``"orc"`` or ``"avro"``; others are refused.
-        record_count: Its rows, by its manifest entry.
-        file_size_in_bytes: Its size, by its manifest entry; None where it has none.
-        spec_id: Its partition spec.
-        partition: Its partition tuple, one internal value a field of the spec; None where it can not be told.
-        data_sequence_number: For equality deletes and row lineage.
-        first_row_id: For row lineage; None where the table has none.
-        deletes: The delete files that apply to it.
-        residual: What is left of the filter; None for nothing.
-        byte_range: (start, length): only row groups that begin there; None for all.
-    """
-
-    file_path: str
-    record_count: int
-    file_format: str = "parquet"
-    file_size_in_bytes: int | None = None
-    spec_id: int = 0
-    partition: Partition | None = ()
-    data_sequence_number: int = 0
-    first_row_id: int | None = None
-    deletes: tuple[DeleteFile, ...] = ()
-    residual: BoundPredicate | None = None
-    byte_range: tuple[int, int] | None = None
-
-    @property
-    def scope(self) -> Scope | None:
-        """The partition as the scope of equality deletes."""
-        return None if self.partition is None else partition_key(self.spec_id, self.partition)
-
-    @property
-    def planned(self) -> PlannedFile:
-        """The file as `engine.deletes` wants it."""
-        return PlannedFile(self.file_path, self.scope, self.deletes, self.record_count)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +73,21 @@ class ReadRequest:
     def keeps_deleted(self) -> bool:
         """Whether deleted rows are given too, marked."""
         return DELETED_ID in self.projection.by_id
+
+    def load_deletes(
+        self, files: Iterable[FileRead], *, runner: Runner, counters: Counters, cache: DeleteCache | None = None
+    ) -> LoadedDeletes:
+        """The deletes of these files; see `engine.deletes.loaded_deletes.load_deletes`."""
+        return load_deletes(
+            files,
+            self.schemas,
+            store=self.store,
+            runner=runner,
+            counters=counters,
+            needed_by=self.needed_by,
+            name_mapping=self.name_mapping,
+            cache=cache,
+        )
 
     @contextmanager
     def naming(self, location: str | None = None) -> Iterator[None]:

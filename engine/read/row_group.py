@@ -26,12 +26,13 @@ from engine.columnar.lineage import last_updated, row_ids
 from engine.columnar.projection import MissingValues, Projector
 from engine.columnar.schemas import field_id_of
 from engine.deletes.equality import EqualityGroup
+from engine.deletes.files import FileRead
 from engine.deletes.loaded_deletes import FileDeletes
 from engine.errors import CorruptTable
 from engine.expressions.bound import BoundConstant
 from engine.formats.opening import open_source
 from engine.formats.source import RowGroup, Source, keep_rows, slice_table
-from engine.read.request import FileRead, ReadRequest
+from engine.read.request import ReadRequest
 from engine.runtime.counters import (
     DELETE_POSITIONS_APPLIED,
     ROW_GROUPS_READ,

@@ -14,9 +14,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
+from engine.deletes.files import FileRead
 from engine.plan.scan import ScanPlan
 from engine.read.plans import request_for
-from engine.read.request import FileRead, ReadRequest
+from engine.read.request import ReadRequest
 from engine.spark.arrow_batches import spark_schema
 from engine.spark.arrow_tasks import read_task, task_files
 from engine.spec.schema import Schema

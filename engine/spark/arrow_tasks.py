@@ -8,11 +8,12 @@ from dataclasses import replace
 import pyarrow as pa
 
 from engine.deletes.cache import DeleteCache
+from engine.deletes.files import FileRead
 from engine.plan.scan import ScanPlan
 from engine.plan.tasks import combined_tasks
 from engine.read.plans import planned_files
 from engine.read.reader import read_files
-from engine.read.request import FileRead, ReadRequest
+from engine.read.request import ReadRequest
 from engine.runtime.counters import Counters
 from engine.runtime.local import LocalRunner
 from engine.spark.arrow_batches import spark_batch

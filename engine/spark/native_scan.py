@@ -20,12 +20,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
 from engine.deletes.equality import joined_fields
-from engine.deletes.loaded_deletes import NO_DELETES, FileDeletes, load_deletes
+from engine.deletes.files import FileRead
+from engine.deletes.loaded_deletes import NO_DELETES, FileDeletes
 from engine.errors import Unsupported
 from engine.expressions.bound import BoundPredicate
 from engine.plan.scan import ScanPlan
 from engine.read.plans import planned_files, request_for
-from engine.read.request import FileRead, ReadRequest
+from engine.read.request import ReadRequest
 from engine.runtime.counters import Counters
 from engine.runtime.local import LocalRunner
 from engine.runtime.runner import Runner
@@ -132,19 +133,11 @@ def _loaded(
     with_deletes = [file for file in files if file.deletes]
     if not with_deletes:
         return {}, []
-    planned = load_deletes(
-        (file.planned for file in with_deletes),
-        request.schemas,
-        store=request.store,
-        runner=runner,
-        counters=counters,
-        needed_by=request.needed_by,
-        name_mapping=request.name_mapping,
-    )
-    found = {file.file_path: planned.of(file.planned) for file in with_deletes}
+    loaded = request.load_deletes(with_deletes, runner=runner, counters=counters)
+    found = {file.file_path: loaded.of(file) for file in with_deletes}
     # A delete file may be planned for a data file that it says nothing about.
     deleted = {path: own for path, own in found.items() if own.positions is not None or own.equality}
-    return deleted, [group.schema for group in planned.equality.groups.values()]
+    return deleted, [group.schema for group in loaded.equality.groups.values()]
 
 
 def _row_groups(plan: ScanPlan) -> int | None:

@@ -25,10 +25,11 @@ from pyspark.sql import types as st
 
 from engine.columnar.schemas import storage_of
 from engine.deletes.equality import Scope
+from engine.deletes.files import FileRead
 from engine.deletes.loaded_deletes import FileDeletes
 from engine.deletes.positions import DataFilePlaces
 from engine.errors import CorruptTable, Unsupported
-from engine.read.request import FileRead, ReadRequest
+from engine.read.request import ReadRequest
 from engine.spark.types import quoted, shown, spark_type
 from engine.spec.metadata_columns import FILE_ID, LAST_UPDATED_ID, PARTITION_ID, ROW_ID_ID, SPEC_ID_ID
 from engine.spec.types import NestedField

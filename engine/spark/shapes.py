@@ -15,9 +15,10 @@ import pyarrow as pa
 from pyspark.sql import types as st
 
 from engine.columnar.schemas import child_fields, field_id_of
+from engine.deletes.files import FileRead
 from engine.errors import Unsupported
 from engine.formats.parquet.source import ParquetSource
-from engine.read.request import FileRead, ReadRequest
+from engine.read.request import ReadRequest
 from engine.runtime.runner import Runner
 from engine.spark.read_schema import ReadColumn
 from engine.spark.types import null, quoted, read_field, spark_type, sql_literal, struct_of

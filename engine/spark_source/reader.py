@@ -14,11 +14,12 @@ import pyarrow as pa
 from pyspark.sql import datasource as sd
 from pyspark.sql import types as st
 
+from engine.deletes.files import FileRead
 from engine.errors import Invalid
 from engine.expressions.predicate import TRUE, Predicate
 from engine.plan.scan import ScanPlan, as_predicate
 from engine.read.plans import request_for
-from engine.read.request import FileRead, ReadRequest
+from engine.read.request import ReadRequest
 from engine.spark.arrow_batches import check_schema
 from engine.spark.arrow_tasks import read_task, task_files
 from engine.spark_source.changelog import ChangelogPartition, ChangelogSpan

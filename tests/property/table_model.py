@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 
 from engine.columnar.scalars import to_arrow_array
 from engine.columnar.schemas import to_arrow_schema
-from engine.deletes.files import DeleteFile
+from engine.deletes.files import DeleteFile, FileRead
 from engine.expressions.bound import BOUND_TRUE, BoundPredicate
 from engine.expressions.evaluate import evaluate
 from engine.plan.delete_index import DeletesOfFiles
 from engine.plan.files_table import DELETE_FILE, files_schema, with_deletes
 from engine.plan.scan import ScanPlan
 from engine.read.reader import read_files
-from engine.read.request import FileRead, ReadRequest
+from engine.read.request import ReadRequest
 from engine.runtime.counters import Counters
 from engine.runtime.local import LocalRunner
 from engine.spec.data_file import DataFile, FileContent

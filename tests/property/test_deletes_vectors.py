@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.deletes.loaded_deletes import PlannedFile, load_deletes
+from engine.deletes.files import DeleteFile, FileRead
+from engine.deletes.loaded_deletes import load_deletes
 from engine.errors import CorruptTable
 from engine.runtime.counters import Counters
 from engine.runtime.local import LocalRunner
@@ -29,6 +30,10 @@ DELETED = st.dictionaries(st.sampled_from(FILES), st.lists(POSITIONS, min_size=1
 
 def rows(deleted: dict[str, list[int]]) -> list[DeletedRows]:
     return [DeletedRows(file_path=path, positions=np.array(own, np.int64)) for path, own in deleted.items()]
+
+
+def file_with(path: str, deletes: tuple[DeleteFile, ...], record_count: int = 1 << 62) -> FileRead:
+    return FileRead(file_path=path, record_count=record_count, deletes=deletes)
 
 
 @given(
@@ -54,7 +59,7 @@ def test_position_files_and_vectors_delete_the_same_rows(
     by_vector = {file.referenced_data_file: planned_delete(file, 1) for file in vectors}
     for with_vectors in (False, True):
         planned = [
-            PlannedFile(path, (0,), ((by_vector[path],) if path in by_vector else ()) if with_vectors else by_position)
+            file_with(path, ((by_vector[path],) if path in by_vector else ()) if with_vectors else by_position)
             for path in FILES
         ]
         loaded = load_deletes(planned, (), store=store, runner=LocalRunner(threads), counters=Counters())
@@ -69,7 +74,7 @@ def test_a_vector_replaces_position_files(older: dict[str, list[int]], newer: di
     files = write_position_deletes(rows(older), metadata=metadata_of(SCHEMA), store=store)
     vectors = write_deletion_vectors(rows(newer), metadata=metadata_of(SCHEMA, format_version=3), store=store)
     deletes = [planned_delete(file, 1) for file in [*files, *vectors]]
-    planned = [PlannedFile(path, (0,), tuple(d for d in deletes if d.referenced_data_file == path)) for path in FILES]
+    planned = [file_with(path, tuple(d for d in deletes if d.referenced_data_file == path)) for path in FILES]
     loaded = load_deletes(planned, (), store=store, runner=LocalRunner(1), counters=counters)
     for file in planned:
         positions = loaded.of(file).positions
@@ -87,7 +92,7 @@ def test_a_vector_deletes_rows_that_its_file_has(deleted: dict[str, list[int]], 
         path = file.referenced_data_file
         assert path is not None
         count = max(deleted[path]) + 1 - missing
-        planned = [PlannedFile(path, (0,), (planned_delete(file, 1),), max(count, 0))]
+        planned = [file_with(path, (planned_delete(file, 1),), max(count, 0))]
         loading = partial(load_deletes, planned, (), store=store, runner=LocalRunner(1), counters=Counters())
         if missing:
             with pytest.raises(CorruptTable, match="and its data file has"):

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.columnar.schemas import to_arrow_schema
-from engine.deletes.files import DeleteFile
+from engine.deletes.files import DeleteFile, FileRead
 from engine.expressions.binding import bind
 from engine.expressions.evaluate import evaluate
 from engine.expressions.parse import parse
 from engine.formats.parquet import narrow_footer
 from engine.read.reader import read_files
-from engine.read.request import FileRead, ReadRequest
+from engine.read.request import ReadRequest
 from engine.runtime.counters import Counters
 from engine.runtime.local import LocalRunner
 from engine.spec.data_file import FileContent

@@ -15,11 +15,11 @@ from pyarrow import orc
 from engine.codec.avro.schema import record_schema
 from engine.columnar.scalars import to_arrow_array
 from engine.columnar.schemas import child_fields, field_id_of, is_list, to_arrow_schema, to_arrow_type
-from engine.deletes.files import DeleteFile
+from engine.deletes.files import DeleteFile, FileRead
 from engine.expressions.binding import bind
 from engine.expressions.parse import parse
 from engine.read.reader import read_files
-from engine.read.request import FileRead, ReadRequest
+from engine.read.request import ReadRequest
 from engine.runtime.counters import Counters
 from engine.runtime.local import LocalRunner
 from engine.spec.data_file import FileContent

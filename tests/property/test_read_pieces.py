@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.columnar.schemas import from_arrow_schema
-from engine.deletes.files import DeleteFile
+from engine.deletes.files import DeleteFile, FileRead
 from engine.errors import CorruptTable
 from engine.expressions.binding import bind
 from engine.expressions.parse import parse
@@ -26,7 +26,7 @@ from engine.formats.parquet import source as parquet
 from engine.read import row_group, row_group_stream
 from engine.read.positions import read_rows_at
 from engine.read.reader import read_files
-from engine.read.request import FileRead, ReadRequest
+from engine.read.request import ReadRequest
 from engine.runtime.counters import (
     DELETE_POSITIONS_APPLIED,
     ROW_GROUPS_READ,

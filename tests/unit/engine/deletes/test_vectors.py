@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from engine.columnar.schemas import to_arrow_schema
-from engine.deletes.files import DeleteFile
-from engine.deletes.loaded_deletes import PlannedFile, load_deletes
+from engine.deletes.files import DeleteFile, FileRead
+from engine.deletes.loaded_deletes import load_deletes
 from engine.deletes.vectors import load_vectors, vector_blob
 from engine.errors import CorruptTable
 from engine.runtime.counters import Counters
@@ -101,7 +101,7 @@ def test_a_vector_replaces_position_deletes_unread_and_leaves_equality_deletes()
         equality_ids=(1,),
         sequence_number=2,
     )
-    file = PlannedFile("/d0", (0,), (vector, former, by_key))
+    file = FileRead(file_path="/d0", record_count=10, deletes=(vector, former, by_key))
     loaded = load_deletes([file], [SCHEMA], store=store, runner=RUN, counters=Counters()).of(file)
     assert loaded.positions is not None
     assert loaded.positions.tolist() == [1, 5]

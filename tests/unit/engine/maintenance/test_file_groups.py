@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from engine.deletes.files import DeleteFile
+from engine.deletes.files import DeleteFile, FileRead
 from engine.errors import Invalid
 from engine.maintenance.file_groups import Selection
-from engine.read.request import FileRead
 from engine.spec.data_file import FileContent
 
 

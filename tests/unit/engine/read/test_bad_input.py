@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import engine
+from engine.deletes.files import FileRead
 from engine.errors import CorruptTable, FileNotFound, Unsupported
 from engine.plan.scan import ScanPlan, table_scan
 from engine.read.plans import count_rows, planned_files, read_plan, request_for
 from engine.read.reader import read_files
-from engine.read.request import FileRead
 from engine.runtime.counters import Counters
 from engine.runtime.local import LocalRunner
 

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from engine.deletes.files import DeleteFile
+from engine.deletes.files import DeleteFile, FileRead
 from engine.errors import CorruptTable, FileNotFound, Unsupported
 from engine.expressions.binding import bind
 from engine.expressions.parse import parse
 from engine.read.reader import read_files
-from engine.read.request import FileRead, ReadRequest
+from engine.read.request import ReadRequest
 from engine.runtime.counters import (
     DELETE_FILES_LOADED,
     DELETE_POSITIONS_APPLIED,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from engine.deletes.files import FileRead
 from engine.deletes.loaded_deletes import FileDeletes
-from engine.read.request import FileRead
 from engine.spark.bits import bits_of, slots_of
 from engine.spark.places import PlacedFile
 
