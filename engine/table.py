@@ -35,13 +35,14 @@ from engine.storage.counting import CountingStore
 from engine.storage.store import Store
 
 if TYPE_CHECKING:
+    from engine.commit import target
     from engine.commit.changes.change import Change
+    from engine.commit.target import Target
     from engine.inspect import inspector
     from engine.inspect.inspector import Inspector
-    from engine.maintenance import maintained_table, maintenance
+    from engine.maintenance import maintenance
     from engine.maintenance.maintenance import Maintenance
-    from engine.operations import target, transaction
-    from engine.operations.target import Target
+    from engine.operations import transaction
     from engine.operations.transaction import TableTransaction
     from engine.read import changelog, plans, request
     from engine.read.changelog import ChangelogScan
@@ -50,9 +51,8 @@ if TYPE_CHECKING:
     from engine.spark import planning as spark_planning
 else:  # planning does not wait for what reads and changes rows, nor for PySpark
     inspector = LazyModule("engine.inspect.inspector")
-    maintained_table = LazyModule("engine.maintenance.maintained_table")
     maintenance = LazyModule("engine.maintenance.maintenance")
-    target = LazyModule("engine.operations.target")
+    target = LazyModule("engine.commit.target")
     transaction = LazyModule("engine.operations.transaction")
     changelog = LazyModule("engine.read.changelog")
     plans = LazyModule("engine.read.plans")
@@ -295,11 +295,7 @@ class Table(MetadataOperations, RowOperations):
     @property
     def maintenance(self) -> Maintenance:
         """What keeps the table fast; raises Unsupported for a read-only table."""
-        own = self._target(None)
-        maintained = maintained_table.MaintainedTable(
-            committer=own.committer, identifier=own.identifier, store=own.store, cache=self._cache
-        )
-        return maintenance.Maintenance(maintained, self._advance)
+        return maintenance.Maintenance(self._target(None), self._advance)
 
     def refresh(self) -> Table:
         """Load the state that the catalog has now; raises NotFound for a table that was dropped. Returns the handle.
@@ -486,7 +482,7 @@ class Table(MetadataOperations, RowOperations):
 
     def transaction(self, *, counters: Counters | None = None) -> TableTransaction:
         """Several changes that are committed as one; see `engine.operations.transaction.TableTransaction`."""
-        return transaction.TableTransaction(self._target(counters), self._cache, committed=self._advance)
+        return transaction.TableTransaction(self._target(counters), committed=self._advance)
 
     def _target(self, counters: Counters | None) -> Target:
         if self._committer is None:
@@ -495,15 +491,12 @@ class Table(MetadataOperations, RowOperations):
             committer=OneTable(self._committer),
             identifier=self._identifier,
             store=self._store if counters is None else CountingStore(self._store, counters),
+            cache=self._cache,
             counters=Counters() if counters is None else counters,
         )
 
     def _change(self, change: Change) -> None:
         self._advance(self._target(None).commit([change]))
-
-    @property
-    def _manifest_cache(self) -> ManifestCache:
-        return self._cache
 
     def _advance(self, state: TableState) -> None:
         """Take on a newer state; threads that share the handle may bring an older one later."""

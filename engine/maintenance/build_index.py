@@ -17,12 +17,12 @@ from engine.columnar.columns import column_by_id
 from engine.commit.changes.statistics import UpdateStatistics
 from engine.commit.committer import TableState
 from engine.commit.staging import metadata_file_location
+from engine.commit.target import Target
 from engine.deletes.files import FileRead
 from engine.errors import CorruptTable, FileNotFound, Invalid, Unsupported
 from engine.file_indexes.blob import FILE_INDEX, FileIndex, Hashes, IndexKind, build_index, encode_index, joined_index
 from engine.file_indexes.lookup import LoadedIndex, blob_properties, index_of, load_index
 from engine.file_indexes.value_hashes import value_hashes
-from engine.maintenance.maintained_table import MaintainedTable
 from engine.plan.scan import table_scan
 from engine.read.plans import planned_files, request_for
 from engine.read.reader import read_files
@@ -63,9 +63,7 @@ class _Kept:
     files: BoolArray
 
 
-def build_file_index(
-    table: MaintainedTable, column: str, *, kind: IndexKind, fpp: float
-) -> tuple[TableState, BuiltIndex]:
+def build_file_index(table: Target, column: str, *, kind: IndexKind, fpp: float) -> tuple[TableState, BuiltIndex]:
     """Index a column of the current snapshot's data files; see `Maintenance.build_index`."""
     if kind not in ("bloom", "values"):
         raise Invalid(f"an index is of kind 'bloom' or 'values', not {kind!r}")
@@ -155,9 +153,7 @@ def _hashes_of(file: FileRead, request: ReadRequest, field_id: int, counters: Co
     return found
 
 
-def _commit_index(
-    table: MaintainedTable, metadata: TableMetadata, snapshot: Snapshot, blob: NewBlob
-) -> tuple[TableState, str]:
+def _commit_index(table: Target, metadata: TableMetadata, snapshot: Snapshot, blob: NewBlob) -> tuple[TableState, str]:
     """Write the statistics file of the snapshot with the blob in it, and name it in the metadata."""
     staging = table.staging()
     old = next((s for s in metadata.statistics if s.snapshot_id == snapshot.snapshot_id), None)
@@ -169,7 +165,7 @@ def _commit_index(
         table=[_statistics_file(snapshot, location, encoded)],
         made_from={snapshot.snapshot_id: None if old is None else old.statistics_path},
     )
-    return table.commit(staging, [change], [location]), location
+    return table.commit_staged(staging, [change], [location]), location
 
 
 def _other_blobs(file: StatisticsFile, blob: NewBlob, store: Store) -> list[NewBlob]:

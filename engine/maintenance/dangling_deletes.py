@@ -17,7 +17,7 @@ from engine.commit.committer import TableState
 from engine.commit.conflicts import Validation
 from engine.commit.file_refs import FileKey, FileRef, key_of, ref_to
 from engine.commit.manifests import load_manifests
-from engine.maintenance.maintained_table import MaintainedTable
+from engine.commit.target import Target
 from engine.plan.scan import table_scan
 from engine.read.plans import planned_files
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
@@ -25,7 +25,7 @@ from engine.spec.snapshots import Snapshot
 
 
 def remove_dangling_deletes(
-    table: MaintainedTable, *, branch: str, properties: Mapping[str, str]
+    table: Target, *, branch: str, properties: Mapping[str, str]
 ) -> tuple[TableState, Snapshot | None, int]:
     """Remove delete files that concern no data file of a branch's head.
 
@@ -38,7 +38,7 @@ def remove_dangling_deletes(
         The table, the snapshot (None where there was nothing to remove), and how many delete files went.
 
     Raises:
-        CommitFailed: See `MaintainedTable.commit`.
+        CommitFailed: See `Target.commit`.
     """
     state = table.load()
     head = state.metadata.head(branch)
@@ -67,5 +67,5 @@ def remove_dangling_deletes(
         branch=branch,
         properties=properties,
     )
-    state = table.commit(table.staging(), [change])
+    state = table.commit([change])
     return state, change.snapshot_in(state.metadata), len(gone)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from engine.codec.metadata_json.table import decode_metadata
 from engine.commit.changes.expire_snapshots import ExpireSnapshots
 from engine.commit.committer import TableState
+from engine.commit.target import Target
 from engine.errors import EngineError, FileNotFound, ValidationFailed
-from engine.maintenance.maintained_table import MaintainedTable
 from engine.maintenance.reachable_files import Reach, SnapshotFiles, statistics_paths
 from engine.runtime.runner import Runner
 from engine.spec.data_file import FileContent
@@ -58,20 +58,20 @@ class ExpiredSnapshots:
     error: EngineError | None = None
 
 
-def commit_expiry(table: MaintainedTable, change: ExpireSnapshots) -> TableState:
+def commit_expiry(table: Target, change: ExpireSnapshots) -> TableState:
     """Make a table forget snapshots; the table as it was where there are none to forget.
 
     Raises:
-        CommitFailed: See `MaintainedTable.commit`; after `CommitStateUnknown` no file may be deleted.
+        CommitFailed: See `Target.commit`; after `CommitStateUnknown` no file may be deleted.
         Invalid, NotFound: See `ExpireSnapshots.stage`.
     """
     state = table.load()
     if not change.stage(state.metadata, table.staging()).updates:
         return state
-    return table.commit(table.staging(), [change])
+    return table.commit([change])
 
 
-def preview_expiry(table: MaintainedTable, change: ExpireSnapshots) -> ExpiredSnapshots:
+def preview_expiry(table: Target, change: ExpireSnapshots) -> ExpiredSnapshots:
     """What an expiry would make a table forget; nothing is changed. Errors as `commit_expiry`."""
     state, staging = table.load(), table.staging()
     updates = change.stage(state.metadata, staging).updates
@@ -80,7 +80,7 @@ def preview_expiry(table: MaintainedTable, change: ExpireSnapshots) -> ExpiredSn
 
 
 def delete_expired(
-    table: MaintainedTable, change: ExpireSnapshots, state: TableState, *, delete_files: bool
+    table: Target, change: ExpireSnapshots, state: TableState, *, delete_files: bool
 ) -> ExpiredSnapshots:
     """Delete the files that only the expired snapshots needed.
 
@@ -112,9 +112,7 @@ def delete_expired(
     return _deleted(table, files, statistics, told)
 
 
-def _check_references(
-    table: MaintainedTable, change: ExpireSnapshots, now: TableMetadata, gone: Sequence[Snapshot]
-) -> None:
+def _check_references(table: Target, change: ExpireSnapshots, now: TableMetadata, gone: Sequence[Snapshot]) -> None:
     """Raise where a branch or tag, of which the expiry did not know, may have had one of the snapshots.
 
     A REST catalog makes the change on whatever metadata is current; no requirement rules a new reference out, which the
@@ -141,7 +139,7 @@ def _check_references(
 
 
 def _deleted(
-    table: MaintainedTable, files: SnapshotFiles, statistics: dict[str, str], told: ExpiredSnapshots
+    table: Target, files: SnapshotFiles, statistics: dict[str, str], told: ExpiredSnapshots
 ) -> ExpiredSnapshots:
     failed: list[str] = []
     left = frozenset(told.outside)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from engine.commit.changes.expire_snapshots import ExpireSnapshots
 from engine.commit.committer import TableState
+from engine.commit.target import Target
 from engine.errors import Invalid
 from engine.expressions.predicate import Predicate
 from engine.file_indexes.blob import IndexKind
@@ -18,7 +19,6 @@ from engine.maintenance.build_index import BuiltIndex, build_file_index
 from engine.maintenance.executor_groups import ExecutorGroups
 from engine.maintenance.expire_snapshots import ExpiredSnapshots, commit_expiry, delete_expired, preview_expiry
 from engine.maintenance.file_groups import DEFAULT_SORTED_GROUP_SIZE_BYTES, Selection
-from engine.maintenance.maintained_table import MaintainedTable
 from engine.maintenance.remove_orphan_files import DEFAULT_AGE_MS, OrphanFiles, remove_orphan_files
 from engine.maintenance.rewrite_data_files import (
     Progress,
@@ -76,7 +76,7 @@ class Maintenance:
     All raise CommitFailed where the change is not visible; for `CommitStateUnknown` it may or may not be.
     """
 
-    table: MaintainedTable
+    table: Target
     advance: Callable[[TableState], None]
     new_id: Callable[[], uuid.UUID] = uuid.uuid4
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from engine.catalog.ownership import check_ownership
 from engine.catalog.versions import VERSION_HINT, version_of
+from engine.commit.target import Target
 from engine.errors import FileNotFound, Invalid
 from engine.maintenance.expire_snapshots import delete_all
-from engine.maintenance.maintained_table import MaintainedTable
 from engine.maintenance.reachable_files import Reach
 from engine.spec.metadata import TableMetadata
 from engine.spec.properties import GC_ENABLED
@@ -36,7 +36,7 @@ class OrphanFiles:
     not_deleted: tuple[str, ...] = ()
 
 
-def remove_orphan_files(table: MaintainedTable, *, older_than_ms: int, dry_run: bool) -> OrphanFiles:
+def remove_orphan_files(table: Target, *, older_than_ms: int, dry_run: bool) -> OrphanFiles:
     """Find files in the table's directories that no snapshot, branch, statistics or metadata log leads to.
 
     Files are listed first and the table is loaded afterwards, so that what a commit brings in between is known.
@@ -81,7 +81,7 @@ def remove_orphan_files(table: MaintainedTable, *, older_than_ms: int, dry_run: 
     )
 
 
-def _list_files(table: MaintainedTable, metadata: TableMetadata) -> Iterator[FileInfo]:
+def _list_files(table: Target, metadata: TableMetadata) -> Iterator[FileInfo]:
     """All files of the table's own directories. Those of ``write.data.path`` may be other tables', too."""
     for name in ("data", "metadata"):
         try:

@@ -18,11 +18,11 @@ from engine.commit.changes.rewrite_files import RewriteFiles
 from engine.commit.committer import TableState
 from engine.commit.conflicts import Validation
 from engine.commit.file_refs import ref_of, refs_of_deletes
+from engine.commit.target import Target
 from engine.errors import CommitStateUnknown, EngineError, Invalid
 from engine.expressions.predicate import Predicate
 from engine.maintenance.dangling_deletes import remove_dangling_deletes
 from engine.maintenance.file_groups import FileGroup, Selection
-from engine.maintenance.maintained_table import MaintainedTable
 from engine.maintenance.rewrite_group import GroupRewrite, RewrittenGroup
 from engine.maintenance.row_order import Ordering
 from engine.plan.scan import table_scan
@@ -141,7 +141,7 @@ class Rewrite:
 
 
 def rewrite_data_files(
-    table: MaintainedTable, state: TableState, rewrite: Rewrite, operation_id: uuid.UUID
+    table: Target, state: TableState, rewrite: Rewrite, operation_id: uuid.UUID
 ) -> tuple[TableState, RewrittenDataFiles]:
     """Rewrite data files of a branch; see `Maintenance.rewrite_data_files`.
 
@@ -184,7 +184,7 @@ def rewrite_data_files(
 class _Run:
     """One rewrite: what is committed so far, and what waits for its commit."""
 
-    def __init__(self, table: MaintainedTable, rewrite: Rewrite, start: Snapshot, state: TableState) -> None:
+    def __init__(self, table: Target, rewrite: Rewrite, start: Snapshot, state: TableState) -> None:
         self._table = table
         self._rewrite = rewrite
         self._start = start
@@ -262,7 +262,7 @@ class _Run:
             properties=self._rewrite.properties,
         )
         try:
-            self.state = self._table.commit(self._table.staging(), [change], [file.file_path for file in new])
+            self.state = self._table.commit([change], new)
         except EngineError as error:
             self._failed(batch, error)
             return

@@ -6,14 +6,14 @@ from collections.abc import Hashable, Mapping
 
 from engine.commit.changes.rewrite_manifests import RewriteManifests
 from engine.commit.committer import TableState
-from engine.maintenance.maintained_table import MaintainedTable
+from engine.commit.target import Target
 from engine.spec.data_file import DataFile
 from engine.spec.partitioning import partition_key
 from engine.spec.snapshots import MAIN, Snapshot
 
 
 def rewrite_manifests(
-    table: MaintainedTable,
+    table: Target,
     *,
     by_partition: bool = True,
     branch: str = MAIN,
@@ -34,12 +34,12 @@ def rewrite_manifests(
 
     Raises:
         Invalid: The branch has no snapshot.
-        CommitFailed: See `MaintainedTable.commit`.
+        CommitFailed: See `Target.commit`.
     """
     change = RewriteManifests(
         cluster_by=_partition if by_partition else None, branch=branch, properties=dict(properties or {})
     )
-    state = table.commit(table.staging(), [change])
+    state = table.commit([change])
     snapshot = change.snapshot_in(state.metadata)
     return state, snapshot
 

@@ -13,8 +13,8 @@ from engine.commit.conflicts import Validation
 from engine.commit.file_refs import FileRef
 from engine.commit.manifests import AddedFiles
 from engine.commit.snapshot_producer import SnapshotProducer
+from engine.commit.target import Target
 from engine.errors import Invalid, Unsupported
-from engine.operations.target import Target
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.metadata import TableMetadata
 from engine.spec.snapshots import MAIN, Snapshot

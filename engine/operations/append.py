@@ -8,9 +8,9 @@ from engine.commit.changes.evolution import UpdateSchema
 from engine.commit.changes.merge_append import MergeAppend
 from engine.commit.changes.stream_batch import StreamBatch, last_batch
 from engine.commit.committer import TableState
+from engine.commit.target import Target
 from engine.errors import AlreadyExists, Invalid
 from engine.operations.staged import StagedTarget
-from engine.operations.target import Target
 from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.properties import ACCEPT_ANY_SCHEMA

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from engine.commit.committer import TableState
+from engine.commit.target import Target
 from engine.operations.row_changes import Matches, Mode, RowChange, chosen_mode
-from engine.operations.target import Target
 from engine.plan.scan import TableScan
 from engine.spec.metadata import TableMetadata
 from engine.spec.properties import DELETE_ISOLATION, DELETE_MODE

@@ -32,8 +32,8 @@ from engine.commit.committer import TableState
 from engine.commit.conflicts import Validation
 from engine.commit.file_refs import ref_to
 from engine.commit.snapshots import branch_head
+from engine.commit.target import Target
 from engine.errors import AlreadyExists, Invalid, Unsupported, ValidationFailed
-from engine.operations.target import Target
 from engine.operations.upsert import key_columns
 from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata

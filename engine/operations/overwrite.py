@@ -8,10 +8,10 @@ from engine.commit.changes.replace_partitions import ReplacePartitions
 from engine.commit.committer import TableState
 from engine.commit.conflicts import Validation
 from engine.commit.snapshots import branch_head
+from engine.commit.target import Target
 from engine.operations.append import Prepare
 from engine.operations.delete import ScanOf
 from engine.operations.row_changes import Matches, RowChange
-from engine.operations.target import Target
 from engine.spec.properties import DELETE_ISOLATION
 from engine.spec.snapshots import MAIN, Snapshot
 

@@ -24,10 +24,10 @@ from engine.commit.changes.row_delta import RowDelta
 from engine.commit.conflicts import Validation
 from engine.commit.file_refs import FileRef, ref_of, refs_of_deletes
 from engine.commit.snapshot_producer import SnapshotProducer
+from engine.commit.target import Target
 from engine.deletes.files import FileRead
 from engine.errors import Invalid, Unsupported
 from engine.expressions.predicate import Predicate
-from engine.operations.target import Target
 from engine.plan.scan import ScanPlan, TableScan
 from engine.read.matches import MatchedRows, matched_rows, superseded_by_rewrite
 from engine.read.plans import planned_files, request_for

@@ -14,7 +14,6 @@ from engine.commit.committer import TableState
 from engine.errors import Invalid, Unsupported
 from engine.expressions.predicate import Predicate
 from engine.lazy_module import LazyModule
-from engine.plan.cache import ManifestCache
 from engine.plan.scan import TableScan, table_scan
 from engine.runtime.counters import Counters
 from engine.spec.metadata import TableMetadata
@@ -23,13 +22,13 @@ from engine.spec.snapshots import MAIN, Snapshot
 if TYPE_CHECKING:
     from engine.commit.changes import cherry_pick
     from engine.commit.manifests import AddedFiles
+    from engine.commit.target import Target
     from engine.operations import add_files, append, delete, keyed_stream, overwrite, row_source, update, upsert
     from engine.operations.append import Prepare
     from engine.operations.delete import ScanOf
     from engine.operations.keyed_stream import KeyedStream
     from engine.operations.row_changes import Mode
     from engine.operations.row_source import Rows
-    from engine.operations.target import Target
     from engine.operations.update import Assignments
 else:  # what only reads a table does not wait for what changes it
     cherry_pick = LazyModule("engine.commit.changes.cherry_pick")
@@ -64,11 +63,6 @@ class RowOperations(ABC):
     @abstractmethod
     def name(self) -> str:
         """The table's full name, with dots."""
-
-    @property
-    @abstractmethod
-    def _manifest_cache(self) -> ManifestCache | None:
-        """Decoded manifests."""
 
     def append(
         self,
@@ -342,7 +336,7 @@ class RowOperations(ABC):
                 target.store,
                 filter=filter,
                 ref=branch if branch in metadata.refs else None,
-                cache=self._manifest_cache,
+                cache=target.cache,
                 table_name=self.name,
             )
             return replace(scan, whole_files=True)  # a file that is written again has other rows, too

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from engine.commit.target import Target
 from engine.errors import Invalid
 from engine.lazy_module import LazyModule
-from engine.operations.target import Target
 from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata
 from engine.write.data_files import write_data_files

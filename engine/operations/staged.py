@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 from engine.commit.changes.change import Change
 from engine.commit.changes.read import Read
@@ -11,8 +11,8 @@ from engine.commit.committer import TableState
 from engine.commit.snapshot_producer import SnapshotProducer
 from engine.commit.snapshots import branch_head
 from engine.commit.staging import Staging
+from engine.commit.target import Target
 from engine.commit.transaction import stage_all
-from engine.operations.target import Target
 from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.updates import apply_updates
@@ -24,11 +24,11 @@ class StagedTarget(Target):
 
     Args:
         base: The table when the transaction began.
-        staging: The surroundings of its one commit.
+        own_staging: The surroundings of its one commit.
     """
 
     base: TableState
-    staging: Staging
+    own_staging: Staging
     changes: list[Change] = field(default_factory=list)
     prepared: set[str] = field(default_factory=set)
     draft: list[TableMetadata] = field(default_factory=list)
@@ -36,16 +36,8 @@ class StagedTarget(Target):
     @classmethod
     def of(cls, target: Target) -> StagedTarget:
         """Begin a transaction on the table as it is now."""
-        return cls(
-            committer=target.committer,
-            identifier=target.identifier,
-            store=target.store,
-            counters=target.counters,
-            new_staging=target.new_staging,
-            waiting=target.waiting,
-            base=target.load(),
-            staging=target.new_staging(target.store, target.counters),
-        )
+        own = {f.name: getattr(target, f.name) for f in fields(Target)}
+        return cls(**own, base=target.load(), own_staging=target.staging())
 
     def load(self) -> TableState:
         """The table with the changes so far."""
@@ -64,13 +56,13 @@ class StagedTarget(Target):
             for change in changes:
                 if isinstance(change, SnapshotProducer | Read):
                     self._adapt(change, metadata)
-            staged = stage_all(changes, metadata, self.staging)
+            staged = stage_all(changes, metadata, self.own_staging)
         except BaseException:
             self.discard(locations)
             raise
         self.changes.extend(changes)
         self.prepared.update(locations)
-        self.draft.append(apply_updates(metadata, staged.updates, now_ms=self.staging.now_ms()))
+        self.draft.append(apply_updates(metadata, staged.updates, now_ms=self.own_staging.now_ms()))
         return self.load()
 
     def read(self, read: Read) -> None:
@@ -85,11 +77,11 @@ class StagedTarget(Target):
         """
         if all(isinstance(change, Read) for change in self.changes):
             return self.base
-        return self.committed(self.staging, self.changes, self.prepared)
+        return self.commit_staged(self.own_staging, self.changes, self.prepared)
 
     def abandon(self) -> None:
         """Delete what was written for it."""
-        self.staging.discard()
+        self.own_staging.discard()
         self.discard(self.prepared)
 
     def _adapt(self, change: SnapshotProducer | Read, draft: TableMetadata) -> None:

@@ -10,12 +10,11 @@ from typing import Self
 from engine.catalog.identifiers import dotted
 from engine.commit.changes.change import Change
 from engine.commit.committer import TableState
+from engine.commit.target import Target
 from engine.errors import Invalid
 from engine.operations.metadata_operations import MetadataOperations
 from engine.operations.row_operations import RowOperations
 from engine.operations.staged import StagedTarget
-from engine.operations.target import Target
-from engine.plan.cache import ManifestCache
 from engine.runtime.counters import Counters
 from engine.spec.metadata import TableMetadata
 
@@ -36,19 +35,11 @@ class TableTransaction(MetadataOperations, RowOperations):
 
     Args:
         target: The table.
-        cache: Decoded manifests.
         committed: Told of the table with the changes.
     """
 
-    def __init__(
-        self,
-        target: Target,
-        cache: ManifestCache | None = None,
-        *,
-        committed: Callable[[TableState], None] = lambda _: None,
-    ) -> None:
+    def __init__(self, target: Target, *, committed: Callable[[TableState], None] = lambda _: None) -> None:
         self._outer = target
-        self._cache = cache
         self._committed = committed
         self._staged = StagedTarget.of(target)
         self._closed = False
@@ -108,7 +99,3 @@ class TableTransaction(MetadataOperations, RowOperations):
 
     def _advance(self, state: TableState) -> None:
         """The staged target holds the state."""
-
-    @property
-    def _manifest_cache(self) -> ManifestCache | None:
-        return self._cache

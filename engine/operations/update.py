@@ -11,11 +11,11 @@ from engine.columnar.rows import exact_cast
 from engine.columnar.scalar_evaluation import check_expression, evaluate
 from engine.columnar.schemas import storage_of, to_arrow_schema
 from engine.commit.committer import TableState
+from engine.commit.target import Target
 from engine.errors import Invalid
 from engine.expressions.scalar import SqlExpression
 from engine.operations.delete import ScanOf
 from engine.operations.row_changes import Matches, Mode, RowChange, chosen_mode
-from engine.operations.target import Target
 from engine.plan.scan import ScanPlan
 from engine.read.plans import request_for
 from engine.read.reader import read_files

@@ -14,10 +14,10 @@ from engine.columnar.key_index import KeyIndex
 from engine.columnar.rows import table_rows
 from engine.columnar.schemas import to_arrow_schema
 from engine.commit.committer import TableState
+from engine.commit.target import Target
 from engine.errors import Invalid
 from engine.expressions.predicate import TRUE, Predicate, all_of, greater_equal, is_in, less_equal
 from engine.operations.row_changes import Matches, Mode, RowChange, chosen_mode
-from engine.operations.target import Target
 from engine.plan.scan import ScanPlan, TableScan
 from engine.read.matches import rows_at
 from engine.read.plans import planned_files, request_for

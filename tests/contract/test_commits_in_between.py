@@ -13,9 +13,9 @@ import pytest
 import engine
 from engine.commit.changes.expire_snapshots import ExpireSnapshots
 from engine.commit.committer import Outcome
+from engine.commit.target import Target
 from engine.errors import FileNotFound, Invalid, NotFound, ValidationFailed
 from engine.maintenance.expire_snapshots import commit_expiry, delete_expired
-from engine.maintenance.maintained_table import MaintainedTable
 from engine.storage.local import LocalStore
 from tests.services.rest_over_catalog import RestOverCatalog
 from tests.services.scripted_http import scripted_server
@@ -109,7 +109,7 @@ def test_metadata_that_cannot_be_read_keeps_files(tables: Tables) -> None:
     ours.append(numbers(0))
     ours.overwrite(numbers(4))
     assert ours._committer is not None
-    table = MaintainedTable(committer=ours._committer, identifier=("db", "t"), store=ours.store)
+    table = Target(committer=ours._committer, identifier=("db", "t"), store=ours.store)
     change = ExpireSnapshots(older_than_ms=2**50, retain_last=1)
     state = commit_expiry(table, change)
     before, former, real = stored(ours), ours.metadata_location, LocalStore.read

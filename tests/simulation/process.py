@@ -12,10 +12,9 @@ from engine.catalog import catalog as rooms
 from engine.commit.committer import Identifier
 from engine.commit.retry import Waiting
 from engine.commit.staging import Staging
-from engine.maintenance.maintained_table import MaintainedTable
+from engine.commit.target import Target
 from engine.maintenance.maintenance import Maintenance
 from engine.opening import Catalog
-from engine.operations.target import Target
 from engine.plan.cache import ManifestCache
 from engine.runtime.counters import Counters
 from engine.runtime.local import LocalRunner
@@ -58,17 +57,7 @@ class SimulatedTable(Table):
 
     @property
     def maintenance(self) -> Maintenance:
-        own = self._target(None)
-        maintained = MaintainedTable(
-            committer=own.committer,
-            identifier=own.identifier,
-            store=own.store,
-            cache=self._cache,
-            runner=ONE_THREAD,
-            new_staging=self._staging,
-            waiting=own.waiting,
-        )
-        return Maintenance(maintained, self._advance, self.world.new_uuid)
+        return Maintenance(replace(self._target(None), runner=ONE_THREAD), self._advance, self.world.new_uuid)
 
     def _staging(self, store: Store, counters: Counters) -> Staging:
         world = self.world

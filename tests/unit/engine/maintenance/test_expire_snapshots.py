@@ -19,9 +19,9 @@ import engine
 from engine.codec.manifests.reader import decode_entries
 from engine.commit.committer import Unknown
 from engine.commit.manifests import load_manifests
+from engine.commit.target import Target
 from engine.errors import CommitStateUnknown, EngineError, FileNotFound, Invalid, NotFound, StorageFailed
 from engine.maintenance import expire_snapshots as operation
-from engine.maintenance.maintained_table import MaintainedTable
 from engine.spec.manifest import EntryStatus
 from engine.spec.snapshots import MAIN, SnapshotRef
 from engine.spec.updates import AddSnapshot, SetSnapshotRef
@@ -119,14 +119,14 @@ class at:  # noqa: N801 - reads as a clause
     """The clock of the machine stands at a time."""
 
     def __init__(self, now_ms: int) -> None:
-        real = MaintainedTable.staging
+        real = Target.staging
 
-        def staging(table: MaintainedTable) -> Any:
+        def staging(table: Target) -> Any:
             made = real(table)
             made.now_ms = lambda: now_ms
             return made
 
-        self._patch = patch.object(MaintainedTable, "staging", staging)
+        self._patch = patch.object(Target, "staging", staging)
 
     def __enter__(self) -> None:
         self._patch.start()

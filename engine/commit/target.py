@@ -1,4 +1,4 @@
-"""The table that an operation changes, and the one way in which operations commit."""
+"""The table that an operation or maintenance changes, and the one way in which they commit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from engine.commit.retry import Waiting
 from engine.commit.staging import Staging
 from engine.commit.transaction import Transaction
 from engine.errors import CommitStateUnknown, EngineError
+from engine.plan.cache import ManifestCache
 from engine.runtime.counters import Counters
+from engine.runtime.local import LocalRunner
+from engine.runtime.runner import Runner
 from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata
 from engine.storage.store import Store
@@ -27,7 +30,9 @@ class Target:
         committer: Its catalog.
         identifier: Its name there.
         store: Its storage.
-        counters: Count what the operation does.
+        cache: Its decoded manifests.
+        counters: Count the work.
+        runner: Reads and plans in parallel.
         new_staging: Makes the surroundings of one commit.
         waiting: How waits between attempts are made.
     """
@@ -35,13 +40,19 @@ class Target:
     committer: Committer
     identifier: Identifier
     store: Store
+    cache: ManifestCache | None = None
     counters: Counters = field(default_factory=Counters)
+    runner: Runner = field(default_factory=LocalRunner)
     new_staging: Callable[[Store, Counters], Staging] = lambda store, counters: Staging(store=store, counters=counters)
     waiting: Waiting = field(default_factory=Waiting)
 
     def load(self) -> TableState:
         """The table that the operation is prepared for; NotFound, or StorageFailed when the catalog cannot be asked."""
         return self.committer.load_state(self.identifier)
+
+    def staging(self) -> Staging:
+        """The surroundings of one commit."""
+        return self.new_staging(self.store, self.counters)
 
     @property
     def committed_metadata(self) -> TableMetadata | None:
@@ -62,10 +73,9 @@ class Target:
         Raises:
             CommitFailed: See `engine.commit.transaction`.
         """
-        staging = self.new_staging(self.store, self.counters)
-        return self.committed(staging, changes, {file.file_path for file in prepared})
+        return self.commit_staged(self.staging(), changes, {file.file_path for file in prepared})
 
-    def committed(self, staging: Staging, changes: Sequence[Change], prepared: Collection[str]) -> TableState:
+    def commit_staged(self, staging: Staging, changes: Sequence[Change], prepared: Collection[str]) -> TableState:
         """The same in surroundings that are there already; `prepared` are locations."""
         transaction = Transaction(self.committer, self.identifier, staging, self.waiting)
         try:
