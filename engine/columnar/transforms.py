@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 from engine.columnar.hashing import murmur3_of_bytes, murmur3_of_decimals, murmur3_of_longs
 from engine.columnar.schemas import storage_of, to_arrow_type
 from engine.errors import Invalid, Unsupported
+from engine.spec.calendar import UNITS_PER_DAY, UNITS_PER_SECOND
 from engine.spec.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, Void, Year
 from engine.spec.types import DecimalType, PrimitiveType
 
-_PER_SECOND = {"timestamp": 10**6, "timestamptz": 10**6, "timestamp_ns": 10**9, "timestamptz_ns": 10**9}
 _ALL_32_BITS = 0x7FFFFFFF
 
 
@@ -52,7 +52,7 @@ def transform_array(source: PrimitiveType, transform: Transform, array: pa.Array
             unit = "datetime64[Y]" if isinstance(transform, Year) else "datetime64[M]"
             return _with_nulls_of(array, days.view("datetime64[D]").astype(unit).astype(np.int32), pa.int32())
         case Hour():
-            return _with_nulls_of(array, _integers(array) // (3600 * _PER_SECOND[source.name]), pa.int32())
+            return _with_nulls_of(array, _integers(array) // (3600 * UNITS_PER_SECOND[source.name]), pa.int32())
     raise Unsupported(f"the partition transform {transform} is not known here")
 
 
@@ -76,7 +76,7 @@ def _integers(array: pa.Array) -> npt.NDArray[np.int64]:
 
 def _days(source: PrimitiveType, array: pa.Array) -> npt.NDArray[np.int64]:
     integers = _integers(array)
-    return integers if source.name == "date" else integers // (86_400 * _PER_SECOND[source.name])
+    return integers if source.name == "date" else integers // UNITS_PER_DAY[source.name]
 
 
 def _truncate(source: PrimitiveType, array: pa.Array, width: int) -> pa.Array:

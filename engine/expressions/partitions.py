@@ -22,14 +22,10 @@ from engine.expressions.kernels import add_big_endian, utf16_length_at_least
 from engine.expressions.literal_intervals import FALSE, TRUE, LiteralIntervals, Outcomes
 from engine.expressions.literals import INTEGER_RANGES
 from engine.expressions.vectors import BytesVector, NumberVector, Vector, mask_of
+from engine.spec.calendar import UNITS_PER_DAY
 from engine.spec.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, Year
 from engine.spec.types import DecimalType, PrimitiveType
 
-_PER_DAY = {
-    "date": 1,
-    **dict.fromkeys(("timestamp", "timestamptz"), 86_400_000_000),
-    **dict.fromkeys(("timestamp_ns", "timestamptz_ns"), 86_400_000_000_000),
-}
 _HOURS_PER_DAY = 24
 _WIDE_DECIMAL_BYTES = 17
 
@@ -74,7 +70,7 @@ def _first_instant(
     transform: Transform, source: PrimitiveType, units: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The first day or tick of each unit, and whether it fits into 64 bits."""
-    ticks = _PER_DAY[source.name]
+    ticks = UNITS_PER_DAY[source.name]
     match transform:
         case Year():
             days = units.astype("datetime64[Y]").astype("datetime64[D]").astype(np.int64)

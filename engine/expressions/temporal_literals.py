@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.errors import Invalid
-from engine.spec.transforms import civil_of
+from engine.spec.calendar import SECONDS_PER_DAY, clock_of, days_of, iso_clock, iso_date
 
 TemporalKind = Literal["date", "time", "timestamp", "timestamptz"]
 
 NANOS_PER_SECOND = 1_000_000_000
-NANOS_PER_DAY = 86_400 * NANOS_PER_SECOND
+NANOS_PER_DAY = SECONDS_PER_DAY * NANOS_PER_SECOND
 
 _DATE = r"(?P<year>[+-]?\d{4,15})-(?P<month>\d{2})-(?P<day>\d{2})"
 _TIME = r"(?P<hour>\d{2}):(?P<minute>\d{2})(:(?P<second>\d{2})(\.(?P<fraction>\d{1,9}))?)?"
@@ -38,26 +38,13 @@ class TemporalLiteral:
         if self.kind == "time":
             return _clock(self.nanoseconds)
         days, rest = divmod(self.nanoseconds, NANOS_PER_DAY)
-        year, month, day = civil_of(days)
-        sign = "-" if year < 0 else "+" if year > 9999 else ""
-        date = f"{sign}{abs(year):04d}-{month:02d}-{day:02d}"
         if self.kind == "date":
-            return date
-        return f"{date}T{_clock(rest)}" + ("+00:00" if self.kind == "timestamptz" else "")
+            return iso_date(days)
+        return f"{iso_date(days)}T{_clock(rest)}" + ("+00:00" if self.kind == "timestamptz" else "")
 
 
 def _clock(nanoseconds: int) -> str:
-    seconds, fraction = divmod(nanoseconds, NANOS_PER_SECOND)
-    text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-    return f"{text}.{fraction:09d}".rstrip("0") if fraction else text
-
-
-def days_of(year: int, month: int, day: int) -> int:
-    """Days from 1970-01-01 of a proleptic Gregorian date of any year."""
-    shifted = year - (month <= 2)
-    era, year_of_era = divmod(shifted, 400)
-    day_of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
-    return era * 146_097 + year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year - 719_468
+    return iso_clock(nanoseconds, NANOS_PER_SECOND).rstrip("0").removesuffix(".")
 
 
 def to_temporal(value: dt.date | dt.time | dt.datetime) -> TemporalLiteral:
@@ -96,18 +83,14 @@ def parse_temporal(text: str) -> TemporalLiteral:
     ):
         raise Invalid(f"{text!r} is not a date, a time or a timestamp such as 2024-02-29T12:00:00")
     nanoseconds = 0
-    if has_date:
-        year, month, day = int(match["year"]), int(match["month"]), int(match["day"])
-        days = days_of(year, month, day)
-        if civil_of(days) != (year, month, day):
-            raise Invalid(f"{text!r} is not a date of the calendar")
-        nanoseconds = days * NANOS_PER_DAY
-    if has_time:
-        hour, minute, second = int(match["hour"]), int(match["minute"]), int(match["second"] or 0)
-        if hour > 23 or minute > 59 or second > 59:
-            raise Invalid(f"{text!r} is not a time of the day")
-        seconds = hour * 3600 + minute * 60 + second
-        nanoseconds += seconds * NANOS_PER_SECOND + int((match["fraction"] or "").ljust(9, "0"))
+    try:
+        if has_date:
+            nanoseconds = days_of(int(match["year"]), int(match["month"]), int(match["day"])) * NANOS_PER_DAY
+        if has_time:
+            hour, minute, second = int(match["hour"]), int(match["minute"]), int(match["second"] or 0)
+            nanoseconds += clock_of(hour, minute, second, match["fraction"] or "0", NANOS_PER_SECOND)
+    except ValueError as error:
+        raise Invalid(f"{text!r}: {error}") from error
     if match["zone"] is not None:
         return TemporalLiteral("timestamptz", nanoseconds - _offset_seconds(match["zone"]) * NANOS_PER_SECOND)
     return TemporalLiteral("timestamp" if has_date and has_time else "date" if has_date else "time", nanoseconds)

@@ -8,6 +8,7 @@ from decimal import Decimal
 from pyspark.sql import types as st
 
 from engine.errors import Unsupported
+from engine.spec.calendar import UNITS_PER_DAY
 from engine.spec.partition_paths import human_value
 from engine.spec.types import (
     BINARY,
@@ -51,11 +52,7 @@ _SIMPLE: dict[Type, st.DataType] = {
     BINARY: st.BinaryType(),
     UNKNOWN: st.NullType(),
 }
-_MOMENTS = {
-    "date": ("DATE", 1),
-    "timestamp": ("TIMESTAMP_NTZ", 86_400_000_000),
-    "timestamptz": ("TIMESTAMP", 86_400_000_000),
-}
+_MOMENTS = {"date": "DATE", "timestamp": "TIMESTAMP_NTZ", "timestamptz": "TIMESTAMP"}
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 
 
@@ -120,10 +117,9 @@ def sql_literal(type_: PrimitiveType, value: Value) -> str:
         case float():
             return f"CAST('{value!r}' AS {name})"
         case int() if name in _MOMENTS:
-            keyword, units_per_day = _MOMENTS[name]
-            if not _FIRST_DAY <= value // units_per_day <= _LAST_DAY:
+            if not _FIRST_DAY <= value // UNITS_PER_DAY[name] <= _LAST_DAY:
                 raise Unsupported(f"on Spark, {type_} values outside of the years 1 to 9999: {value}")
-            return f"{keyword}'{human_value(type_, value)}'"
+            return f"{_MOMENTS[name]}'{human_value(type_, value)}'"
         case int():
             return f"CAST('{value}' AS {spark_type(type_, column=name).simpleString()})"
     return f"X'{value.hex}'"  # uuid

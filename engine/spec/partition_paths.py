@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from decimal import Decimal
 from urllib.parse import quote_plus
 
+from engine.spec.calendar import UNITS_PER_DAY, UNITS_PER_SECOND, civil_of, iso_clock
 from engine.spec.partitioning import PartitionSpec
 from engine.spec.schema import Schema
-from engine.spec.transforms import Day, Hour, Month, Transform, Year, civil_of
+from engine.spec.transforms import Day, Hour, Month, Transform, Year
 from engine.spec.types import UNKNOWN, PrimitiveType
 from engine.spec.values import Value
-
-_MICROS_PER_DAY = 86_400_000_000
 
 
 def human_string(transform: Transform, source: PrimitiveType, value: Value | None) -> str:
@@ -47,12 +46,11 @@ def human_value(type_: PrimitiveType, value: Value) -> str:
         case "date", int():
             return _date(value)
         case "time", int():
-            return _clock(value, 6)
+            return _clock(value, UNITS_PER_SECOND["time"])
         case ("timestamp" | "timestamptz" | "timestamp_ns" | "timestamptz_ns") as name, int():
-            digits = 9 if name.endswith("_ns") else 6
-            days, rest = divmod(value, _MICROS_PER_DAY * 10 ** (digits - 6))
+            days, rest = divmod(value, UNITS_PER_DAY[name])
             zone = "+00:00" if name.startswith("timestamptz") else ""
-            return f"{_date(days)}T{_clock(rest, digits)}{zone}"
+            return f"{_date(days)}T{_clock(rest, UNITS_PER_SECOND[name])}{zone}"
         case _, bytes():
             return base64.b64encode(value).decode()
         case _, Decimal():
@@ -77,7 +75,6 @@ def _date(days: int) -> str:
     return f"{year:04d}-{month:02d}-{day:02d}"
 
 
-def _clock(units: int, digits: int) -> str:
-    seconds, fraction = divmod(units, 10**digits)
-    text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-    return f"{text}.{fraction:0{digits}d}" if fraction else text
+def _clock(units: int, per_second: int) -> str:
+    text = iso_clock(units, per_second)
+    return text if units % per_second else text.partition(".")[0]

@@ -15,6 +15,7 @@ from typing import ClassVar
 
 import mmh3
 
+from engine.spec.calendar import UNITS_PER_DAY, UNITS_PER_SECOND, civil_of
 from engine.spec.types import DATE, INT, STRING, DecimalType, PrimitiveType
 from engine.spec.values import Value, decimal_of, encode_value, unscaled
 
@@ -24,7 +25,6 @@ _NANOS = frozenset({"timestamp_ns", "timestamptz_ns"})
 _TIMESTAMPS = _MICROS | _NANOS
 _UNPARTITIONABLE = frozenset({"geometry", "geography", "variant"})
 _PARAMETRIC = re.compile(r"(bucket|truncate)\[(\d{1,10})\]", re.ASCII)
-_SECOND = {**dict.fromkeys(_MICROS, 1_000_000), **dict.fromkeys(_NANOS, 1_000_000_000)}
 _EPOCH_YEAR = 1970
 
 
@@ -194,7 +194,7 @@ class Hour(_Temporal):
         return source.name in _TIMESTAMPS
 
     def _of(self, source: PrimitiveType, value: int) -> int:
-        return value // (3600 * _SECOND[source.name])
+        return value // (3600 * UNITS_PER_SECOND[source.name])
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,23 +243,8 @@ def parse_transform(text: str) -> Transform:
     return (Bucket if match[1] == "bucket" else Truncate)(int(match[2]))
 
 
-def civil_of(days: int) -> tuple[int, int, int]:
-    """Proleptic Gregorian (year, month, day) of days from 1970-01-01; any year, where datetime stops at 1 and 9999."""
-    shifted = days + 719_468
-    era, day_of_era = divmod(shifted, 146_097)
-    year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
-    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
-    shifted_month = (5 * day_of_year + 2) // 153
-    month = shifted_month + 3 if shifted_month < 10 else shifted_month - 9
-    return (
-        year_of_era + era * 400 + (1 if month <= 2 else 0),
-        month,
-        day_of_year - (153 * shifted_month + 2) // 5 + 1,
-    )
-
-
 def _days(source: PrimitiveType, value: int) -> int:
-    return value if source.name == "date" else value // (86_400 * _SECOND[source.name])
+    return value // UNITS_PER_DAY[source.name]
 
 
 def hash_value(source: PrimitiveType, value: Value) -> int:

@@ -23,6 +23,7 @@ import uuid
 from decimal import Context, Decimal
 
 from engine.errors import CorruptTable
+from engine.spec.calendar import UNITS_PER_DAY
 from engine.spec.types import DecimalType, FixedType, PrimitiveType
 
 Value = bool | int | float | str | bytes | uuid.UUID | Decimal
@@ -34,7 +35,6 @@ _FORMATS = {
     "timestamp_ns": "<q", "timestamptz_ns": "<q", "float": "<f", "double": "<d",
 }  # fmt: skip
 _PROMOTED = {"long": ("<i", 4), "double": ("<f", 4), "timestamp": ("<i", 4), "timestamp_ns": ("<i", 4)}
-_DATE_UNITS = {"timestamp": 86_400_000_000, "timestamp_ns": 86_400_000_000_000}
 
 
 def unscaled(value: Decimal, scale: int) -> int:
@@ -84,7 +84,7 @@ def decode_value(type_: PrimitiveType, data: bytes) -> Value:
             promoted = _PROMOTED.get(name)
             if promoted is not None and len(data) == promoted[1]:
                 old = struct.unpack(promoted[0], data)[0]
-                return old * _DATE_UNITS[name] if name in _DATE_UNITS else old
+                return old * UNITS_PER_DAY[name] if name in ("timestamp", "timestamp_ns") else old
             return struct.unpack(_FORMATS[name], data)[0]
         if name == "boolean":
             if len(data) != 1:

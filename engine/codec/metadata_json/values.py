@@ -13,7 +13,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
 from engine.codec.metadata_json.objects import JsonValue
-from engine.spec.transforms import civil_of
+from engine.spec.calendar import UNITS_PER_DAY, UNITS_PER_SECOND, clock_of, days_of, iso_clock, iso_date
 from engine.spec.types import DecimalType, FixedType, ListType, MapType, PrimitiveType, StructType, Type
 
 DefaultValue: TypeAlias = Any
@@ -22,10 +22,6 @@ DefaultValue: TypeAlias = Any
 _DATE = re.compile(r"([+-]?\d{4,9})-(\d\d)-(\d\d)", re.ASCII)
 _TIME = re.compile(r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?", re.ASCII)
 _INTEGER_BITS = {"int": 32, "long": 64}
-_PER_SECOND = {
-    "time": 10**6, "timestamp": 10**6, "timestamptz": 10**6, "timestamp_ns": 10**9, "timestamptz_ns": 10**9,
-}  # fmt: skip
-_SECONDS_PER_DAY = 86_400
 _UTC = ("+00:00", "Z")
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
@@ -97,7 +93,7 @@ def _parse_text(type_: PrimitiveType, text: str) -> DefaultValue:
         case "date":
             return _days_of(text)
         case "time":
-            return _time_of(text, _PER_SECOND[type_.name])
+            return _time_of(text, UNITS_PER_SECOND[type_.name])
         case "timestamp" | "timestamptz" | "timestamp_ns" | "timestamptz_ns":
             return _timestamp_of(type_, text)
     raise ValueError(f"{type_} has no value other than null here")
@@ -127,33 +123,14 @@ def _days_of(text: str) -> int:
     found = _DATE.fullmatch(text)
     if found is None:
         raise ValueError(f"{text!r} is not an ISO date")
-    year, month, day = int(found[1]), int(found[2]), int(found[3])
-    days = days_of_civil(year, month, day)
-    if not 1 <= month <= 12 or civil_of(days) != (year, month, day):
-        raise ValueError(f"{text!r} is not a day of the calendar")
-    return days
-
-
-def days_of_civil(year: int, month: int, day: int) -> int:
-    """Days from 1970-01-01 of a proleptic Gregorian date; the inverse of `engine.spec.transforms.civil_of`."""
-    shifted_year = year - (month <= 2)
-    era, year_of_era = divmod(shifted_year, 400)
-    day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
-    return era * 146_097 + year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year - 719_468
+    return days_of(int(found[1]), int(found[2]), int(found[3]))
 
 
 def _time_of(text: str, per_second: int) -> int:
     found = _TIME.fullmatch(text)
     if found is None:
         raise ValueError(f"{text!r} is not an ISO time")
-    hour, minute, second = int(found[1]), int(found[2]), int(found[3] or 0)
-    if hour > 23 or minute > 59 or second > 59:
-        raise ValueError(f"{text!r} is not a time of day")
-    nanos = int((found[4] or "0").ljust(9, "0"))
-    fraction, lost = divmod(nanos, 10**9 // per_second)
-    if lost:
-        raise ValueError(f"{text!r} has more digits than the type")
-    return (hour * 3600 + minute * 60 + second) * per_second + fraction
+    return clock_of(int(found[1]), int(found[2]), int(found[3] or 0), found[4] or "0", per_second)
 
 
 def _timestamp_of(type_: PrimitiveType, text: str) -> int:
@@ -164,8 +141,7 @@ def _timestamp_of(type_: PrimitiveType, text: str) -> int:
     date, separator, time = text.removesuffix(offset or "").partition("T")
     if not separator:
         raise ValueError(f"{text!r} is not an ISO timestamp")
-    per_second = _PER_SECOND[type_.name]
-    value = _days_of(date) * _SECONDS_PER_DAY * per_second + _time_of(time, per_second)
+    value = _days_of(date) * UNITS_PER_DAY[type_.name] + _time_of(time, UNITS_PER_SECOND[type_.name])
     if not -(1 << 63) <= value < 1 << 63:
         raise ValueError(f"{text!r} is out of range for {type_}")
     return value
@@ -202,14 +178,13 @@ def _primitive_to_json(name: str, value: DefaultValue) -> JsonValue:
         case "fixed" | "binary":
             return value.hex()
         case "date":
-            return _iso_date(value)
+            return iso_date(value)
         case "time":
-            return _iso_time(value, _PER_SECOND[name])
+            return iso_clock(value, UNITS_PER_SECOND[name])
         case "timestamp" | "timestamptz" | "timestamp_ns" | "timestamptz_ns":
-            per_second = _PER_SECOND[name]
-            days, rest = divmod(value, _SECONDS_PER_DAY * per_second)
+            days, rest = divmod(value, UNITS_PER_DAY[name])
             zone = "+00:00" if name.startswith("timestamptz") else ""
-            return f"{_iso_date(days)}T{_iso_time(rest, per_second)}{zone}"
+            return f"{iso_date(days)}T{iso_clock(rest, UNITS_PER_SECOND[name])}{zone}"
     return value
 
 
@@ -217,16 +192,3 @@ def _non_finite_text(value: float) -> str:
     if math.isnan(value):
         return "NaN"
     return "Infinity" if value > 0 else "-Infinity"
-
-
-def _iso_date(days: int) -> str:
-    year, month, day = civil_of(days)
-    sign = "-" if year < 0 else "+" if year > 9999 else ""
-    return f"{sign}{abs(year):04d}-{month:02d}-{day:02d}"
-
-
-def _iso_time(value: int, per_second: int) -> str:
-    seconds, fraction = divmod(value, per_second)
-    minutes, second = divmod(seconds, 60)
-    hour, minute = divmod(minutes, 60)
-    return f"{hour:02d}:{minute:02d}:{second:02d}.{fraction:0{len(str(per_second)) - 1}d}"

@@ -18,6 +18,7 @@ from engine.expressions.vectors import vector_of
 from engine.formats.file_columns import FileColumns
 from engine.formats.parquet.footer_chunks import ChunkStatistics, FooterChunks
 from engine.formats.parquet.metrics import physical_value
+from engine.spec.calendar import UNITS_PER_DAY
 from engine.spec.schema import Schema
 from engine.spec.types import DecimalType, PrimitiveType
 from engine.spec.values import Value, decimal_of
@@ -31,7 +32,6 @@ _PLAIN = {
 }
 """How values of a physical type are stored in plain encoding; those of INT96 have no order."""
 _SIGNED = frozenset({"INT32", "INT64", "FLOAT", "DOUBLE"})
-_UNITS_PER_DAY = {"timestamp": 86_400_000_000, "timestamp_ns": 86_400_000_000_000}
 
 
 class RowGroupStatistics:
@@ -135,8 +135,8 @@ def _value(leaf: Leaf, type_: PrimitiveType, raw: Any) -> Any:  # noqa: ANN401 -
         stored = leaf.field.type
         same = pat.is_decimal(stored) and stored.scale == type_.scale and isinstance(value, int)
         return decimal_of(value, type_.scale) if same else None
-    if pat.is_date(leaf.field.type) and type_.name in _UNITS_PER_DAY:
-        return value * _UNITS_PER_DAY[type_.name]
+    if pat.is_date(leaf.field.type) and type_.name in ("timestamp", "timestamp_ns"):
+        return value * UNITS_PER_DAY[type_.name]
     return value
 
 

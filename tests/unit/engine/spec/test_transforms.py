@@ -20,7 +20,6 @@ from engine.spec.transforms import (
     UnknownTransform,
     Void,
     Year,
-    civil_of,
     hash_value,
     murmur3,
     parse_transform,
@@ -127,18 +126,6 @@ def test_calendar_transforms_of_instants(text: str, hour: int, day: int) -> None
     for type_, value in ((types.TIMESTAMP, micros(text)), (types.TIMESTAMPTZ_NS, micros(text) * 1000)):
         assert Hour().apply(type_, value) == hour
         assert Day().apply(type_, value) == day
-
-
-@given(st.dates())
-def test_civil_dates_agree_with_the_calendar(date: dt.date) -> None:
-    assert civil_of((date - _EPOCH.date()).days) == (date.year, date.month, date.day)
-
-
-@given(st.integers(-(2**40), 2**40))
-def test_civil_dates_go_on_beyond_datetime(value: int) -> None:
-    year, month, day = civil_of(value)
-    # 400 years are 146,097 days whatever the year.
-    assert civil_of(value + 146_097) == (year + 400, month, day)
 
 
 ALL: list[Transform] = [
