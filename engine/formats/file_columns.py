@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Mapping
 from functools import cached_property
 
@@ -55,10 +54,6 @@ class FileColumns:
         if near >= 0 and field_id_of(self.schema.field(near)) == field_id:
             return near
         return self._places.get(field_id)
-
-    def place_of_leaf(self, leaf: int) -> int:
-        """Which top-level column a leaf belongs to."""
-        return leaf if self._first_leaves is None else bisect_right(self._first_leaves, leaf) - 1
 
     def leaf_indices(self, wanted: Schema) -> tuple[int, ...]:
         """The leaves to decode for the wanted fields, ascending.

@@ -125,10 +125,6 @@ class TableScan:
         """This scan with one more condition."""
         return replace(self, predicate=self.predicate & as_predicate(filter))
 
-    def selecting(self, *columns: str) -> TableScan:
-        """This scan with these columns."""
-        return replace(self, columns=columns)
-
     @cached_property
     def bound(self) -> BoundPredicate:
         """The filter over `schema`; raises Invalid for unknown columns and literals of another kind."""

@@ -142,10 +142,6 @@ class Schema:
             ancestor = self.parent_of.get(ancestor)
         return self.primitive(field_id)
 
-    def as_struct(self) -> StructType:
-        """The schema as one struct type."""
-        return StructType(self.fields)
-
     def select(self, field_ids: Collection[int]) -> Schema:
         """The schema pruned to these ids: an ancestor of a kept field is kept, a kept field keeps its subtree."""
         wanted = set(field_ids)

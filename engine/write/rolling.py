@@ -73,11 +73,6 @@ class RollingWriter:
         """Bytes of rows that wait for their row group."""
         return 0 if self._writer is None else self._writer.waiting_bytes
 
-    @property
-    def is_open(self) -> bool:
-        """Whether a file is being written."""
-        return self._writer is not None
-
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows; row groups and files are closed as they fill."""
         rest = batch

@@ -23,7 +23,6 @@ TAIL_BYTES = 12
 """Payload size, flags and magic, which end every file: all that `footer_size` needs."""
 
 DELETION_VECTOR = "deletion-vector-v1"
-THETA_SKETCH = "apache-datasketches-theta-v1"
 
 Codec: TypeAlias = Literal["zstd", "lz4"]
 
