@@ -6,15 +6,16 @@ the catalog, whoever loads the table brings newer ones too, and every handle of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 
 from engine.codec.metadata_json.rest import LoadedTable, StorageCredential
 from engine.errors import EngineError, Unsupported
 from engine.storage.arrow import ArrowOutputFile, ArrowStore
+from engine.storage.forwarding import ForwardingInputFile, ForwardingStore
 from engine.storage.resolve import Stores
-from engine.storage.store import FileInfo, InputFile, OutputFile, Store
+from engine.storage.store import InputFile, OutputFile, Store
 
 _REMOTE_SIGNING = "s3.remote-signing-enabled"
 _PLANNING_MODE = "scan-planning-mode"
@@ -63,7 +64,7 @@ def _is_any(name: str, known: tuple[str, ...]) -> bool:
     return any(name == each or (each.endswith(".") and name.startswith(each)) for each in known)
 
 
-class VendedStore:
+class VendedStore(ForwardingStore):
     """The files of one table, each with the credentials that fit its location and have not ended.
 
     They are renewed five minutes before they end, or after half of a shorter life. Files that are open go on with new
@@ -112,35 +113,17 @@ class VendedStore:
     def creates_atomically(self) -> bool:
         return self.at(self._root).creates_atomically
 
-    def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
-        return self.at(location).read(location, offset, length)
-
-    def size(self, location: str) -> int:
-        return self.at(location).size(location)
-
-    def exists(self, location: str) -> bool:
-        return self.at(location).exists(location)
-
-    def write(self, location: str, data: bytes, *, overwrite: bool = False) -> None:
-        self.at(location).write(location, data, overwrite=overwrite)
-
-    def delete(self, location: str) -> None:
-        self.at(location).delete(location)
-
-    def list(self, prefix: str) -> Iterator[FileInfo]:
-        return self.at(prefix).list(prefix)
-
     def open_input(self, location: str) -> InputFile:
-        return self.at(location).open_input(location) if self._renew_at_ms is None else _Input(self, location)
+        return super().open_input(location) if self._renew_at_ms is None else _Input(self, location)
 
     def open_output(self, location: str, *, overwrite: bool = False) -> OutputFile:
-        output = self.at(location).open_output(location, overwrite=overwrite)
+        output = super().open_output(location, overwrite=overwrite)
         if isinstance(output, ArrowOutputFile):
             output.upload_by = lambda: self._arrow(location)
         return output
 
-    def physical(self, location: str) -> str:
-        return self.at(location).physical(location)
+    def _at(self, location: str) -> tuple[Store, str]:
+        return self.at(location), location
 
     def at(self, location: str) -> Store:
         """The store of a location by credentials that have not ended; another one after they were renewed."""
@@ -179,51 +162,23 @@ class VendedStore:
         self._renew_at_ms = None if ends is None or early is None else max(ends - early, now + _AGAIN_MS)
 
 
-class _Input(InputFile):
+class _Input(ForwardingInputFile):
     """A file that is opened again where it was when its credentials were renewed."""
 
     def __init__(self, vended: VendedStore, location: str) -> None:
         self._vended = vended
         self._location = location
         self._store = vended.at(location)
-        self._file = self._store.open_input(location)
-
-    @property
-    def closed(self) -> bool:
-        return self._file.closed
+        super().__init__(self._store.open_input(location))
 
     def read(self, nbytes: int = -1, /) -> bytes:
-        return self._current().read(nbytes)
-
-    def seek(self, position: int, whence: int = 0, /) -> int:
-        return self._file.seek(position, whence)
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-    def size(self) -> int:
-        return self._file.size()
-
-    def readable(self) -> bool:
-        return True
-
-    def writable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        self._file.close()
-
-    def _current(self) -> InputFile:
         store = self._vended.at(self._location)
-        if store is not self._store and not self._file.closed:
+        if store is not self._store and not self.closed:
             file = store.open_input(self._location)
-            file.seek(self._file.tell())
-            self._file.close()
-            self._store, self._file = store, file
-        return self._file
+            file.seek(self.tell())
+            self.close()
+            self._store, self._inner = store, file
+        return super().read(nbytes)
 
 
 def _never() -> int:

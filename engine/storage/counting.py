@@ -15,6 +15,7 @@ from engine.runtime.counters import (
     STORAGE_REQUESTS_READ,
     STORAGE_REQUESTS_WRITE,
 )
+from engine.storage.forwarding import ForwardingInputFile, ForwardingStore
 from engine.storage.store import FileInfo, InputFile, OutputFile, Store
 
 
@@ -24,7 +25,7 @@ class Sink(Protocol):
     def add(self, name: str, n: int = 1) -> None: ...
 
 
-class CountingStore:
+class CountingStore(ForwardingStore):
     """Counts requests by kind, and bytes. A request is counted when it is made, also when it fails.
 
     Kinds: ``read`` (a whole file), ``range_read`` (a part; each read call of an open file), ``write`` (a whole file,
@@ -45,83 +46,58 @@ class CountingStore:
 
     def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
         self._counters.add(STORAGE_REQUESTS_READ if offset == 0 and length is None else STORAGE_REQUESTS_RANGE_READ)
-        data = self._inner.read(location, offset, length)
+        data = super().read(location, offset, length)
         self._counters.add(STORAGE_BYTES_READ, len(data))
         return data
 
     def size(self, location: str) -> int:
         self._counters.add(STORAGE_REQUESTS_HEAD)
-        return self._inner.size(location)
+        return super().size(location)
 
     def exists(self, location: str) -> bool:
         self._counters.add(STORAGE_REQUESTS_HEAD)
-        return self._inner.exists(location)
+        return super().exists(location)
 
     def write(self, location: str, data: bytes, *, overwrite: bool = False) -> None:
         self._counters.add(STORAGE_REQUESTS_WRITE)
-        self._inner.write(location, data, overwrite=overwrite)
+        super().write(location, data, overwrite=overwrite)
         self._counters.add(STORAGE_BYTES_WRITTEN, len(data))
 
     def delete(self, location: str) -> None:
         self._counters.add(STORAGE_REQUESTS_DELETE)
-        self._inner.delete(location)
+        super().delete(location)
 
     def list(self, prefix: str) -> Iterator[FileInfo]:
         self._counters.add(STORAGE_REQUESTS_LIST)
-        return self._inner.list(prefix)
+        return super().list(prefix)
 
     def open_input(self, location: str) -> CountingInputFile:
         self._counters.add(STORAGE_REQUESTS_HEAD)
-        return CountingInputFile(self._inner.open_input(location), self._counters)
+        return CountingInputFile(super().open_input(location), self._counters)
 
     def open_output(self, location: str, *, overwrite: bool = False) -> CountingOutputFile:
-        return CountingOutputFile(self._inner.open_output(location, overwrite=overwrite), self._counters)
+        return CountingOutputFile(super().open_output(location, overwrite=overwrite), self._counters)
 
-    def physical(self, location: str) -> str:
-        return self._inner.physical(location)
+    def _at(self, location: str) -> tuple[Store, str]:
+        return self._inner, location
 
 
 def _same(store: Store) -> Store:
     return store
 
 
-class CountingInputFile:
+class CountingInputFile(ForwardingInputFile):
     """Counts each read call as one ranged request."""
 
     def __init__(self, inner: InputFile, counters: Sink) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._counters = counters
-
-    @property
-    def closed(self) -> bool:
-        return self._inner.closed
 
     def read(self, nbytes: int = -1, /) -> bytes:
         self._counters.add(STORAGE_REQUESTS_RANGE_READ)
-        data = self._inner.read() if nbytes < 0 else self._inner.read(nbytes)
+        data = super().read(nbytes)
         self._counters.add(STORAGE_BYTES_READ, len(data))
         return data
-
-    def seek(self, position: int, whence: int = 0, /) -> int:
-        return self._inner.seek(position, whence)
-
-    def tell(self) -> int:
-        return self._inner.tell()
-
-    def size(self) -> int:
-        return self._inner.size()
-
-    def readable(self) -> bool:
-        return True
-
-    def writable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        self._inner.close()
 
 
 class CountingOutputFile(OutputFile):

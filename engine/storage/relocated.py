@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from engine.errors import Unsupported
-from engine.storage.store import FileInfo, InputFile, OutputFile, Store
+from engine.storage.forwarding import ForwardingStore
+from engine.storage.store import FileInfo, OutputFile, Store
 
 
-class RelocatedStore:
+class RelocatedStore(ForwardingStore):
     """Reads ``new + rest`` where the metadata has ``old + rest``.
 
     Locations keep their old spelling everywhere (position deletes refer to data files by it); only bytes come from
@@ -36,27 +37,11 @@ class RelocatedStore:
                 return new + location[len(old) :]
         return location
 
-    def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
-        store, physical = self._at(location)
-        return store.read(physical, offset, length)
-
-    def size(self, location: str) -> int:
-        store, physical = self._at(location)
-        return store.size(physical)
-
-    def exists(self, location: str) -> bool:
-        store, physical = self._at(location)
-        return store.exists(physical)
-
     def list(self, prefix: str) -> Iterator[FileInfo]:
         store, physical = self._at(prefix)
         cut = len(physical.rstrip("/"))
         for info in store.list(physical):
             yield FileInfo(prefix.rstrip("/") + info.location[cut:], info.size_bytes, info.modified_ms)
-
-    def open_input(self, location: str) -> InputFile:
-        store, physical = self._at(location)
-        return store.open_input(physical)
 
     def write(self, location: str, data: bytes, *, overwrite: bool = False) -> None:
         raise _read_only(location)

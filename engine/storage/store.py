@@ -37,13 +37,16 @@ class InputFile(Protocol):
 
     def size(self) -> int: ...
 
-    def readable(self) -> bool: ...
-
-    def writable(self) -> bool: ...
-
-    def seekable(self) -> bool: ...
-
     def close(self) -> None: ...
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return True
 
 
 class OutputFile(Protocol):
