@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ import pyarrow as pa
 from engine.errors import CorruptTable, FileNotFound
 from engine.formats.file_columns import FileColumns
 from engine.spec.schema import Schema
+from engine.storage.store import InputFile
 
 _MANY = 0.8
 """From this share of kept rows on, columns are filtered one by one."""
@@ -36,37 +38,42 @@ class RowGroup:
     size_bytes: int
 
 
-class Source(Protocol):
-    """An open file. Threads may share it; closing it is for the last."""
+class Source(ABC):
+    """An open file. Threads may share it; closing it is for the last.
 
-    @property
-    def location(self) -> str:
-        """The file."""
-        ...
+    Args:
+        store: Where the file is.
+        location: The file.
+        name_mapping: Gives field ids to a file that has none.
+        needed_by: What refers to the file, for errors, e.g. ``"table db.t, snapshot 17"``.
+        size_bytes: The file's size, where it is known; the file must have it.
 
-    @property
-    def columns(self) -> FileColumns:
-        """Its columns, with the field ids of the file or of the table's name mapping."""
-        ...
+    Attributes:
+        location: The file.
+        columns: Its columns, with the field ids of the file or of the table's name mapping.
+        num_rows: How many rows it has.
+        row_groups: All parts, in file order.
 
-    @property
-    def num_rows(self) -> int:
-        """How many rows it has."""
-        ...
+    Raises:
+        FileNotFound: Naming the file and `needed_by`.
+        CorruptTable: The file is not of its format, or not of that size.
+        Unsupported: The file has no field ids and there is no name mapping, or holds what is not read.
+    """
 
-    @property
-    def row_groups(self) -> tuple[RowGroup, ...]:
-        """All parts, in file order."""
-        ...
+    location: str
+    columns: FileColumns
+    num_rows: int
+    row_groups: tuple[RowGroup, ...]
 
+    @abstractmethod
     def offset(self, row_group: int) -> int:
         """Where the bytes of a row group begin in the file.
 
         Raises:
             CorruptTable: The file does not tell.
         """
-        ...
 
+    @abstractmethod
     def read(self, row_group: int, wanted: Schema) -> pa.Table:
         """Decode a row group's columns as far as `wanted` has them, in the file's own types and with field ids.
 
@@ -77,7 +84,6 @@ class Source(Protocol):
         Raises:
             CorruptTable: The bytes are not what the file's own metadata says.
         """
-        ...
 
     def batches(
         self,
@@ -101,15 +107,18 @@ class Source(Protocol):
         Raises:
             CorruptTable: As `read`.
         """
-        ...
+        del narrow, threads
+        return slice_table(self.read(row_group, wanted), rows)
 
+    @abstractmethod
     def close(self) -> None:
         """Let go of the file."""
-        ...
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
-    def __exit__(self, *exception: object) -> None: ...
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
 
 @contextmanager
@@ -130,6 +139,11 @@ def locating_errors(location: str) -> Iterator[None]:
         if error.location is not None:
             raise
         raise CorruptTable(error.reason, location=location, path=error.path, needed_by=error.needed_by) from error
+
+
+def native_file(file: InputFile) -> pa.NativeFile:
+    """The file as one of pyarrow's, whose `read_at` threads may call at once."""
+    return file if isinstance(file, pa.NativeFile) else pa.PythonFile(file, mode="r")
 
 
 def check_size(found: int, size_bytes: int | None, location: str) -> None:

@@ -8,9 +8,9 @@ ids) goes through fastavro, value by value.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import fastavro
 import numpy as np
@@ -30,7 +30,7 @@ from engine.errors import CorruptTable
 from engine.formats.avro.schemas import MALFORMED, arrow_schema, converter, is_plain, plain_schema
 from engine.formats.file_columns import FileColumns
 from engine.formats.name_mapping import assign_field_ids
-from engine.formats.source import RowGroup, check_size, explaining_missing_file, slice_table, without_columns
+from engine.formats.source import RowGroup, Source, check_size, explaining_missing_file, without_columns
 from engine.spec.name_mapping import NameMapping
 from engine.spec.schema import Schema
 from engine.storage.store import Store
@@ -45,21 +45,8 @@ _GROUP_BYTES = 8 << 20
 """Compressed bytes that are decoded at once, about."""
 
 
-class AvroSource:
-    """An Avro file, in memory whole: blocks can not be found without reading what is before them.
-
-    Args:
-        store: Where the file is.
-        location: The file.
-        name_mapping: Gives field ids to a file that has none.
-        needed_by: What refers to the file, for errors.
-        size_bytes: The file's size, where it is known; the file must have it.
-
-    Raises:
-        FileNotFound: Naming the file and `needed_by`.
-        CorruptTable: The file is not Avro, not of that size, or its schema is not one of a table.
-        Unsupported: The file has no field ids and there is no name mapping, or a type that Iceberg does not have.
-    """
+class AvroSource(Source):
+    """An Avro file, in memory whole: blocks can not be found without reading what is before them."""
 
     def __init__(
         self,
@@ -96,24 +83,9 @@ class AvroSource:
                 raise CorruptTable(reason, location=self.location, path=f"block {block.index}")
 
     def offset(self, row_group: int) -> int:
-        """See `engine.formats.source.Source.offset`."""
         return self._start_of(self._groups[row_group])
 
-    def batches(
-        self,
-        row_group: int,
-        wanted: Schema,
-        *,
-        rows: int,
-        narrow: bool = False,
-        threads: bool = False,
-    ) -> Iterator[pa.Table]:
-        """See `engine.formats.source.Source.batches`; blocks are decoded by the megabyte."""
-        del narrow, threads
-        return slice_table(self.read(row_group, wanted), rows)
-
     def read(self, row_group: int, wanted: Schema) -> pa.Table:
-        """See `engine.formats.source.Source.read`."""
         places = [place for f in wanted.fields if (place := self.columns.place_of(f.field_id, f.name)) is not None]
         if not places:
             return without_columns(self.row_groups[row_group].num_rows)
@@ -192,14 +164,7 @@ class AvroSource:
             raise CorruptTable(f"the Avro schema is malformed: {error!s:.300}", location=self.location) from error
 
     def close(self) -> None:
-        """Let go of the bytes."""
         self._data = b""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
 
 def _groups(blocks: Sequence[AvroBlock]) -> list[list[AvroBlock]]:

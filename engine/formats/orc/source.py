@@ -7,9 +7,6 @@ none of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Self
-
 import pyarrow as pa
 import pyarrow.types as pat
 from pyarrow import orc
@@ -20,7 +17,7 @@ from engine.formats.file_columns import FileColumns
 from engine.formats.name_mapping import assign_field_ids, has_field_ids
 from engine.formats.orc.footer import OrcFooters, footers_of
 from engine.formats.orc.tail import decode_orc_footer
-from engine.formats.source import RowGroup, check_size, explaining_missing_file, slice_table, without_columns
+from engine.formats.source import RowGroup, Source, check_size, explaining_missing_file, native_file, without_columns
 from engine.spec.name_mapping import NameMapping
 from engine.spec.schema import Schema
 from engine.storage.store import Store
@@ -33,21 +30,11 @@ _MOST_MILLISECONDS = (2**63 - 1) // 1_000_000
 """pyarrow reads timestamps of ORC as 64-bit nanoseconds, whatever they are in the table; see `_check_timestamps`."""
 
 
-class OrcSource:
+class OrcSource(Source):
     """An open ORC file, to be shared by threads: each `read` has a reader of its own.
 
-    Args:
-        store: Where the file is.
-        location: The file.
-        name_mapping: Gives field ids to a file that has none.
-        needed_by: What refers to the file, for errors.
-        size_bytes: The file's size, where it is known; the file must have it.
-
     Raises:
-        FileNotFound: Naming the file and `needed_by`.
-        CorruptTable: The file is not ORC, or not of that size.
-        Unsupported: The file has no field ids and there is no name mapping, or holds timestamps before 1678 or after
-            2261, which pyarrow can not read.
+        Unsupported: Besides, the file holds timestamps before 1678 or after 2261, which pyarrow can not read.
     """
 
     def __init__(
@@ -61,9 +48,7 @@ class OrcSource:
     ) -> None:
         self.location = location
         with explaining_missing_file(location, needed_by):
-            opened = store.open_input(location)
-        # One of pyarrow's files, whose `read_at` threads may call at once.
-        self._input: pa.NativeFile = opened if isinstance(opened, pa.NativeFile) else pa.PythonFile(opened, mode="r")
+            self._input = native_file(store.open_input(location))
         try:
             check_size(self._input.size(), size_bytes, location)
             self._footers, footer = _checked_footer(self._input, location)
@@ -90,24 +75,10 @@ class OrcSource:
         self.row_groups = tuple(found)
 
     def offset(self, row_group: int) -> int:
-        """See `engine.formats.source.Source.offset`."""
         return self._stripes[row_group].offset
 
-    def batches(
-        self,
-        row_group: int,
-        wanted: Schema,
-        *,
-        rows: int,
-        narrow: bool = False,
-        threads: bool = False,
-    ) -> Iterator[pa.Table]:
-        """See `engine.formats.source.Source.batches`; a stripe is decoded whole."""
-        del narrow, threads
-        return slice_table(self.read(row_group, wanted), rows)
-
     def read(self, row_group: int, wanted: Schema) -> pa.Table:
-        """See `engine.formats.source.Source.read`; the wanted top-level columns are decoded whole."""
+        """See `Source.read`; the wanted top-level columns are decoded whole."""
         places = sorted(
             place for f in wanted.fields if (place := self.columns.place_of(f.field_id, f.name)) is not None
         )
@@ -130,14 +101,7 @@ class OrcSource:
             raise CorruptTable(f"stripe {row_group}: {error}", location=self.location) from error
 
     def close(self) -> None:
-        """Close the file."""
         self._input.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
 
 def _checked_footer(file: pa.NativeFile, location: str) -> tuple[OrcFooters, bytes]:

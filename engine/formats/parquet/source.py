@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Self, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,11 +16,20 @@ from engine.formats.parquet.footer import check_footer, slim_footer
 from engine.formats.parquet.footer_bytes import footer_bytes
 from engine.formats.parquet.footer_chunks import FooterChunks
 from engine.formats.parquet.readers import ParquetReaders
-from engine.formats.source import RowGroup, check_size, explaining_missing_file, rechunk, slice_table, without_columns
+from engine.formats.source import (
+    RowGroup,
+    Source,
+    check_size,
+    explaining_missing_file,
+    native_file,
+    rechunk,
+    slice_table,
+    without_columns,
+)
 from engine.spec.name_mapping import NameMapping
 from engine.spec.schema import Schema
 from engine.spec.types import DecimalType, ListType, MapType, StructType, Type
-from engine.storage.store import InputFile, Store
+from engine.storage.store import Store
 
 Footer: TypeAlias = pq.FileMetaData
 """The metadata of a Parquet file."""
@@ -34,29 +43,16 @@ _BROKEN = (pa.ArrowException, OSError, ValueError, IndexError, OverflowError, Me
 """What pyarrow raises at a damaged file; a length that it would need too much memory for is among them."""
 
 
-class ParquetSource:
+class ParquetSource(Source):
     """An open Parquet file, to be shared by threads.
 
     Args:
-        store: Where the file is.
-        location: The file.
-        name_mapping: Gives field ids to a file that has none.
-        needed_by: What refers to the file, for errors, e.g. ``"table db.t, snapshot 17"``.
         dictionaries: Text columns, by name, to decode as Arrow dictionaries.
-        size_bytes: The file's size, where it is known; the file must have it.
         field_ids: The top-level columns that will be asked for; None for any.
 
     Attributes:
-        columns: The file's columns with field ids, its own or those of the name mapping; of a wide file perhaps only
-            those that will be asked for.
         has_field_ids: Whether they are its own.
-        row_groups: All row groups, in file order.
         chunks: What the footer says of column chunks.
-
-    Raises:
-        FileNotFound: Naming the file and `needed_by`.
-        CorruptTable: The file is not Parquet, or not of that size.
-        Unsupported: The file has no field ids, and there is no name mapping.
     """
 
     def __init__(
@@ -78,7 +74,7 @@ class ParquetSource:
             if in_memory:
                 self._input = pa.BufferReader(store.read(location, 0, _WHOLE_FILE_BYTES))
             else:
-                self._input = _native(store.open_input(location))
+                self._input = native_file(store.open_input(location))
         try:
             size = self._input.size()
             check_size(size, size_bytes, location)
@@ -89,6 +85,7 @@ class ParquetSource:
                 tail = slim_footer(tail, self._field_ids) or tail
             self._readers = ParquetReaders(self._input, tail, dictionaries, in_memory=in_memory)
             self.footer: Footer = self._readers.footer
+            self.num_rows = int(self.footer.num_rows)
             self.row_groups = _row_groups(self.footer)
             stored = self._readers.schema
             self.has_field_ids = has_field_ids(stored)
@@ -101,20 +98,14 @@ class ParquetSource:
             self._input.close()
             raise
 
-    @property
-    def num_rows(self) -> int:
-        """How many rows the file has."""
-        return int(self.footer.num_rows)
-
     def offset(self, row_group: int) -> int:
-        """See `engine.formats.source.Source.offset`."""
         offset = self.chunks.offset(row_group)
         if offset is None:
             raise CorruptTable("no place of a column chunk", location=self.location, path=f"row group {row_group}")
         return offset
 
     def read(self, row_group: int, wanted: Schema) -> pa.Table:
-        """See `engine.formats.source.Source.read`; exactly the wanted leaves are decoded."""
+        """See `Source.read`; exactly the wanted leaves are decoded."""
         leaves = self._leaves(wanted)
         if not leaves:
             return without_columns(self.row_groups[row_group].num_rows)
@@ -132,7 +123,7 @@ class ParquetSource:
         narrow: bool = False,
         threads: bool = False,
     ) -> Iterator[pa.Table]:
-        """See `engine.formats.source.Source.batches`; exactly the wanted leaves are decoded."""
+        """See `Source.batches`; exactly the wanted leaves are decoded."""
         leaves = self._leaves(wanted)
         if not leaves:
             yield from slice_table(without_columns(self.row_groups[row_group].num_rows), rows)
@@ -177,20 +168,8 @@ class ParquetSource:
             raise CorruptTable(reason, location=self.location, path=f"row group {row_group}")
 
     def close(self) -> None:
-        """Close the file."""
         self._readers.close()
         self._input.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-
-def _native(file: InputFile) -> pa.NativeFile:
-    """The file as one of pyarrow's, whose `read_at` threads may call at once."""
-    return file if isinstance(file, pa.NativeFile) else pa.PythonFile(file, mode="r")
 
 
 def _holds_narrow_decimal(type_: Type) -> bool:
