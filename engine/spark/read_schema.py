@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from engine.spark.places import PREFIX, ROW
 from engine.spec.metadata import TableMetadata
 from engine.spec.schema import FIRST_METADATA_COLUMN_ID, Schema
-from engine.spec.types import ListType, MapType, NestedField, StructType, Type
+from engine.spec.types import NestedField, StructType, Type, children, with_children
 
 _RESERVED = frozenset({"_metadata", ROW})
 """Names that mean something else to Spark's file sources."""
@@ -48,14 +48,10 @@ def _other_name(field: NestedField) -> str:
 
 
 def _renamed(type_: Type) -> Type:
-    match type_:
-        case StructType(fields):
-            return StructType(tuple(replace(f, name=_other_name(f), type=_renamed(f.type)) for f in fields))
-        case ListType(element):
-            return ListType(replace(element, type=_renamed(element.type)))
-        case MapType(key, value):
-            return MapType(replace(key, type=_renamed(key.type)), replace(value, type=_renamed(value.type)))
-    return type_
+    inner = (replace(f, type=_renamed(f.type)) for f in children(type_))
+    if isinstance(type_, StructType):
+        inner = (replace(f, name=_other_name(f)) for f in inner)
+    return with_children(type_, tuple(inner))
 
 
 def _unsafe_ids(metadata: TableMetadata) -> Collection[int]:

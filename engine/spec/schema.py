@@ -12,7 +12,16 @@ from difflib import get_close_matches
 from functools import cached_property
 
 from engine.errors import Invalid
-from engine.spec.types import MAX_DEPTH, ListType, MapType, NestedField, PrimitiveType, StructType, Type, children
+from engine.spec.types import (
+    MAX_DEPTH,
+    ListType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+    children,
+    with_children,
+)
 
 FIRST_METADATA_COLUMN_ID = 2147483447
 """Ids from here up are reserved for metadata columns (spec: "Reserved Field IDs")."""
@@ -154,21 +163,10 @@ class Schema:
                     continue
                 inner = prune(children(f.type))
                 if inner:
-                    kept.append(_with_children(f, inner))
+                    if isinstance(f.type, MapType):  # a map has both a key and a value, whichever is wanted
+                        known = {each.field_id: each for each in inner}
+                        inner = tuple(known.get(each.field_id, each) for each in children(f.type))
+                    kept.append(replace(f, type=with_children(f.type, inner)))
             return tuple(kept)
 
         return Schema(prune(self.fields), self.schema_id, self.identifier_field_ids & wanted)
-
-
-def _with_children(parent: NestedField, kept: tuple[NestedField, ...]) -> NestedField:
-    match parent.type:
-        case StructType():
-            type_: Type = StructType(kept)
-        case ListType():
-            type_ = ListType(kept[0])
-        case MapType(key, value):
-            by_id = {f.field_id: f for f in kept}
-            type_ = MapType(by_id.get(key.field_id, key), by_id.get(value.field_id, value))
-        case _:
-            raise AssertionError("a primitive has no children")
-    return replace(parent, type=type_)

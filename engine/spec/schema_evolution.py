@@ -20,6 +20,7 @@ from engine.spec.types import (
     Type,
     can_promote,
     children,
+    with_children,
 )
 from engine.spec.values import Value
 
@@ -225,21 +226,8 @@ class SchemaUpdate:
 
     def _renumber(self, type_: Type) -> Type:
         """The same type with fresh ids for all that is nested in it."""
-        match type_:
-            case StructType(fields):
-                numbered = [replace(f, field_id=self._next_id()) for f in fields]
-                return StructType(tuple(replace(f, type=self._renumber(f.type)) for f in numbered))
-            case ListType(element):
-                element = replace(element, field_id=self._next_id())
-                return ListType(replace(element, type=self._renumber(element.type)))
-            case MapType(key, value):
-                key = replace(key, field_id=self._next_id())
-                value = replace(value, field_id=self._next_id())
-                return MapType(
-                    replace(key, type=self._renumber(key.type)), replace(value, type=self._renumber(value.type))
-                )
-            case _:
-                return type_
+        numbered = [replace(f, field_id=self._next_id()) for f in children(type_)]
+        return with_children(type_, tuple(replace(f, type=self._renumber(f.type)) for f in numbered))
 
     def _current(self, name: str) -> NestedField:
         found = self.base.find(name)
@@ -315,7 +303,7 @@ class SchemaUpdate:
                 rebuilt = self._rebuilt(old.field_id, inner)
                 if not rebuilt:
                     raise Invalid(f"cannot drop every column of struct {self.base.name_of[old.field_id]!r}")
-                new = replace(new, type=_with_inner(old.type, rebuilt))
+                new = replace(new, type=with_children(old.type, rebuilt))
             made.append(new)
         made += self._added.get(parent_id, [])
         return tuple(self._apply_moves(made))
@@ -332,17 +320,6 @@ class SchemaUpdate:
                 at = next(i for i, f in enumerate(fields) if f.field_id == move.sibling_id)
                 fields.insert(at + (move.where == "after"), moved)
         return fields
-
-
-def _with_inner(type_: Type, inner: tuple[NestedField, ...]) -> Type:
-    match type_:
-        case StructType():
-            return StructType(inner)
-        case ListType():
-            return ListType(inner[0])
-        case MapType():
-            return MapType(inner[0], inner[1])
-    raise AssertionError("a primitive has no children")
 
 
 def assign_fresh_ids(schema: Schema, *, first_id: int = 1) -> tuple[Schema, Mapping[int, int]]:

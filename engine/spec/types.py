@@ -172,6 +172,18 @@ def children(type_: Type) -> tuple[NestedField, ...]:
             return ()
 
 
+def with_children(type_: Type, inner: tuple[NestedField, ...]) -> Type:
+    """A type with other child fields, in the order of `children`; the type itself where it has none."""
+    match type_:
+        case StructType():
+            return StructType(inner)
+        case ListType():
+            return ListType(*inner)
+        case MapType():
+            return MapType(*inner)
+    return type_
+
+
 def list_type(element_id: int, element: Type, *, required: bool = False) -> ListType:
     """A list type with the spec's child name."""
     return ListType(NestedField(field_id=element_id, name="element", type=element, required=required))

@@ -28,7 +28,7 @@ from engine.formats.source import (
 )
 from engine.spec.name_mapping import NameMapping
 from engine.spec.schema import Schema
-from engine.spec.types import DecimalType, ListType, MapType, StructType, Type
+from engine.spec.types import DecimalType, Type, children
 from engine.storage.store import Store
 
 Footer: TypeAlias = pq.FileMetaData
@@ -173,16 +173,9 @@ class ParquetSource(Source):
 
 
 def _holds_narrow_decimal(type_: Type) -> bool:
-    match type_:
-        case DecimalType():
-            return type_.precision <= 18
-        case StructType(fields):
-            return any(_holds_narrow_decimal(f.type) for f in fields)
-        case ListType(element):
-            return _holds_narrow_decimal(element.type)
-        case MapType(key, value):
-            return _holds_narrow_decimal(key.type) or _holds_narrow_decimal(value.type)
-    return False
+    if isinstance(type_, DecimalType):
+        return type_.precision <= 18
+    return any(_holds_narrow_decimal(f.type) for f in children(type_))
 
 
 def _row_groups(footer: Footer) -> tuple[RowGroup, ...]:
