@@ -48,20 +48,9 @@ def delete(
     state = target.load()
     chosen = chosen_mode(mode, state.metadata, DELETE_MODE, "delete")
     scan = scan_of(state.metadata)
-    plan = scan.plan()
-    matches = Matches.of_filter(scan, plan, target)
-    serializable = DELETE_ISOLATION.of(state.metadata.properties) == "serializable"
-    change = RowChange(
-        target=target,
-        plan=plan,
-        mode=chosen,
-        added_rows=scan.predicate if serializable else None,
-        branch=branch,
-        properties=dict(properties or {}),
-    )
+    change = RowChange.of(target, scan, mode=chosen, isolation=DELETE_ISOLATION, branch=branch, properties=properties)
+    matches = Matches.of_filter(scan, change.plan, target)
     if not matches:
         change.leave()
         return state, None
-    prepared = change.prepare(matches)
-    committed = target.commit([prepared], [*prepared.data_files, *prepared.delete_files])
-    return committed, prepared.snapshot_in(committed.metadata)
+    return change.commit(matches)

@@ -47,24 +47,15 @@ def overwrite(
     """
     state = target.load()
     scan = scan_of(state.metadata)
-    plan = scan.plan()
-    matches = Matches.of_filter(scan, plan, target, drop_whole=True)
-    files = prepare(state.metadata)
-    serializable = DELETE_ISOLATION.of(state.metadata.properties) == "serializable"
-    change = RowChange(
-        target=target,
-        plan=plan,
-        mode="copy-on-write",
-        added_rows=scan.predicate if serializable else None,
-        branch=branch,
-        properties=dict(properties or {}),
+    change = RowChange.of(
+        target, scan, mode="copy-on-write", isolation=DELETE_ISOLATION, branch=branch, properties=properties
     )
+    matches = Matches.of_filter(scan, change.plan, target, drop_whole=True)
+    files = prepare(state.metadata)
     if not matches and not files:
         change.leave()
         return state, None
-    prepared = change.prepare(matches, added=files)
-    committed = target.commit([prepared], [*prepared.data_files, *prepared.delete_files])
-    return committed, prepared.snapshot_in(committed.metadata)
+    return change.commit(matches, added=files)
 
 
 def overwrite_partitions(

@@ -21,6 +21,7 @@ from engine.commit.changes.append import Append
 from engine.commit.changes.overwrite import Overwrite
 from engine.commit.changes.read import Read
 from engine.commit.changes.row_delta import RowDelta
+from engine.commit.committer import TableState
 from engine.commit.conflicts import Validation
 from engine.commit.file_refs import FileRef, ref_of, refs_of_deletes
 from engine.commit.snapshot_producer import SnapshotProducer
@@ -38,6 +39,7 @@ from engine.spec.metadata import TableMetadata
 from engine.spec.metadata_columns import POS
 from engine.spec.properties import DELETE_GRANULARITY, Property
 from engine.spec.schema import Schema
+from engine.spec.snapshots import Snapshot
 from engine.write.data_files import remove_files, write_data_files, written_schema
 from engine.write.delete_files import DeletedRows, write_position_deletes
 from engine.write.vectors import write_deletion_vectors
@@ -85,6 +87,28 @@ class RowChange:
     branch: str
     properties: Mapping[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def of(
+        cls,
+        target: Target,
+        scan: TableScan,
+        *,
+        mode: str,
+        isolation: Property[str],
+        branch: str,
+        properties: Mapping[str, str] | None,
+    ) -> RowChange:
+        """A change of rows that a scan finds; the property says whether others may add such rows meanwhile."""
+        serializable = isolation.of(scan.metadata.properties) == "serializable"
+        return cls(
+            target=target,
+            plan=scan.plan(),
+            mode=mode,
+            added_rows=scan.predicate if serializable else None,
+            branch=branch,
+            properties=dict(properties or {}),
+        )
+
     @property
     def metadata(self) -> TableMetadata:
         """The table as planned."""
@@ -106,6 +130,14 @@ class RowChange:
         """No row matched. That is a result, too, which a row that another commit adds may make wrong."""
         if self.added_rows is not None:
             self.target.read(Read(validation=self.validation([], "none"), branch=self.branch))
+
+    def commit(
+        self, matches: Matches, *, added: Sequence[DataFile] = (), coming: Rows | None = None
+    ) -> tuple[TableState, Snapshot]:
+        """Write what goes and comes, and commit it; arguments as `prepare`."""
+        prepared = self.prepare(matches, added=added, coming=coming)
+        committed = self.target.commit([prepared], [*prepared.data_files, *prepared.delete_files])
+        return committed, prepared.snapshot_in(committed.metadata)
 
     def prepare(
         self, matches: Matches, *, added: Sequence[DataFile] = (), coming: Rows | None = None

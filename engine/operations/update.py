@@ -67,23 +67,12 @@ def update(
     chosen = chosen_mode(mode, state.metadata, UPDATE_MODE, "update")
     assign = _assigning(assignments, state.metadata.schema)
     scan = scan_of(state.metadata)
-    plan = scan.plan()
-    matches = Matches.of_filter(scan, plan, target)
-    serializable = UPDATE_ISOLATION.of(state.metadata.properties) == "serializable"
-    change = RowChange(
-        target=target,
-        plan=plan,
-        mode=chosen,
-        added_rows=scan.predicate if serializable else None,
-        branch=branch,
-        properties=dict(properties or {}),
-    )
+    change = RowChange.of(target, scan, mode=chosen, isolation=UPDATE_ISOLATION, branch=branch, properties=properties)
+    matches = Matches.of_filter(scan, change.plan, target)
     if not matches:
         change.leave()
         return state, None
-    changed = change.prepare(matches, coming=_update_rows(matches, plan, target, assign))
-    committed = target.commit([changed], [*changed.data_files, *changed.delete_files])
-    return committed, changed.snapshot_in(committed.metadata)
+    return change.commit(matches, coming=_update_rows(matches, change.plan, target, assign))
 
 
 def _update_rows(

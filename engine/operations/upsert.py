@@ -77,20 +77,9 @@ def upsert(
     if not source.rows.num_rows:
         return state, None
     scan = scan_of(metadata, source.filter())
-    plan = scan.plan()
-    matches, row_ids = source.find(scan, plan, target)
-    serializable = MERGE_ISOLATION.of(metadata.properties) == "serializable"
-    change = RowChange(
-        target=target,
-        plan=plan,
-        mode=chosen,
-        added_rows=scan.predicate if serializable else None,
-        branch=branch,
-        properties=dict(properties or {}),
-    )
-    changed = change.prepare(matches, coming=_with_lineage(source.rows, row_ids, metadata))
-    committed = target.commit([changed], [*changed.data_files, *changed.delete_files])
-    return committed, changed.snapshot_in(committed.metadata)
+    change = RowChange.of(target, scan, mode=chosen, isolation=MERGE_ISOLATION, branch=branch, properties=properties)
+    matches, row_ids = source.find(scan, change.plan, target)
+    return change.commit(matches, coming=_with_lineage(source.rows, row_ids, metadata))
 
 
 @dataclass(frozen=True, slots=True)
