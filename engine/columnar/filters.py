@@ -1,7 +1,7 @@
 """Evaluates a bound filter on a batch of rows.
 
-Results equal those of `engine.expressions.evaluate` row by row: Kleene's logic, NaN equal to itself and above all
-numbers, -0.0 equal to 0.0, text by its UTF-8 bytes.
+Three-valued logic (Kleene): NaN equals itself and is above all numbers, -0.0 equals 0.0, text is ordered by its UTF-8
+bytes. `tests/property/evaluate.py` says the same row by row.
 """
 
 from __future__ import annotations

@@ -20,7 +20,6 @@ from engine.columnar.scalars import to_arrow_array
 from engine.columnar.schemas import to_arrow_schema
 from engine.deletes.files import DeleteFile, FileRead
 from engine.expressions.bound import BOUND_TRUE, BoundPredicate
-from engine.expressions.evaluate import evaluate
 from engine.plan.delete_index import DeletesOfFiles
 from engine.plan.files_table import DELETE_FILE, files_schema, with_deletes
 from engine.plan.scan import ScanPlan
@@ -39,6 +38,7 @@ from engine.storage.store import Store
 from engine.write.data_files import write_data_files
 from engine.write.delete_files import DeletedRows, write_equality_deletes, write_position_deletes
 from engine.write.vectors import write_deletion_vectors
+from tests.property.evaluate import evaluate
 
 Row = dict[int, Any]
 """Primitive field id -> internal value; struct id -> True where the struct is not null."""

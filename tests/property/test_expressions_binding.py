@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from engine.expressions.binding import bind
 from engine.expressions.bound import BoundPredicate
-from engine.expressions.evaluate import evaluate
 from engine.expressions.parse import parse
 from engine.spec.schema import Schema
+from tests.property.evaluate import evaluate
 from tests.property.filter_strategies import predicates, rows, schemas, truth
 
 

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from engine.expressions.binding import bind
 from engine.expressions.bound import BOUND_FALSE, BOUND_TRUE
 from engine.expressions.bounds import ColumnBounds, Evaluator, Evidence, Presence
-from engine.expressions.evaluate import evaluate, ordering
 from engine.expressions.literal_intervals import FALSE, NULL, TRUE
 from engine.expressions.partitions import source_evidence
 from engine.expressions.vectors import from_serialized, pack, representation, vector_of
@@ -23,6 +22,7 @@ from engine.spec.schema import Schema
 from engine.spec.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, UnknownTransform, Void, Year
 from engine.spec.types import PrimitiveType
 from engine.spec.values import Value, encode_value
+from tests.property.evaluate import evaluate, ordering
 from tests.property.filter_strategies import columns_of, predicates, rows, schemas
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from engine.errors import CorruptTable
 from engine.expressions.binding import bind
-from engine.expressions.evaluate import evaluate
 from engine.expressions.parse import parse
 from engine.plan.scan import table_scan
 from engine.runtime.local import LocalRunner
@@ -23,6 +22,7 @@ from engine.spec.schema import Schema
 from engine.spec.transforms import Identity, Void
 from engine.spec.types import LONG, STRING, NestedField
 from engine.spec.values import Value
+from tests.property.evaluate import evaluate
 from tests.property.remote_planning import assert_same_elsewhere
 from tests.property.table_builder import TableBuilder, added, data_file
 from tests.property.test_plan_files import metrics_of

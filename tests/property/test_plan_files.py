@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.expressions.binding import bind
-from engine.expressions.evaluate import evaluate, ordering
 from engine.plan.scan import ScanPlan, table_scan
 from engine.runtime.local import LocalRunner
 from engine.spec.data_file import DataFile
@@ -22,6 +21,7 @@ from engine.spec.schema import Schema
 from engine.spec.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, Void, Year
 from engine.spec.types import DecimalType, NestedField, PrimitiveType
 from engine.spec.values import Value, encode_value, unscaled
+from tests.property.evaluate import evaluate, ordering
 from tests.property.filter_strategies import columns_of, predicates, rows, schemas
 from tests.property.remote_planning import assert_same_elsewhere
 from tests.property.table_builder import SNAPSHOT_ID, TableBuilder, data_file

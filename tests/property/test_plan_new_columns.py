@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.expressions.binding import bind
-from engine.expressions.evaluate import evaluate
 from engine.expressions.parse import parse
 from engine.plan.scan import table_scan
 from engine.runtime.local import LocalRunner
@@ -20,6 +19,7 @@ from engine.spec.schema import Schema
 from engine.spec.snapshots import Snapshot
 from engine.spec.types import DOUBLE, INT, STRING, NestedField, StructType
 from engine.spec.values import Value
+from tests.property.evaluate import evaluate
 from tests.property.remote_planning import assert_same_elsewhere
 from tests.property.table_builder import SNAPSHOT_ID, TableBuilder, data_file
 from tests.property.test_plan_files import metrics_of

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from engine.columnar.schemas import to_arrow_schema
 from engine.deletes.files import DeleteFile, FileRead
 from engine.expressions.binding import bind
-from engine.expressions.evaluate import evaluate
 from engine.expressions.parse import parse
 from engine.formats.parquet import narrow_footer
 from engine.read.reader import read_files
@@ -27,6 +26,7 @@ from engine.spec.schema import Schema
 from engine.spec.types import DecimalType, NestedField, StructType, list_type
 from engine.spec.values import decimal_of
 from engine.storage.memory import MemoryStore
+from tests.property.evaluate import evaluate
 
 PATH, DELETES = "memory://b/data.parquet", "memory://b/deletes.parquet"
 ENCODINGS = ("PLAIN", "DELTA_BINARY_PACKED", "BYTE_STREAM_SPLIT", "RLE_DICTIONARY")

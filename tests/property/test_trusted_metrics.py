@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.expressions.binding import bind
-from engine.expressions.evaluate import evaluate, ordering
 from engine.expressions.predicate import Not
 from engine.plan.scan import table_scan
 from engine.runtime.local import LocalRunner
@@ -32,6 +31,7 @@ from engine.spec.types import (
     StructType,
 )
 from engine.spec.values import Value, encode_value
+from tests.property.evaluate import evaluate, ordering
 from tests.property.filter_strategies import columns_of, leaves, rows
 from tests.property.table_builder import TableBuilder, added, data_file
 

@@ -24,12 +24,12 @@ from engine.expressions.bound import (
     BoundStartsWith,
     Column,
 )
-from engine.expressions.evaluate import evaluate, is_nan, ordering
 from engine.expressions.parse import parse
 from engine.expressions.predicate import Operator
 from engine.spec.schema import Schema
 from engine.spec.types import DOUBLE, INT, STRING, NestedField, PrimitiveType, StructType
 from engine.spec.values import Value
+from tests.property.evaluate import evaluate, is_nan, ordering
 from tests.unit.engine.columnar.value_strategies import PRIMITIVES, values
 
 OPERATORS: tuple[Operator, ...] = ("=", "!=", "<", "<=", ">", ">=")

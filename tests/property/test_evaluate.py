@@ -5,11 +5,11 @@ import math
 import pytest
 
 from engine.expressions.binding import bind
-from engine.expressions.evaluate import evaluate, is_nan, ordering
 from engine.expressions.parse import parse
 from engine.spec.schema import Schema
 from engine.spec.types import DOUBLE, STRING, NestedField
 from engine.spec.values import Value
+from tests.property.evaluate import evaluate, is_nan, ordering
 
 SCHEMA = Schema(
     (NestedField(field_id=1, name="d", type=DOUBLE), NestedField(field_id=2, name="s", type=STRING)),
