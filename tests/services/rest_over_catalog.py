@@ -8,11 +8,10 @@ from typing import Literal
 from urllib.parse import unquote
 
 from engine.codec.metadata_json.objects import JsonObject
-from engine.codec.metadata_json.requirements import requirement_from_json
 from engine.codec.metadata_json.table import encode_metadata
-from engine.codec.metadata_json.updates import update_from_json
 from engine.commit.committer import Committed, Committer, Conflicted, Identifier, TableState
 from engine.errors import EngineError, NotFound
+from tests.services.commit_requests import requirement_from_json, update_from_json
 from tests.services.scripted_http import Reply, Seen
 
 Fault = Literal[

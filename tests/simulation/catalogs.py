@@ -25,16 +25,15 @@ from engine.catalog.sql_database import Database, DatabaseBusy
 from engine.catalog.sql_tables import TABLES
 from engine.catalog.versions import version_of
 from engine.codec.metadata_json.objects import JsonObject
-from engine.codec.metadata_json.requirements import requirement_from_json
 from engine.codec.metadata_json.rest import RestConfig
 from engine.codec.metadata_json.table import encode_metadata
-from engine.codec.metadata_json.updates import update_from_json
 from engine.commit.committer import Identifier, TableState
 from engine.commit.retry import Backoff, Waiting
 from engine.errors import CommitConflict, EngineError
 from engine.spec.requirements import check_requirements
 from engine.spec.updates import apply_updates
 from engine.storage.store import Store
+from tests.services.commit_requests import requirement_from_json, update_from_json
 from tests.simulation.schedule import CatalogKind
 from tests.simulation.stores import SimulatedStore
 from tests.simulation.world import World, raising

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from engine.codec.metadata_json.objects import JsonObject
 from engine.errors import Unsupported
 from engine.spec.requirements import (
     AssertCreate,
@@ -33,20 +32,6 @@ def requirement_to_json(requirement: TableRequirement) -> dict[str, Any]:
     return {"type": kind, **members}
 
 
-def requirement_from_json(node: JsonObject) -> TableRequirement:
-    """The requirement that a JSON object describes.
-
-    Raises:
-        CorruptTable: A member is missing or malformed.
-        Unsupported: A type that this engine does not know.
-    """
-    kind = node.text("type").lower()
-    decode = _DECODERS.get(kind)
-    if decode is None:
-        raise Unsupported(f"the commit requirement {kind!r}")
-    return decode(node)
-
-
 _ENCODERS: dict[type[TableRequirement], Callable[[Any], tuple[str, dict[str, Any]]]] = {
     AssertCreate: lambda _: ("assert-create", {}),
     AssertTableUuid: lambda r: ("assert-table-uuid", {"uuid": r.uuid}),
@@ -66,15 +51,4 @@ _ENCODERS: dict[type[TableRequirement], Callable[[Any], tuple[str, dict[str, Any
         "assert-default-sort-order-id",
         {"default-sort-order-id": r.default_sort_order_id},
     ),
-}
-
-_DECODERS: dict[str, Callable[[JsonObject], TableRequirement]] = {
-    "assert-create": lambda _: AssertCreate(),
-    "assert-table-uuid": lambda n: AssertTableUuid(n.text("uuid")),
-    "assert-ref-snapshot-id": lambda n: AssertRefSnapshotId(n.text("ref"), n.int64_or_none("snapshot-id")),
-    "assert-last-assigned-field-id": lambda n: AssertLastAssignedFieldId(n.int32("last-assigned-field-id")),
-    "assert-current-schema-id": lambda n: AssertCurrentSchemaId(n.int32("current-schema-id")),
-    "assert-last-assigned-partition-id": lambda n: AssertLastAssignedPartitionId(n.int32("last-assigned-partition-id")),
-    "assert-default-spec-id": lambda n: AssertDefaultSpecId(n.int32("default-spec-id")),
-    "assert-default-sort-order-id": lambda n: AssertDefaultSortOrderId(n.int32("default-sort-order-id")),
 }

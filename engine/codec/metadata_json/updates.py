@@ -5,22 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from engine.codec.metadata_json.objects import JsonObject
 from engine.codec.metadata_json.partitioning import (
-    partition_spec_from_json,
     partition_spec_to_json,
-    sort_order_from_json,
     sort_order_to_json,
 )
-from engine.codec.metadata_json.schema import schema_from_json, schema_to_json
+from engine.codec.metadata_json.schema import schema_to_json
 from engine.codec.metadata_json.snapshots import (
-    partition_statistics_from_json,
     partition_statistics_to_json,
-    ref_from_json,
     ref_to_json,
-    snapshot_from_json,
     snapshot_to_json,
-    statistics_from_json,
     statistics_to_json,
 )
 from engine.errors import Unsupported
@@ -62,21 +55,6 @@ def update_to_json(update: TableUpdate) -> dict[str, Any]:
         raise Unsupported(f"the update {type(update).__name__} in a REST catalog")
     action, members = encode(update)
     return {"action": action, **members}
-
-
-def update_from_json(node: JsonObject) -> TableUpdate:
-    """The update that a JSON object describes.
-
-    Raises:
-        CorruptTable: A member is missing or malformed.
-        Unsupported: An action that this engine does not know.
-    """
-    # As Iceberg Java, which writes lower case and reads any.
-    action = node.text("action").lower()
-    decode = _DECODERS.get(action)
-    if decode is None:
-        raise Unsupported(f"the metadata update {action!r}")
-    return decode(node)
 
 
 def _snapshot_to_json(snapshot: Snapshot) -> dict[str, Any]:
@@ -122,45 +100,4 @@ _ENCODERS: dict[type[TableUpdate], Callable[[Any], tuple[str, dict[str, Any]]]] 
     RemovePartitionStatistics: lambda u: ("remove-partition-statistics", {"snapshot-id": u.snapshot_id}),
     RemovePartitionSpecs: lambda u: ("remove-partition-specs", {"spec-ids": sorted(u.spec_ids)}),
     RemoveSchemas: lambda u: ("remove-schemas", {"schema-ids": sorted(u.schema_ids)}),
-}
-
-
-def _add_schema(node: JsonObject) -> AddSchema:
-    schema = schema_from_json(node.value("schema"), path=node.path_of("schema"), location=node.location)
-    return AddSchema(schema, node.int32_or_none("last-column-id"))
-
-
-def _set_properties(node: JsonObject) -> SetProperties:
-    # Java wrote "updated" and "removed" before the specification was settled, and reads both for good.
-    return SetProperties(node.text_map("updates" if node.has("updates") else "updated"))
-
-
-def _remove_properties(node: JsonObject) -> RemoveProperties:
-    return RemoveProperties(frozenset(node.texts("removals" if node.has("removals") else "removed")))
-
-
-_DECODERS: dict[str, Callable[[JsonObject], TableUpdate]] = {
-    "assign-uuid": lambda n: AssignUuid(n.text("uuid")),
-    "upgrade-format-version": lambda n: UpgradeFormatVersion(n.int32("format-version")),
-    "add-schema": _add_schema,
-    "set-current-schema": lambda n: SetCurrentSchema(n.int32("schema-id")),
-    "add-spec": lambda n: AddPartitionSpec(partition_spec_from_json(n.child("spec"))),
-    "set-default-spec": lambda n: SetDefaultSpec(n.int32("spec-id")),
-    "add-sort-order": lambda n: AddSortOrder(sort_order_from_json(n.child("sort-order"))),
-    "set-default-sort-order": lambda n: SetDefaultSortOrder(n.int32("sort-order-id")),
-    "add-snapshot": lambda n: AddSnapshot(snapshot_from_json(n.child("snapshot"), format_version=1)),
-    "remove-snapshots": lambda n: RemoveSnapshots(frozenset(n.int64s("snapshot-ids"))),
-    "set-snapshot-ref": lambda n: SetSnapshotRef(n.text("ref-name"), ref_from_json(n)),
-    "remove-snapshot-ref": lambda n: RemoveSnapshotRef(n.text("ref-name")),
-    "set-location": lambda n: SetLocation(n.text("location")),
-    "set-properties": _set_properties,
-    "remove-properties": _remove_properties,
-    "set-statistics": lambda n: SetStatistics(statistics_from_json(n.child("statistics"))),
-    "remove-statistics": lambda n: RemoveStatistics(n.int64("snapshot-id")),
-    "set-partition-statistics": lambda n: SetPartitionStatistics(
-        partition_statistics_from_json(n.child("partition-statistics"))
-    ),
-    "remove-partition-statistics": lambda n: RemovePartitionStatistics(n.int64("snapshot-id")),
-    "remove-partition-specs": lambda n: RemovePartitionSpecs(frozenset(n.int32s("spec-ids"))),
-    "remove-schemas": lambda n: RemoveSchemas(frozenset(n.int32s("schema-ids"))),
 }

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from engine.codec.metadata_json.objects import JsonObject
-from engine.codec.metadata_json.requirements import requirement_from_json, requirement_to_json
+from engine.codec.metadata_json.requirements import requirement_to_json
 from engine.errors import CorruptTable, Unsupported
 from engine.spec import requirements
 from engine.spec.requirements import TableRequirement
+from tests.services.commit_requests import requirement_from_json
 
 CASES: list[tuple[TableRequirement, dict[str, Any]]] = [
     (requirements.AssertCreate(), {"type": "assert-create"}),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.codec.metadata_json.objects import JsonObject
-from engine.codec.metadata_json.updates import update_from_json, update_to_json
+from engine.codec.metadata_json.updates import update_to_json
 from engine.errors import CorruptTable, Unsupported
 from engine.spec import updates
 from engine.spec.partitioning import PartitionField, PartitionSpec
@@ -19,6 +19,7 @@ from engine.spec.statistics import BlobMetadata, PartitionStatisticsFile, Statis
 from engine.spec.transforms import parse_transform
 from engine.spec.types import LONG, NestedField
 from engine.spec.updates import TableUpdate
+from tests.services.commit_requests import update_from_json
 
 LARGE = 2**62 + 1
 SCHEMA = Schema((NestedField(field_id=1, name="id", type=LONG, required=True),), 3, frozenset({1}))
