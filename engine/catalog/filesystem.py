@@ -313,7 +313,8 @@ class FileSystemCatalog:
         """Raise Invalid where a table would lie in the directory of another one, or another in its own."""
         above = [identifier[:depth] for depth in range(1, len(identifier))]
         outer = next((each for each in above if self.table_exists(each)), None)
-        inner = min(self._scan(identifier)[0], default=None)
+        # One of this very name was made meanwhile; creating the first version will find it.
+        inner = min(self._scan(identifier)[0] - {identifier}, default=None)
         if outer or inner:
             other = dotted(outer or inner or ())
             raise Invalid(
