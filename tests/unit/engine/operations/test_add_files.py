@@ -171,8 +171,8 @@ def test_files_of_equal_hashes_are_told_apart(table: engine.Table, monkeypatch: 
         return np.full(len(offsets) - 1, 7, np.uint64)
 
     if same == "hash":
-        monkeypatch.setattr(new_files, "path_hashes", hashes)
-        monkeypatch.setattr(targets, "path_hashes", hashes)
+        monkeypatch.setattr(new_files, "hash_locations", hashes)
+        monkeypatch.setattr(targets, "hash_locations", hashes)
     table.add_files([described("/nowhere/a"), described("/nowhere/b")])
     table.add_files([described("/nowhere/c"), described("/nowhere/d")])
     assert paths(table) == [f"/nowhere/{name}" for name in "abcd"]
