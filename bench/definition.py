@@ -7,6 +7,7 @@ known; `done` then refuses what nobody asked for.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from copy import deepcopy
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
@@ -45,10 +46,12 @@ class Definition:
             raise ConfigError(f"{value} is below {least}", path=self.at(key))
         return value
 
-    def number(self, key: str, default: float = _MISSING, *, least: float, above: bool = False) -> float:
-        """A finite number of at least `least`, or above it."""
+    def number(
+        self, key: str, default: float = _MISSING, *, least: float, above: bool = False, infinite: bool = False
+    ) -> float:
+        """A number of at least `least`, or above it; finite unless it may be infinite."""
         value = float(self._get(key, (int, float), "a number", default))
-        if not (value > least if above else value >= least) or value == float("inf"):
+        if not (value > least if above else value >= least) or (value == float("inf") and not infinite):
             raise ConfigError(f"{value:g} is not {'above' if above else 'at least'} {least:g}", path=self.at(key))
         return value
 
@@ -61,18 +64,46 @@ class Definition:
         for index, value in enumerate(self._get(key, list, "a list", default)):
             yield f"{self.at(key)}[{index}]", value
 
-    def names(self, key: str, default: list[str] = _MISSING, *, known: Collection[str], what: str) -> tuple[str, ...]:
-        """A list of distinct names out of `known`; `what` is what each one is."""
+    def names(
+        self, key: str, default: list[str] | None = None, *, known: Collection[str], what: str, empty: bool = False
+    ) -> tuple[str, ...]:
+        """A list of distinct names out of `known`; `what` is what each one is. Without a default it must be there, and
+        have at least one name unless it may be empty."""
         seen: list[str] = []
-        for path, value in self.items(key, default):
+        for path, value in self.items(key, _MISSING if default is None else default):
             name = typed(value, str, "a string", path)
             one_of(name, known, what, path)
             if name in seen:
                 raise ConfigError(f"{what} {name!r} is listed twice", path=path)
             seen.append(name)
-        if not seen:
+        if not seen and not empty:
             raise ConfigError(f"must name at least one {what}", path=self.at(key))
         return tuple(seen)
+
+    def wholes(self, key: str) -> tuple[int, ...]:
+        """A list of integers; empty when absent."""
+        return tuple(typed(value, int, "a whole number", path) for path, value in self.items(key, []))
+
+    def shares(self, key: str, default: list[float], *, above: bool = False) -> tuple[float, ...]:
+        """A list of fractions of less than 1, of at least 0 or above it."""
+        found = []
+        for path, value in self.items(key, list(default)):
+            share = float(typed(value, (int, float), "a number", path))
+            if not (0 < share < 1 if above else 0 <= share < 1):
+                raise ConfigError(f"{share:g} is not a fraction {'between 0 and 1' if above else 'below 1'}", path=path)
+            found.append(share)
+        return tuple(found)
+
+    def tables(self, key: str) -> Iterator[Definition]:
+        """A table, or a list of tables; none when absent."""
+        self._known.add(key)
+        found = self._values.get(key, [])
+        if isinstance(found, list):
+            for index, value in enumerate(found):
+                path = f"{self.at(key)}[{index}]"
+                yield Definition(typed(value, dict, "a table", path), path)
+        else:
+            yield Definition(typed(found, dict, "a table", self.at(key)), self.at(key))
 
     def table(self, key: str) -> Definition:
         """A table in this one; empty when absent."""
@@ -118,3 +149,8 @@ def one_of(name: str, known: Collection[str], what: str, path: str) -> None:
     near = get_close_matches(name, known, n=1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
     raise ConfigError(f"unknown {what} {name!r}{hint}; known: {', '.join(sorted(known))}", path=path)
+
+
+def copied(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A deep copy of parsed TOML, to be changed."""
+    return deepcopy(dict(values))

@@ -1,55 +1,53 @@
-"""Experiment definitions: what to generate, how to lay it out, which engines to measure, and how often.
+"""Experiment definitions: which rows or files, how they are laid out, which engines and measurements, and how often.
 
-A definition is TOML (``datasets/default.toml`` explains every key). Parsing gives a complete, checked value or a
+A definition is TOML (``datasets/default.toml`` explains the keys). Parsing gives a complete, checked value or a
 `ConfigError` of one line that starts with the path of what is wrong: ``layouts[1]: unknown layout 'x'; known: ...``.
+The parsed value keeps what it was parsed from, so that a run can be repeated, or gone on with, from its file.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import tomllib
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from bench.definition import Definition, typed
+from bench.definition import Definition, copied, one_of, typed
 from bench.engines.registry import ENGINES
 from bench.errors import ConfigError
 from bench.layouts.registry import LAYOUTS
-
-T = TypeVar("T")
+from bench.workloads.definitions import KINDS, DescribedWorkload, ReadingWorkload, TpcdsWorkload, Workload
 
 _HERE = Path(__file__).resolve().parent
 DEFINITIONS = next((d for d in (_HERE / "datasets", _HERE.parent / "datasets") if d.is_dir()), _HERE / "datasets")
 """Where the definitions that come with the project are: in the package once it is installed, else in the repository."""
 
-MEASUREMENTS = ("planning", "pruning", "decimals", "deletes")
-"""What can be measured, in the order in which it is."""
+MEASUREMENTS = {
+    "planning": "from an opened table to the list of files, cold and warm",
+    "pruning": "planned files against the files that hold a matching row",
+    "decimals": "all rows of the decimal columns delivered",
+    "deletes": "what applying deletes adds to a scan",
+    "reading": "what the storage of decimals, deletes and width add to a scan",
+    "commits": "one append of files that are described and do not exist",
+}
+"""What can be measured, in the order in which it is, and what it is."""
 
-WORKLOADS = ("tpcds",)
-TIMED = ("planning", "decimals", "deletes")
-"""The measurements that have repetitions; pruning counts, it has no clock."""
+UNTIMED = frozenset({"pruning"})
+"""Counted, not timed: they have no repetitions."""
+
+FILTERED = frozenset({"planning", "pruning"})
+"""Measurements that need filters."""
 
 DEFAULT_SEED = 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkloadDefinition:
-    """Which rows: the generator, its scale factor, its seed, the Zipf exponent of the items (0 is uniform), and whether
-    store_sales gets the decimals of more than nine digits that TPC-DS lacks."""
-
-    kind: str
-    scale: float
-    seed: int
-    skew: float
-    wide_decimals: bool
-
-
-@dataclass(frozen=True, kw_only=True)
 class TableDefinition:
-    """How the table is written, equal for every layout: `files` data files (about; a month is never split unevenly)."""
+    """How tables are written, equal for every layout: `files` data files (about; a month is never split unevenly)."""
 
     files: int
     format_version: int
@@ -69,11 +67,25 @@ class DeleteDefinition:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Repetitions:
-    """How often a timed case runs: `warmups` unrecorded rounds, then `repetitions` recorded ones."""
+class Pace:
+    """How often and how long.
 
-    repetitions: int
-    warmups: int
+    Args:
+        repetitions: Recorded rounds, by measurement.
+        warmups: Unrecorded runs of a case before them, at least, by measurement.
+        warm_seconds: A case runs unrecorded until its processor time falls no more, but no longer than this.
+        case_seconds: A case has fewer rounds where they would take longer than this in all, but at least one.
+    """
+
+    repetitions: Mapping[str, int]
+    warmups: Mapping[str, int]
+    warm_seconds: float
+    case_seconds: float = math.inf
+
+    def rounds(self, measurement: str, seconds: float) -> int:
+        """How many recorded rounds for a case of which one takes so long."""
+        most = self.repetitions[measurement]
+        return most if math.isinf(self.case_seconds) else max(1, min(most, int(self.case_seconds / max(seconds, 1e-9))))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,12 +101,13 @@ class Experiment:
     """A complete definition of a run.
 
     `filters` maps a name to SQL text that every engine parses with its own parser. `columns` are those of the decimals
-    measurement; none means every decimal column. `seed` orders the runs; the rows have their own seed in `workload`.
+    measurement; none means every decimal column. `seed` orders the runs; the rows have their own seed in their
+    workload. `values` is what all of it was parsed from.
     """
 
     name: str
     description: str
-    workload: WorkloadDefinition
+    workloads: tuple[Workload, ...]
     table: TableDefinition
     layouts: tuple[str, ...]
     engines: tuple[str, ...]
@@ -102,43 +115,65 @@ class Experiment:
     filters: Mapping[str, str]
     columns: tuple[str, ...]
     deletes: DeleteDefinition
-    repetitions: Mapping[str, Repetitions]
+    pace: Pace
     spark: SparkDefinition
-    seed: int = DEFAULT_SEED
-
-    def as_json(self) -> dict[str, Any]:
-        """The definition as JSON values."""
-        return asdict(self)
+    seed: int
+    values: Mapping[str, Any]
 
     @property
     def digest(self) -> str:
         """A hash of everything that the definition says."""
-        return hashlib.sha256(json.dumps(self.as_json(), sort_keys=True).encode()).hexdigest()[:16]
+        return hashlib.sha256(json.dumps(self.values, sort_keys=True).encode()).hexdigest()[:16]
 
-    def restricted(
-        self,
-        *,
-        layouts: Sequence[str] | None = None,
-        engines: Sequence[str] | None = None,
-        measurements: Sequence[str] | None = None,
+    @property
+    def scale(self) -> float | None:
+        """The scale factor of its rows; None where nothing is generated by one."""
+        return next((each.scale for each in self.workloads if isinstance(each, TpcdsWorkload)), None)
+
+    def adjusted(
+        self, *, scale: float | None = None, repetitions: int | None = None, only: Sequence[str] = ()
     ) -> Experiment:
-        """The same experiment with only these layouts, engines or measurements; None keeps those it has.
+        """The same experiment with another scale or other repetitions, and of what `only` names that alone: layouts,
+        engines, measurements, and workloads or their parts.
 
         Raises:
-            ConfigError: A name that is not known, or an empty list.
+            ConfigError: A name is not known, or nothing has a scale.
         """
+        values = copied(self.values)
+        if scale is not None:
+            if self.scale is None:
+                raise ConfigError(f"{self.name} has tables of fixed sizes: no --scale", path="--scale")
+            for each in _listed(values["workload"]):
+                if each["kind"] == TpcdsWorkload.kind:
+                    each["scale"] = scale
+        if repetitions is not None:
+            values["repetitions"] = repetitions
+            for name in MEASUREMENTS:
+                values.get(name, {}).pop("repetitions", None)
+        for key, names in self._sorted(only).items():
+            if key == "workload":
+                values[key] = [each for each in _listed(values[key]) if each.get("name", each["kind"]) in names]
+            elif key == "parts":
+                for each in _listed(values["workload"]):
+                    each["parts"] = names
+            else:
+                values[key] = names
+        return parse_values(values)
 
-        def chosen(key: str, names: Sequence[str] | None, known: Collection[str]) -> tuple[str, ...]:
-            own: tuple[str, ...] = getattr(self, key)
-            what = key.removesuffix("s")
-            return own if names is None else Definition({key: list(names)}).names(key, known=known, what=what)
-
-        return replace(
-            self,
-            layouts=chosen("layouts", layouts, LAYOUTS),
-            engines=chosen("engines", engines, ENGINES),
-            measurements=chosen("measurements", measurements, MEASUREMENTS),
-        )
+    def _sorted(self, names: Sequence[str]) -> Mapping[str, list[str]]:
+        """The names by the key of the definition that they are of."""
+        known = {
+            **{each.name: "workload" for each in self.workloads},
+            **{part: "parts" for each in self.workloads if isinstance(each, ReadingWorkload) for part in each.parts},
+            **dict.fromkeys(LAYOUTS, "layouts"),
+            **dict.fromkeys(ENGINES, "engines"),
+            **dict.fromkeys(MEASUREMENTS, "measurements"),
+        }
+        found: dict[str, list[str]] = {}
+        for name in names:
+            one_of(name, known, "name", "--only")
+            found.setdefault(known[name], []).append(name)
+        return found
 
 
 def load_experiment(path: Path | str) -> Experiment:
@@ -161,53 +196,6 @@ def known_experiments() -> dict[str, Path]:
     return {path.stem: path for path in sorted(DEFINITIONS.glob("*.toml"))}
 
 
-def parse_experiment(text: str) -> Experiment:
-    """The experiment that TOML text defines.
-
-    Raises:
-        ConfigError: Not TOML, or a key, type or value is wrong.
-    """
-    try:
-        root = Definition(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"not TOML: {error}") from error
-    timed = {name: root.table(name) for name in TIMED}
-    experiment = Experiment(
-        name=root.text("name"),
-        description=root.text("description", "no description"),
-        workload=_workload(root.table("workload")),
-        table=_table(root.table("table")),
-        layouts=root.names("layouts", known=LAYOUTS, what="layout"),
-        engines=root.names("engines", known=ENGINES, what="engine"),
-        measurements=root.names("measurements", list(MEASUREMENTS), known=MEASUREMENTS, what="measurement"),
-        filters=_filters(root),
-        columns=_columns(timed["decimals"]),
-        deletes=_deletes(timed["deletes"]),
-        repetitions=_repetitions(root, timed),
-        spark=spark_definition(root.table("spark")),
-        seed=root.whole("seed", DEFAULT_SEED, least=0),
-    )
-    for values in (*timed.values(), root):
-        values.done()
-    if not experiment.filters and {"planning", "pruning"} & set(experiment.measurements):
-        raise ConfigError("planning and pruning need at least one filter", path="filters")
-    return experiment
-
-
-def load_of_kind(path: Path | str, kinds: Collection[str], parse: Callable[[dict[str, Any]], T]) -> T | None:
-    """The definition in a TOML file, or of that name, if its ``kind`` is one of `kinds`; None where it is another.
-
-    Raises:
-        ConfigError: No such file or name, not TOML, or a wrong definition; the message starts with the file's name.
-    """
-    found = find_experiment(path)
-    try:
-        values = tomllib.loads(found.read_text(encoding="utf-8"))
-        return parse(values) if values.get("kind") in kinds else None
-    except (ConfigError, tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as error:
-        raise ConfigError(str(error), path=str(found)) from error
-
-
 def find_experiment(path: Path | str) -> Path:
     """The file of a definition, given itself or by the name of one that comes with the project.
 
@@ -222,16 +210,74 @@ def find_experiment(path: Path | str) -> Path:
     raise ConfigError(f"no such file, and no experiment of that name; known: {', '.join(known)}", path=str(path))
 
 
-def _workload(values: Definition) -> WorkloadDefinition:
-    parsed = WorkloadDefinition(
-        kind=values.text("kind", known=WORKLOADS),
-        scale=values.number("scale", least=0, above=True),
-        seed=values.whole("seed", DEFAULT_SEED, least=0),
-        skew=values.number("skew", 0.0, least=0),
-        wide_decimals=values.flag("wide_decimals", default=False),
+def parse_experiment(text: str) -> Experiment:
+    """The experiment that TOML text defines.
+
+    Raises:
+        ConfigError: Not TOML, or a key, type or value is wrong.
+    """
+    try:
+        return parse_values(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"not TOML: {error}") from error
+
+
+def parse_values(values: Mapping[str, Any]) -> Experiment:
+    """The experiment that parsed TOML defines.
+
+    Raises:
+        ConfigError: A key, type or value is wrong.
+    """
+    root = Definition(values)
+    name, description = root.text("name"), root.text("description", "no description")
+    engines = root.names("engines", known=ENGINES, what="engine")
+    workloads = _workloads(root, engines)
+    able = [measurement for measurement in MEASUREMENTS if any(measurement in w.measurements for w in workloads)]
+    measurements = root.names("measurements", able, known=MEASUREMENTS, what="measurement")
+    if unable := [measurement for measurement in measurements if measurement not in able]:
+        kinds = " and ".join(sorted({each.kind for each in workloads}))
+        raise ConfigError(f"no {unable[0]} of {kinds}, which have: {', '.join(able)}", path="measurements")
+    own = {measurement: root.table(measurement) for measurement in MEASUREMENTS if measurement in able}
+    arranged = any(isinstance(each, TpcdsWorkload) for each in workloads)
+    experiment = Experiment(
+        name=name,
+        description=description,
+        workloads=workloads,
+        table=_table(root.table("table")),
+        layouts=root.names("layouts", None if arranged else [], known=LAYOUTS, what="layout", empty=not arranged),
+        engines=engines,
+        measurements=measurements,
+        filters=_filters(root),
+        columns=_columns(own["decimals"]) if "decimals" in own else (),
+        deletes=_deletes(own.get("deletes", Definition({}))),
+        pace=_pace(root, own),
+        spark=_spark(root.table("spark")),
+        seed=root.whole("seed", DEFAULT_SEED, least=0),
+        values=values,
     )
-    values.done()
-    return parsed
+    for table in (*own.values(), root):
+        table.done()
+    if arranged and not experiment.filters and (needing := sorted(FILTERED & set(measurements))):
+        raise ConfigError(f"{' and '.join(needing)} need at least one filter", path="filters")
+    return experiment
+
+
+def _workloads(root: Definition, engines: Sequence[str]) -> tuple[Workload, ...]:
+    found: list[Workload] = []
+    for table in root.tables("workload"):
+        kind = table.text("kind", known=KINDS)
+        made = KINDS[kind](table)
+        table.done()
+        if isinstance(made, DescribedWorkload):
+            strange = next((each for each in made.engines or () if each not in engines), None)
+            if strange is not None:
+                one_of(strange, engines, "engine of this experiment", table.at("engines"))
+        if made.name in {each.name for each in found} and made.kind != "table":
+            raise ConfigError(f"two workloads are named {made.name!r}", path=table.at("name"))
+        found.append(made)
+    if not found:
+        raise ConfigError("must have at least one workload", path="workload")
+    return tuple(found)
 
 
 def _table(values: Definition) -> TableDefinition:
@@ -257,34 +303,33 @@ def _columns(values: Definition, key: str = "columns") -> tuple[str, ...]:
 
 
 def _deletes(values: Definition) -> DeleteDefinition:
-    fractions = []
-    for path, value in values.items("fractions", [0.01]):
-        fraction = float(typed(value, (int, float), "a number", path))
-        if not 0 < fraction < 1:
-            raise ConfigError(f"{fraction:g} is not a fraction between 0 and 1", path=path)
-        if fraction in fractions:
-            raise ConfigError(f"{fraction:g} is listed twice", path=path)
-        fractions.append(fraction)
+    fractions = values.shares("fractions", [0.01], above=True)
+    for index, fraction in enumerate(fractions):
+        if fraction in fractions[:index]:
+            raise ConfigError(f"{fraction:g} is listed twice", path=f"{values.at('fractions')}[{index}]")
     return DeleteDefinition(
-        fractions=tuple(fractions), refresh=values.flag("refresh", default=False), columns=_columns(values)
+        fractions=fractions, refresh=values.flag("refresh", default=False), columns=_columns(values)
     )
 
 
-def _repetitions(root: Definition, timed: Mapping[str, Definition]) -> dict[str, Repetitions]:
-    """How often each timed measurement runs: its own table's say, else the root's."""
+def _pace(root: Definition, own: Mapping[str, Definition]) -> Pace:
+    """How often each measurement runs: its own table's say, else the root's."""
     usual = root.whole("repetitions", 5, least=1)
     usual_warmups = root.whole("warmups", 1, least=0)
-    return {
-        name: Repetitions(
-            repetitions=values.whole("repetitions", usual, least=1),
-            warmups=values.whole("warmups", usual_warmups, least=0),
-        )
-        for name, values in timed.items()
-    }
+    timed = {name: values for name, values in own.items() if name not in UNTIMED}
+    return Pace(
+        repetitions={name: values.whole("repetitions", usual, least=1) for name, values in timed.items()},
+        warmups={name: values.whole("warmups", usual_warmups, least=0) for name, values in timed.items()},
+        warm_seconds=root.number("warm_seconds", 2.0, least=0),
+        case_seconds=root.number("case_seconds", math.inf, least=0, infinite=True),
+    )
 
 
-def spark_definition(values: Definition) -> SparkDefinition:
-    """The session that the table ``spark`` of a definition asks for; raises ConfigError."""
+def _spark(values: Definition) -> SparkDefinition:
     parsed = SparkDefinition(master=values.text("master", "local[2]"), conf=values.texts("conf"))
     values.done()
     return parsed
+
+
+def _listed(workload: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - a table or a list of tables, as TOML has it
+    return workload if isinstance(workload, list) else [workload]

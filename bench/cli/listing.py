@@ -14,17 +14,8 @@ from bench.errors import BenchError
 from bench.experiment import MEASUREMENTS, known_experiments, load_experiment
 from bench.layouts.registry import LAYOUTS
 from bench.measure.run_file import read_run
-from bench.metadata_experiment import load_metadata_experiment
-from bench.reading_experiment import load_reading_experiment
 
 SHOWN_RUNS = 20
-
-_MEASURES = {
-    "planning": "from an opened table to the list of files, cold and warm",
-    "pruning": "planned files against the files that hold a matching row",
-    "decimals": "all rows of the decimal columns delivered",
-    "deletes": "what applying deletes adds to a scan",
-}
 
 
 @click.command("list")
@@ -36,7 +27,7 @@ def listing(context: Context) -> None:
         ("Experiments", [(name, _description(path)) for name, path in known_experiments().items()]),
         ("Layouts", [(name, layout.description) for name, layout in LAYOUTS.items()]),
         ("Engines", [(name, entry.description) for name, entry in ENGINES.items()]),
-        ("Measurements", [(name, _MEASURES.get(name, "")) for name in MEASUREMENTS]),
+        ("Measurements", list(MEASUREMENTS.items())),
         ("Runs, the latest last", [(p.stem, _run(p)) for p in context.places.all_runs()[-SHOWN_RUNS:]]),
     ):
         out.print(f"[bold]{title}[/bold]")
@@ -54,7 +45,7 @@ def _grid(rows: Iterable[tuple[str, str]]) -> Table:
 
 def _description(path: Path) -> str:
     try:
-        return (load_metadata_experiment(path) or load_reading_experiment(path) or load_experiment(path)).description
+        return load_experiment(path).description
     except BenchError as error:
         return f"cannot be used: {error}"
 
@@ -65,5 +56,4 @@ def _run(path: Path) -> str:
     except BenchError as error:
         return f"damaged: {error}"
     state = "interrupted" if not run.complete else f"{len(run.failures)} failed" if run.failures else "ok"
-    experiment = run.records[0].experiment if run.records else "nothing"
-    return f"{experiment}: {len(run.records):,} records, {state}"
+    return f"{run.experiment}: {len(run.measured):,} cases, {state}"

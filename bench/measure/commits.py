@@ -10,7 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -19,21 +19,15 @@ import numpy as np
 
 import engine
 from bench.engines.engine import Ability, AnyEngine, CommittedFile, Committing, FilesReader, normalised
-from bench.engines.registry import ENGINES
 from bench.errors import Disagreement
-from bench.measure.cpu_time import CpuMeter
-from bench.measure.interleave import Case, interleave_unevenly
-from bench.measure.metadata_planning import Patience
+from bench.measure.case import Case, Evidence
 from bench.measure.opened import try_each
-from bench.measure.recorder import CaseId, Evidence
-from bench.measure.subject import Bench
+from bench.measure.trial import Bench, Trial
 from bench.workloads.metadata_files import MetadataFiles, ordinal_of
 
 NAME = "commits"
 APPEND = "append"
 """The only case."""
-
-LATENCY, CPU = "latency_commit", "cpu_commit"
 
 _SAMPLED = 100
 _READERS = ("pyiceberg", "icebench")
@@ -41,60 +35,50 @@ _READERS = ("pyiceberg", "icebench")
 
 
 @dataclass(frozen=True, kw_only=True)
-class CommitSubject:
-    """Files to be committed.
+class Commits:
+    """One append of all files to an empty table.
 
     Args:
-        name: Under which they are recorded, as the layout.
-        metadata_location: A table that has them, from which engines take them in their own form.
+        case: Of all engines.
+        location: A table that has the files, from which engines take them in their own form.
         files: What they are.
         engines: Names of those that are measured.
         workspace: Directory for the tables that are committed to, which are deleted as soon as they can be.
     """
 
-    name: str
-    metadata_location: str
+    case: Case
+    location: str
     files: MetadataFiles
     engines: tuple[str, ...]
     workspace: Path
 
+    def trials(self, bench: Bench) -> Iterator[Trial]:
+        case = replace(self.case, configuration=APPEND)
+        engines = bench.able(case, Ability.COMMIT, among=self.engines)
+        bench.progress(NAME, f"{case.layout}: describing files", 0, 1)
+        described = self.files.data_files(engine.load_table(self.location).location, 0, self.files.files)
+        readers = [cast("FilesReader", bench.engines[name]) for name in _READERS if name in bench.engines]
+        folder = bench.resources.enter_context(_workspace(self.workspace))
+        checks = _Checks(files=self.files, described=described, readers=readers)
+        ready = try_each(engines, partial(self._checked, bench, case, checks, folder), bench.recorder, case)
+        yield from ready.values()
 
-@dataclass(frozen=True, kw_only=True)
-class _Ready:
-    """An engine that committed right: its form of the files, and how long one commit takes it when warmed up."""
-
-    engine: Committing
-    files: Any
-    seconds: float
-
-
-def measure_commits(bench: Bench, subject: CommitSubject, patience: Patience) -> None:
-    """Record `latency_commit` and `cpu_commit` of an append of all files to an empty table."""
-    case = CaseId(layout=subject.name, measurement=NAME, case=APPEND)
-    engines = {name: bench.engines[name] for name in subject.engines if name in bench.engines}
-    for name in [name for name, each in engines.items() if Ability.COMMIT not in each.abilities]:
-        bench.recorder.skip(case.of(name), f"{name} offers no {Ability.COMMIT.value}")
-        del engines[name]
-    bench.progress(NAME, f"{subject.name}: describing files", 0, 2)
-    described = subject.files.data_files(engine.load_table(subject.metadata_location).location, 0, subject.files.files)
-    readers = [cast("FilesReader", bench.engines[name]) for name in _READERS if name in bench.engines]
-    with _workspace(subject.workspace) as folder:
-        checks = _Checks(files=subject.files, described=described, readers=readers)
-        ready = try_each(engines, partial(_readied, subject, checks, patience, folder), bench.recorder, case)
-        del checks, described
-        bench.progress(NAME, f"{subject.name}: committing", 1, 2)
-        meters = {name: CpuMeter(in_java=name in ENGINES and ENGINES[name].needs_spark) for name in ready}
-        cases = {
-            name: Case(name, meters[name].metered(partial(_appending, each, subject.metadata_location, folder)))
-            for name, each in ready.items()
-        }
-        rounds = {name: patience.rounds(each.seconds) for name, each in ready.items()}
-        timings = interleave_unevenly(cases, rounds=rounds, warmups=0, random=bench.random, executor=bench.executor)
-    bench.recorder.fail_each(case, timings.errors)
-    for name, seconds in timings.seconds.items():
-        evidence = Evidence(counters={"files_committed": subject.files.files})
-        bench.recorder.record(case.of(name), LATENCY, "s", seconds, evidence)
-        bench.recorder.record(case.of(name), CPU, "s", meters[name].seconds[-len(seconds) :], evidence)
+    def _checked(self, bench: Bench, case: Case, checks: _Checks, folder: Path, committing: AnyEngine) -> Trial:
+        """Commit once and have another engine look at the table."""
+        own = cast("Committing", committing)
+        files = own.take_files(checks.described, self.location)
+        with _workspace(folder) as place:
+            table = own.new_table(self.location, place)
+            start = bench.clock()
+            own.commit_files(table, files)
+            seconds = bench.clock() - start
+            checks.check(own.location_of(table), own.name)
+        return Trial(
+            case=case.of(own.name),
+            evidence=Evidence(counters={"files_committed": self.files.files}),
+            prepare=partial(_appending, own, files, self.location, folder),
+            seconds=seconds,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,36 +96,11 @@ class _Checks:
             check_committed(location, self.files, self.described, reader)
 
 
-def _readied(
-    subject: CommitSubject, checks: _Checks, patience: Patience, folder: Path, committing: AnyEngine
-) -> _Ready:
-    """Commit once and have another engine look at the table, then commit until the engine is warm."""
-    own = cast("Committing", committing)
-    files = own.take_files(checks.described, subject.metadata_location)
-
-    def once(then: Callable[[Any], None] = lambda _: None) -> float:
-        with _workspace(folder) as place:
-            table = own.new_table(subject.metadata_location, place)
-            start = patience.clock()
-            own.commit_files(table, files)
-            taken = patience.clock() - start
-            then(table)
-        return taken
-
-    first = once(lambda table: checks.check(own.location_of(table), own.name))
-    seconds = [first]
-    end = patience.clock() + patience.warm_seconds
-    # Where one commit outlasts the patience, there is no time for more that are not recorded.
-    while first < patience.case_seconds and (len(seconds) == 1 or patience.clock() < end):
-        seconds.append(once())
-    return _Ready(engine=own, files=files, seconds=min(seconds))
-
-
-def _appending(ready: _Ready, metadata_location: str, folder: Path) -> Callable[[], object]:
+def _appending(own: Committing, files: Any, location: str, folder: Path) -> Callable[[], object]:  # noqa: ANN401 - its own
     for former in folder.iterdir():
         shutil.rmtree(former)
-    table = ready.engine.new_table(metadata_location, Path(tempfile.mkdtemp(dir=folder)))
-    return lambda: ready.engine.commit_files(table, ready.files)
+    table = own.new_table(location, Path(tempfile.mkdtemp(dir=folder)))
+    return lambda: own.commit_files(table, files)
 
 
 def check_committed(

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 import engine
 from bench.errors import DatasetFailed
-from bench.experiment import DeleteDefinition, TableDefinition, WorkloadDefinition
+from bench.experiment import DeleteDefinition, TableDefinition
 from bench.layouts.layout import Layout
 from bench.measure.brute.manifests import live_files
 from bench.measure.brute.metadata import load_table_json
@@ -24,6 +24,7 @@ from bench.measure.cache import DatasetCache, source_digest
 from bench.measure.oracle import NoTruth
 from bench.measure.progress import Progress
 from bench.measure.source_rows import SourceRows, delete_filters, workload_of
+from bench.workloads.definitions import TpcdsWorkload
 
 PHASE = "datasets"
 TABLE = "bench.store_sales"
@@ -39,10 +40,12 @@ _DELETED_BY = tuple(_ROOT / part for part in ("engine/columnar", "engine/deletes
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """A table on disk and its variants with deletes: their metadata files, and how many rows each variant lacks."""
+    """A table on disk and its variants with deletes: their metadata files, its rows, and how many each variant
+    lacks."""
 
     layout: str
     metadata_location: str
+    rows: int
     with_deletes: Mapping[str, str] = field(default_factory=dict)
     deleted_rows: Mapping[str, int] = field(default_factory=dict)
 
@@ -51,7 +54,7 @@ class Dataset:
 class DatasetRequest:
     """What is wanted. `deletes` is None where no variant with deletes is needed."""
 
-    workload: WorkloadDefinition
+    workload: TpcdsWorkload
     table: TableDefinition
     layouts: Sequence[Layout]
     deletes: DeleteDefinition | None
@@ -90,6 +93,7 @@ def find_or_build(
                 Dataset(
                     layout=layout.name,
                     metadata_location=base,
+                    rows=rows.count,
                     with_deletes={name: made["metadata_location"] for name, made in variants.items()},
                     deleted_rows={n: m["deleted_rows"] for n, m in variants.items() if m["deleted_rows"] is not None},
                 )
@@ -100,7 +104,7 @@ def find_or_build(
 
 def _table(request: DatasetRequest, layout: Layout, rows: SourceRows, cache: DatasetCache) -> str:
     key = {
-        "workload": asdict(request.workload),
+        "workload": {"kind": request.workload.kind, **asdict(request.workload)},
         "table": asdict(request.table),
         "layout": [layout.name, layout.revision, layout.partition_fields, layout.sort_columns],
         "made by": source_digest(_MADE_BY),

@@ -11,13 +11,11 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
+
+from bench.measure.linux_memory import restart_peak, status_bytes
 
 Planner = Callable[[], int]
 """Plans, and gives the number of files; the plan lives until the process has said how much memory it took."""
-
-_STATUS = Path("/proc/self/status")
-_CLEAR = Path("/proc/self/clear_refs")
 
 
 def main(arguments: list[str], cpu: Callable[[], float] = time.process_time) -> None:
@@ -104,20 +102,14 @@ planning begins: its process is the driver; Spark's virtual machine and workers 
 def start_of_rise() -> int | None:
     """Resident bytes now, from which the peak is counted from now on; None where the system does not tell."""
     try:
-        _CLEAR.write_text("5")
-        return _status_bytes("VmRSS")
+        return restart_peak()
     except OSError:
         return None
 
 
 def rise_above(before: int) -> int:
     """How far resident memory has risen above what it was at `start_of_rise`, in bytes."""
-    return _status_bytes("VmHWM") - before
-
-
-def _status_bytes(name: str) -> int:
-    lines = _STATUS.read_text().splitlines()
-    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(f"{name}:"))
+    return status_bytes("VmHWM") - before
 
 
 if __name__ == "__main__":

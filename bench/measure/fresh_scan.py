@@ -27,7 +27,8 @@ def main(arguments: list[str], cpu: Callable[[], float] = time.process_time) -> 
         rows = scan()
         marks.append(cpu())
     peak = None if before is None else rise_above(before)
-    answer = {"rows": rows, "cpu_first": marks[1] - marks[0], "cpu_second": marks[2] - marks[1], "peak_bytes": peak}
+    seconds = {"cpu_seconds": marks[1] - marks[0], "scan_cpu_second": marks[2] - marks[1]}
+    answer = {"rows": rows, **seconds, "peak_bytes": peak}
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from bench.engines.engine import AnyEngine
-from bench.measure.recorder import CaseId, Recorder
+from bench.measure.case import Case
+from bench.measure.recorder import Recorder
 
 R = TypeVar("R")
 
@@ -47,7 +48,7 @@ class Opened:
 
 
 def try_each(
-    engines: Mapping[str, AnyEngine], attempt: Callable[[AnyEngine], R], recorder: Recorder, case: CaseId
+    engines: Mapping[str, AnyEngine], attempt: Callable[[AnyEngine], R], recorder: Recorder, case: Case
 ) -> dict[str, R]:
     """What `attempt` gives for every engine, without those for which it raised; their errors are recorded.
 

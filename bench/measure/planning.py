@@ -1,62 +1,166 @@
-"""Planning latency: from an opened table to the list of files, cold and warm (see `bench.engines.engine`)."""
+"""Planning latency: from an opened table to the list of files, cold and warm (see `bench.engines.engine`), and in
+fresh processes. Every plan is looked at before it is timed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import ClassVar, Protocol
 
-from bench.engines.engine import Ability
-from bench.experiment import Repetitions
+import numpy as np
+
+from bench.engines.engine import Ability, AnyEngine, Plan
+from bench.engines.inflate import Inflate
+from bench.errors import Disagreement
 from bench.measure.brute.manifests import FileEntry
-from bench.measure.interleave import Case, interleave
-from bench.measure.opened import Opened
-from bench.measure.plans import checked_plans, plan_checksum
-from bench.measure.recorder import CaseId, Evidence
-from bench.measure.subject import Bench, Subject
+from bench.measure.case import EVERYTHING, Case, Evidence
+from bench.measure.fresh_plan import PLANNERS
+from bench.measure.fresh_process import fresh_process
+from bench.measure.opened import Opened, try_each
+from bench.measure.plans import check_files, plan_checksum
+from bench.measure.trial import Bench, Timed, Trial
+from bench.workloads.metadata_files import MetadataFiles, ordinal_of
 
 NAME = "planning"
-EVERYTHING = "all"
-"""The case without a filter."""
 
 
-def measure_planning(bench: Bench, subject: Subject, files: Mapping[str, FileEntry], often: Repetitions) -> None:
-    """Record `latency_cold` and `latency_warm` of every filter, and of no filter, for every engine that plans.
+class Truth(Protocol):
+    """What plans of a table are held against."""
+
+    abilities: ClassVar[tuple[Ability, ...]]
+    """Of which a planner must have one to be held against it."""
+
+    def check(self, plan: Plan, engine: AnyEngine, filter: str | None) -> Evidence:
+        """What the plan did.
+
+        Args:
+            plan: Of the whole table, or under a filter.
+            engine: Whose.
+            filter: The filter's name; None without one.
+
+        Raises:
+            Disagreement: The plan lacks a file, or has one that it must not have.
+        """
+        ...
+
+    def fewest(self, filter: str | None) -> int:
+        """How many files a right plan has at least."""
+        ...
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """The files of a table that exists, by normalised path."""
+
+    files: Mapping[str, FileEntry]
+    abilities: ClassVar[tuple[Ability, ...]] = (Ability.PLAN,)
+
+    def check(self, plan: Plan, engine: AnyEngine, filter: str | None) -> Evidence:
+        check_files(plan, self.files, everything=filter is None)
+        return Evidence(counters=plan.counters, checksum=plan_checksum(plan, self.files))
+
+    def fewest(self, filter: str | None) -> int:
+        return len(self.files) if filter is None else 0
+
+
+@dataclass(frozen=True)
+class DescribedFiles:
+    """Files that are described and do not exist: what bounds leave room for is known from how they were made. A plan
+    that lacks a file is wrong. One that has more is looser than bounds allow, and its counters say by how much."""
+
+    files: MetadataFiles
+    abilities: ClassVar[tuple[Ability, ...]] = (Ability.PLAN, Ability.COUNT_PLAN)
+
+    def check(self, plan: Plan, engine: AnyEngine, filter: str | None) -> Evidence:
+        if engine.name == Inflate.name:
+            return Evidence(counters=plan.counters)
+        kept = self.files.kept(filter)
+        if Ability.PLAN in engine.abilities:
+            planned = np.zeros(self.files.files, np.bool_)
+            planned[[ordinal_of(path) for path in plan.files]] = True
+            if missing := int((kept & ~planned).sum()):
+                raise Disagreement(f"does not plan {missing} of {int(kept.sum())} files that may hold matching rows")
+            beyond = int((planned & ~kept).sum())
+        else:
+            beyond = plan.counters["files_planned"] - int(kept.sum())
+            if beyond < 0:
+                raise Disagreement(f"plans {-beyond} files too few, of {int(kept.sum())} that may hold matching rows")
+        pairs = plan.counters.get("delete_pairs")
+        if pairs is not None and beyond == 0 and pairs != (left := self.files.delete_pairs(filter)):
+            raise Disagreement(f"matches {pairs} deletes to data files, and bounds leave {left}")
+        return Evidence(counters={**plan.counters, "files_beyond_bounds": beyond})
+
+    def fewest(self, filter: str | None) -> int:
+        return int(self.files.kept(filter).sum())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planning:
+    """Plans of one table.
 
     Args:
-        bench: The engines, and where to record.
-        subject: The table.
-        files: Its data files by normalised path.
-        often: How often each case runs.
+        case: The table's, whatever the filter, cache and engine.
+        location: Its metadata file.
+        filters: Name -> SQL text.
+        truth: What plans are held against.
+        engines: Names of those that are measured; None for all.
+        fresh: Filters that fresh processes plan, `EVERYTHING` for none.
+        floorless: Filters under which engines skip manifests, so that inflating all of them is no floor.
     """
-    engines = bench.able(Ability.PLAN, subject, NAME)
-    filters: dict[str, str | None] = {EVERYTHING: None, **subject.filters}
-    for done, (name, text) in enumerate(filters.items()):
-        bench.progress(NAME, f"{subject.layout}: {name}", done, len(filters))
-        case = CaseId(layout=subject.layout, measurement=NAME, case=name)
-        made = checked_plans(bench, subject, engines, case, files=files, filter=text)
-        for metric, prepare in (("latency_cold", _cold), ("latency_warm", _warm)):
-            cases = [Case(engine, partial(prepare, opened)) for engine, (opened, _) in made.items()]
-            timings = interleave(
-                cases,
-                repetitions=often.repetitions,
-                warmups=often.warmups,
-                random=bench.random,
-                executor=bench.executor,
-            )
-            bench.recorder.fail_each(case, timings.errors)
-            for engine, seconds in timings.seconds.items():
-                plan = made[engine][1]
-                bench.recorder.record(
-                    case.of(engine),
-                    metric,
-                    "s",
-                    seconds,
-                    Evidence(
-                        counters=plan.counters,
-                        checksum=plan_checksum(plan, files),
-                        detail={"filter": text or ""},
-                    ),
-                )
+
+    case: Case
+    location: str
+    filters: Mapping[str, str]
+    truth: Truth
+    engines: Sequence[str] | None = None
+    fresh: Sequence[str] = ()
+    floorless: Sequence[str] = ()
+
+    def trials(self, bench: Bench) -> Iterator[Trial]:
+        floor = {name: e for name, e in bench.engines.items() if name == Inflate.name and name in (self.engines or ())}
+        others = [name for name in (bench.engines if self.engines is None else self.engines) if name not in floor]
+        able = bench.able(replace(self.case, filter="*"), *self.truth.abilities, among=others)
+        filters: dict[str, str | None] = {EVERYTHING: None, **self.filters}
+        for done, (name, text) in enumerate(filters.items()):
+            bench.progress(NAME, f"{self.case.layout}: {name}, checking plans", done, len(filters))
+            engines = able if name in self.floorless else {**able, **floor}
+            case = replace(self.case, filter=name)
+            for made in try_each(engines, partial(self._checked, bench, case, text), bench.recorder, case).values():
+                yield from made
+        for name in self.fresh:
+            for engine in (name for name in PLANNERS if name in able):
+                yield self._fresh(replace(self.case, cache="fresh", filter=name, engine=engine), filters[name])
+
+    def _checked(self, bench: Bench, case: Case, text: str | None, engine: AnyEngine) -> list[Trial]:
+        opened = Opened.of(engine, self.location, text)
+        start = bench.clock()
+        plan = engine.plan(opened.handle, opened.filter)
+        seconds = bench.clock() - start
+        found = self.truth.check(plan, engine, None if text is None else case.filter)
+        evidence = replace(found, detail={"filter": text or ""})
+        cold = Trial(
+            case=replace(case, cache="cold", engine=engine.name),
+            evidence=evidence,
+            prepare=partial(_cold, opened),
+            seconds=seconds,
+        )
+        # An engine that tells only the number of files (Polars) answers a question that it was asked before from the
+        # answer; one for which one plan is too long keeps nothing that would make the next one shorter.
+        if Ability.PLAN not in engine.abilities or seconds >= bench.pace.case_seconds:
+            return [cold]
+        return [cold, replace(cold, case=replace(cold.case, cache="warm"), prepare=partial(_warm, opened))]
+
+    def _fresh(self, case: Case, text: str | None) -> Trial:
+        """From starting a process to its finished plan."""
+        fewest = self.truth.fewest(None if text is None else case.filter)
+        arguments = ("bench.measure.fresh_plan", case.engine, self.location, *([] if text is None else [text]))
+
+        def start() -> Timed:
+            return partial(fresh_process, arguments, least={"files": fewest})
+
+        return Trial(case=case, evidence=Evidence(detail={"filter": text or ""}), prepare=start)
 
 
 def _cold(opened: Opened) -> Callable[[], object]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 
-from bench.engines.engine import Ability
+from bench.engines.engine import Ability, AnyEngine, Plan
 from bench.errors import BenchError, Disagreement
 from bench.measure.brute.truth import GroundTruth
-from bench.measure.plans import checked_plans, describe, plan_checksum
-from bench.measure.recorder import CaseId, Evidence
-from bench.measure.subject import Bench, Subject
+from bench.measure.case import Case, Evidence
+from bench.measure.opened import Opened, try_each
+from bench.measure.oracle import NoTruth
+from bench.measure.plans import check_files, describe, plan_checksum
+from bench.measure.trial import Bench, Trial
 
 NAME = "pruning"
 
@@ -47,41 +50,64 @@ def effectiveness(sizes: Mapping[str, int], planned: Collection[str], matching: 
     )
 
 
-def measure_pruning(bench: Bench, subject: Subject, truth: GroundTruth) -> None:
-    """Record the effectiveness of every filter for every engine that plans; a recall below 1 is a failure.
+@dataclass(frozen=True, kw_only=True)
+class Pruning:
+    """The effectiveness of every filter for every engine that plans; a recall below 1 is a failure. Nothing is timed.
 
     Args:
-        bench: The engines, and where to record.
-        subject: The table.
-        truth: Its files and rows.
+        case: The table's, whatever the filter and engine.
+        location: Its metadata file.
+        filters: Name -> SQL text.
+        truth: Gives its files and rows; called once.
     """
-    engines = bench.able(Ability.PLAN, subject, NAME)
-    sizes = {path: file.size_bytes for path, file in truth.files.items()}
-    for done, (name, text) in enumerate(subject.filters.items()):
-        bench.progress(NAME, f"{subject.layout}: {name}", done, len(subject.filters))
-        case = CaseId(layout=subject.layout, measurement=NAME, case=name)
+
+    case: Case
+    location: str
+    filters: Mapping[str, str]
+    truth: Callable[[], GroundTruth]
+
+    def trials(self, bench: Bench) -> Iterator[Trial]:
         try:
-            matching = truth.matching(text)
-        except BenchError as error:
-            bench.recorder.fail(case, error)
-            continue
-        for engine, (_, plan) in checked_plans(bench, subject, engines, case, files=truth.files, filter=text).items():
-            figures = effectiveness(sizes, plan.files, matching)
-            counters = {
-                **plan.counters,
-                "files_total": len(sizes),
-                "files_matching": len(matching),
-                "files_wasted": len(plan.files - matching.keys()),
-                "rows_matching": sum(matching.values()),
-            }
-            checksum = plan_checksum(plan, truth.files)
-            evidence = Evidence(counters=counters, checksum=checksum, detail={"filter": text})
-            for metric, value in asdict(figures).items():
-                bench.recorder.record(case.of(engine), metric, "ratio", [value], evidence)
-            if missed := matching.keys() - plan.files:
-                rows = sum(matching[path] for path in missed)
-                message = f"does not plan {describe(missed)} with {rows} matching rows: its scans lose rows"
-                bench.recorder.fail(case.of(engine), Disagreement(message))
+            truth = self.truth()
+        except NoTruth as reason:
+            bench.recorder.skip(replace(self.case, filter="*"), str(reason))
+            return
+        engines = bench.able(replace(self.case, filter="*"), Ability.PLAN)
+        sizes = {path: file.size_bytes for path, file in truth.files.items()}
+        for done, (name, text) in enumerate(self.filters.items()):
+            bench.progress(NAME, f"{self.case.layout}: {name}", done, len(self.filters))
+            case = replace(self.case, filter=name)
+            try:
+                matching = truth.matching(text)
+            except BenchError as error:
+                bench.recorder.fail(case, error)
+                continue
+            plans = try_each(engines, partial(self._plan, truth, text), bench.recorder, case)
+            for engine, plan in plans.items():
+                counters = {
+                    **plan.counters,
+                    "files_total": len(sizes),
+                    "files_matching": len(matching),
+                    "files_wasted": len(plan.files - matching.keys()),
+                    "rows_matching": sum(matching.values()),
+                }
+                evidence = Evidence(
+                    counters=counters,
+                    checksum=plan_checksum(plan, truth.files),
+                    detail={"filter": text},
+                    figures=asdict(effectiveness(sizes, plan.files, matching)),
+                )
+                yield Trial(case=case.of(engine), evidence=evidence)
+                if missed := matching.keys() - plan.files:
+                    rows = sum(matching[path] for path in missed)
+                    message = f"does not plan {describe(missed)} with {rows} matching rows: its scans lose rows"
+                    bench.recorder.fail(case.of(engine), Disagreement(message))
+
+    def _plan(self, truth: GroundTruth, text: str, engine: AnyEngine) -> Plan:
+        opened = Opened.of(engine, self.location, text)
+        plan = engine.plan(opened.handle, opened.filter)
+        check_files(plan, truth.files, everything=False)
+        return plan
 
 
 def _share(part: int, whole: int, *, of_nothing: float = 0.0) -> float:

@@ -1,143 +1,130 @@
-"""Reading in Arrow: scans of several tables side by side, and what one costs more than another."""
+"""The tables of a reading workload, and what is scanned side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 
-from bench.engines.checksum import Checksum
-from bench.engines.engine import Ability, AnyEngine
-from bench.engines.registry import ENGINES
-from bench.errors import Disagreement
-from bench.measure.cpu_time import CpuMeter
-from bench.measure.interleave import Case, interleave_unevenly
-from bench.measure.metadata_planning import Patience
-from bench.measure.opened import Opened
-from bench.measure.recorder import CaseId, Evidence
-from bench.measure.scans import checked_scans, right_engines
-from bench.measure.subject import Bench
+from bench.measure.cache import DatasetCache
+from bench.measure.case import Case
+from bench.measure.fresh_scans import FreshScans
+from bench.measure.progress import Progress
+from bench.measure.reading_tables import ReadingTables
+from bench.measure.scanning import Scanning
+from bench.measure.trial import Measurement
+from bench.workloads.definitions import ReadingWorkload
+from bench.workloads.reading_files import CELL_COLUMNS, DELETE_COLUMNS, INTEGER_COLUMNS, KEY
 
 NAME = "reading"
-SCAN, CPU = "scan_time", "scan_cpu"
-MORE_TIME, MORE_CPU = "scan_time_added", "scan_cpu_added"
+PHASE = "tables"
+NONE = "no deletes"
+DELETE_ENGINES = {
+    "vectors": ("icebench", "icebench-spark", "pyiceberg", "iceberg-java", "duckdb"),
+    "positions": ("icebench", "icebench-spark", "pyiceberg", "iceberg-java", "duckdb", "polars"),
+    "equality": ("icebench", "icebench-spark", "iceberg-java"),
+}
+"""Who reads which kind of deletes: PyIceberg and Polars read no equality deletes, and DuckDB 1.5 takes minutes for two
+million rows with a hundred delete files of them."""
+_KINDS = {"vectors": "deletion vectors", "positions": "position deletes", "equality": "equality deletes"}
 
-Key = tuple[str, str]
-"""Engine and case."""
 
+def reading(
+    workload: ReadingWorkload, engines: Sequence[str], cache: DatasetCache, progress: Progress
+) -> Iterator[Measurement]:
+    """What is measured, with its tables made.
 
-@dataclass(frozen=True, kw_only=True)
-class ReadingSubject:
-    """Scans that belong together: they are interleaved, and their differences are between scans of one round.
-
-    Args:
-        name: Under which they are recorded, as the layout.
-        scans: Case -> the table's metadata file.
-        columns: What is scanned.
-        engines: Names of those that can read these tables.
-        base: The case that the others are held against; None where only engines are compared.
-        same_rows: Whether every case must deliver the rows of the base.
-        rows: Case -> how many rows it must deliver, where that is known.
+    Raises:
+        DatasetFailed: A table could not be made.
+        EngineError: This project's engine could not write a table.
     """
-
-    name: str
-    scans: Mapping[str, str]
-    columns: Sequence[str]
-    engines: Sequence[str]
-    base: str | None = None
-    same_rows: bool = False
-    rows: Mapping[str, int]
+    tables = ReadingTables(cache)
+    makers: dict[str, Callable[[ReadingWorkload, Sequence[str], ReadingTables], Iterator[Measurement]]]
+    makers = {"integers": _integers, "decimals": _decimals, "deletes": _deletes, "wide": _wide, "large": _large}
+    for done, part in enumerate(workload.parts):
+        progress(PHASE, part, done, len(workload.parts))
+        yield from makers[part](workload, engines, tables)
 
 
-def measure_reading(bench: Bench, subject: ReadingSubject, patience: Patience) -> None:
-    """Record `scan_time` and `scan_cpu` of every case and engine, and against the base `scan_time_added` and
-    `scan_cpu_added`, shares of the base's scan in the same round. Engines that deliver other rows are failures."""
-    engines = {name: bench.engines[name] for name in subject.engines if name in bench.engines}
-    engines = {name: engine for name, engine in engines.items() if Ability.SCAN in engine.abilities}
-    scans: dict[Key, Opened] = {}
-    checksums: dict[Key, Checksum] = {}
-    for done, (case, location) in enumerate(subject.scans.items()):
-        bench.progress(NAME, f"{subject.name}: {case}, checking rows", done, 2 * len(subject.scans))
-        for name, (opened, checksum) in _checked(bench, subject, case, location, engines).items():
-            scans[name, case] = opened
-            checksums[name, case] = checksum
-    bench.progress(NAME, f"{subject.name}: scanning", len(subject.scans), 2 * len(subject.scans))
-    _time(bench, subject, scans, checksums, patience)
+def _case(name: str, configuration: str = "") -> Case:
+    return Case(workload=name, layout=name, configuration=configuration, measurement=NAME)
 
 
-def _checked(
-    bench: Bench, subject: ReadingSubject, case: str, location: str, engines: Mapping[str, AnyEngine]
-) -> dict[str, tuple[Opened, Checksum]]:
-    """The engines that deliver the right rows of a case."""
-    id_ = CaseId(layout=subject.name, measurement=NAME, case=case)
-    opened, checksums = checked_scans(bench, engines, location, subject.columns, id_)
-    right = right_engines(bench, id_, location, subject.columns, checksums)
-    expected = subject.rows.get(case)
-    for name in sorted(right):
-        if expected is not None and checksums[name].rows != expected:
-            bench.recorder.fail(id_.of(name), Disagreement(f"delivers {checksums[name].rows} rows, not {expected}"))
-            right.discard(name)
-    return {name: (opened[name], checksums[name]) for name in opened if name in right}
-
-
-def _time(
-    bench: Bench,
-    subject: ReadingSubject,
-    scans: Mapping[Key, Opened],
-    checksums: Mapping[Key, Checksum],
-    patience: Patience,
-) -> None:
-    if subject.same_rows and subject.base is not None:
-        scans = {key: opened for key, opened in scans.items() if _same(bench, subject, key, checksums)}
-    meters = {key: CpuMeter(in_java=ENGINES[key[0]].needs_spark) for key in scans}
-    rounds = {}
-    for key, opened in scans.items():
-        start = patience.clock()
-        _scan(opened, subject.columns)()
-        rounds[key] = patience.rounds(patience.clock() - start)
-    named = {" ".join(key): key for key in scans}
-    timings = interleave_unevenly(
-        {
-            name: Case(name, meters[key].metered(partial(_scan, scans[key], subject.columns)))
-            for name, key in named.items()
+def _integers(made: ReadingWorkload, engines: Sequence[str], tables: ReadingTables) -> Iterator[Measurement]:
+    rows, seed = made.cell_rows, made.seed
+    integers, decimals = f"{INTEGER_COLUMNS} int64", f"{INTEGER_COLUMNS} decimal(7,2)"
+    yield Scanning(
+        case=_case("decimals against integers"),
+        tables={
+            integers: tables.integers(rows, seed, decimals=False),
+            decimals: tables.integers(rows, seed, decimals=True),
         },
-        rounds={name: rounds[key] for name, key in named.items()},
-        warmups=patience.often.warmups,
-        random=bench.random,
-        executor=bench.executor,
+        columns=[f"c{i + 1}" for i in range(INTEGER_COLUMNS)],
+        engines=engines,
+        base=integers,
+        rows={integers: rows, decimals: rows},
     )
-    for name, error in timings.errors.items():
-        engine, case = named[name]
-        bench.recorder.fail(CaseId(layout=subject.name, measurement=NAME, case=case, engine=engine), error)
-    seconds = {named[name]: values for name, values in timings.seconds.items()}
-    cpu = {key: meters[key].seconds[-len(values) :] for key, values in seconds.items()}
-    for engine, case in seconds:
-        id_ = CaseId(layout=subject.name, measurement=NAME, case=case, engine=engine)
-        rows = checksums[engine, case].rows
-        evidence = Evidence(
-            counters={"rows_returned": rows},
-            checksum=checksums[engine, case].text,
-            detail={"columns": f"{len(subject.columns)}: {', '.join(subject.columns)}"[:200]},
+
+
+def _decimals(made: ReadingWorkload, engines: Sequence[str], tables: ReadingTables) -> Iterator[Measurement]:
+    rows = made.cell_rows
+    for cell in made.cells:
+        yield Scanning(
+            case=_case("decimals"),
+            tables={cell.name: tables.cell(cell, rows, made.seed)},
+            columns=[f"d{i + 1}" for i in range(CELL_COLUMNS)],
+            engines=engines,
+            rows={cell.name: rows},
         )
-        for metric, added, samples in ((SCAN, MORE_TIME, seconds), (CPU, MORE_CPU, cpu)):
-            bench.recorder.record(id_, metric, "s", samples[engine, case], evidence)
-            base = samples.get((engine, subject.base or ""))
-            if case != subject.base and base is not None:
-                # Slower scans have fewer rounds, which are the first.
-                pairs = list(zip(samples[engine, case], base, strict=False))
-                bench.recorder.record(id_, added, "ratio", [(own - b) / b for own, b in pairs if b > 0], evidence)
 
 
-def _same(bench: Bench, subject: ReadingSubject, key: Key, checksums: Mapping[Key, Checksum]) -> bool:
-    """Whether an engine delivers the rows of the base in this case too."""
-    engine, case = key
-    base = checksums.get((engine, subject.base or ""))
-    difference = None if base is None else checksums[key].difference(base)
-    if difference is not None:
-        id_ = CaseId(layout=subject.name, measurement=NAME, case=case, engine=engine)
-        bench.recorder.fail(id_, Disagreement(f"delivers other rows than from {subject.base}: {difference}"))
-    return difference is None
+def _deletes(made: ReadingWorkload, engines: Sequence[str], tables: ReadingTables) -> Iterator[Measurement]:
+    rows_of = made.deletes
+    total = rows_of.rows_in_file * rows_of.files
+    for kind in made.delete_kinds:
+        for pattern in made.patterns:
+            scans = {NONE: tables.without_deletes(rows_of, 3 if kind == "vectors" else 2)}
+            rows = {NONE: total}
+            for fraction in made.equality_fractions if kind == "equality" else made.fractions:
+                for files in made.delete_files if kind == "equality" else (1,):
+                    case = f"{fraction:.1%}" + (f", {files} delete files" if kind == "equality" else "")
+                    scans[case] = tables.deleted(
+                        rows_of, kind, pattern, fraction, files=files, columns=made.equality_columns
+                    )
+                    in_file = round(rows_of.rows_in_file * fraction)
+                    rows[case] = total - (round(total * fraction) if pattern == "random" else in_file * rows_of.files)
+            yield Scanning(
+                case=_case(f"{_KINDS[kind]}, {pattern}"),
+                tables=scans,
+                columns=[KEY, *(f"d{i + 1}" for i in range(DELETE_COLUMNS))],
+                engines=[name for name in DELETE_ENGINES[kind] if name in engines],
+                base=NONE,
+                rows=rows,
+            )
 
 
-def _scan(opened: Opened, columns: Sequence[str]) -> Callable[[], object]:
-    return lambda: opened.engine.scan(opened.handle, columns, opened.filter)
+def _wide(made: ReadingWorkload, engines: Sequence[str], tables: ReadingTables) -> Iterator[Measurement]:
+    wide, seed = made.wide, made.seed
+    every = wide.columns // wide.selected
+    chosen = [f"c{1 + i * every}" for i in range(wide.selected)]
+    alone, among = f"{wide.selected} columns", f"{wide.selected} of {wide.columns:,} columns"
+    yield Scanning(
+        case=_case("wide tables"),
+        tables={
+            alone: tables.wide(wide.rows, wide.columns, seed, chosen=chosen),
+            among: tables.wide(wide.rows, wide.columns, seed),
+        },
+        columns=chosen,
+        engines=engines,
+        base=alone,
+        same_rows=True,
+        rows={alone: wide.rows, among: wide.rows},
+    )
+
+
+def _large(made: ReadingWorkload, engines: Sequence[str], tables: ReadingTables) -> Iterator[Measurement]:
+    rows = made.large_rows
+    yield FreshScans(
+        case=_case("large row groups", f"{INTEGER_COLUMNS} decimals, as Iceberg Java writes them"),
+        location=tables.by_iceberg_java(rows, made.seed),
+        rows=rows,
+        engines=engines,
+    )

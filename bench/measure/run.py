@@ -1,4 +1,5 @@
-"""One run: engines made, tables measured one after the other, every finding appended to the run's file as it is made.
+"""One run: engines made, tables found or made, every case checked, then timed in rounds, and every finding appended to
+the run's file as it is made.
 
 What cannot be measured is recorded as skipped, what goes wrong as a failure, and a run with a failure has failed; only
 what keeps the whole run from starting is raised.
@@ -6,50 +7,36 @@ what keeps the whole run from starting is raised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from random import Random
-from typing import TypeVar
+from typing import cast
 
 from pyspark.sql import SparkSession
 
 from bench.engines.engine import AnyEngine, EngineMissing
+from bench.engines.inflate import Inflate
+from bench.engines.pyarrow_files import PyArrowFiles
 from bench.engines.registry import EngineContext, make_engine
-from bench.errors import ConfigError
-from bench.experiment import Repetitions, SparkDefinition
+from bench.errors import BenchError, ConfigError, CorruptRecords
+from bench.experiment import Experiment, parse_values
+from bench.measure.case import Case
 from bench.measure.environment import fingerprint
-from bench.measure.interleave import ClockExecutor, Executor, out_of_collection
-from bench.measure.measurements import measure
 from bench.measure.progress import Progress, silent
-from bench.measure.record import Failure, Record, Skipped
-from bench.measure.recorder import CaseId, Recorder, RunContext
-from bench.measure.run_file import RunWriter
-from bench.measure.spark_use import spark_settings
-from bench.measure.subject import Bench, Subject
-from bench.spark_session import spark_session
-
-S = TypeVar("S")
+from bench.measure.record import Record
+from bench.measure.recorder import Recorder
+from bench.measure.run_file import Run, RunWriter, read_run
+from bench.measure.runner import ClockExecutor, Executor, Runner, out_of_collection
+from bench.measure.spark_use import SparkUse
+from bench.measure.subjects import Preparation
+from bench.measure.trial import Bench, Measurement, Trial
+from bench.workloads.definitions import DescribedWorkload, ReadingWorkload
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 """The directory whose git revision a run records."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunResult:
-    """What a run found, and the file that holds it."""
-
-    run_id: str
-    path: Path
-    records: tuple[Record, ...]
-    skipped: tuple[Skipped, ...]
-    failures: tuple[Failure, ...]
-
-    @property
-    def failed(self) -> bool:
-        """Whether anything went wrong: a failed run's figures do not count."""
-        return bool(self.failures)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +48,8 @@ class Surroundings:
         results: Directory of run files.
         progress: Told every step.
         session: Gives the Spark session; None starts one by the definition.
-        executor: Runs and times.
+        executor: Runs and measures.
+        clock: Monotonic seconds, for what checking takes.
         now: The wall clock, with a time zone.
         command: What was asked for, as arguments of the command line; kept in the run's file, to ask for it again.
     """
@@ -71,139 +59,169 @@ class Surroundings:
     progress: Progress = silent
     session: Callable[[], SparkSession] | None = None
     executor: Executor = field(default_factory=ClockExecutor)
+    clock: Callable[[], float] = time.perf_counter
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     command: tuple[str, ...] = ()
 
 
-class SparkUse:
-    """The session of a run, started by the first call, and remembered."""
-
-    def __init__(self, definition: SparkDefinition, surroundings: Surroundings) -> None:
-        self._definition = definition
-        self._surroundings = surroundings
-        self._started: SparkSession | None = None
-
-    def __call__(self) -> SparkSession:
-        """The session."""
-        if self._started is None:
-            given = self._surroundings.session
-            settings = spark_settings(self._definition, self._surroundings.cache / "iceberg_java")
-            self._started = spark_session(settings) if given is None else given()
-        return self._started
-
-    def facts(self) -> dict[str, str] | None:
-        """What of the session bears on figures; None when none was started."""
-        if self._started is None:
-            return None
-        names = ("spark.master", "spark.driver.memory", "spark.sql.shuffle.partitions")
-        values = {name: self._started.conf.get(name, None) for name in names}
-        return {"version": self._started.version, **{name: value for name, value in values.items() if value}}
-
-
 @dataclass(frozen=True, kw_only=True)
-class RunPlan:
-    """What a run measures.
+class Finished:
+    """A run that came to its end, and its file."""
 
-    Args:
-        name: Of the experiment.
-        workload: In words.
-        scale: Of the workload; None where nothing was generated.
-        engines: Names out of the registry.
-        measurements: Names out of `MEASUREMENTS`.
-        repetitions: How often each timed measurement runs.
-        seed: Orders the rounds.
-    """
+    path: Path
+    run: Run
 
-    name: str
-    workload: str
-    scale: float | None
-    engines: Sequence[str]
-    measurements: Collection[str]
-    repetitions: Mapping[str, Repetitions]
-    seed: int
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """What reports show."""
+        return self.run.records
+
+    @property
+    def failed(self) -> bool:
+        """Whether anything went wrong: engines that disagree, or that lose rows, are failures in it."""
+        return self.run.failed
 
 
-def execute(
-    plan: RunPlan, subjects: Callable[[], Sequence[Subject]], spark: SparkUse, where: Surroundings
-) -> RunResult:
-    """Make the engines, prepare the tables, and measure; see `execute_with`."""
-    return execute_with(
-        plan,
-        subjects,
-        lambda bench, subject: measure(bench, subject, plan.measurements, plan.repetitions),
-        spark,
-        where,
-    )
+def surroundings_of(workdir: Path) -> Surroundings:
+    """The usual places below a directory: ``datasets/cache`` and ``results/runs``."""
+    return Surroundings(cache=workdir / "datasets" / "cache", results=workdir / "results" / "runs")
 
 
-def execute_with(
-    plan: RunPlan,
-    subjects: Callable[[], Sequence[S]],
-    measuring: Callable[[Bench, S], None],
-    spark: SparkUse,
-    where: Surroundings,
-    *,
-    floor: AnyEngine | None = None,
-) -> RunResult:
-    """Make the engines, prepare the tables, and measure each.
-
-    Args:
-        plan: What to measure.
-        subjects: Prepares the tables; called once, before the run's file is made, so that a run that never came to
-            measure leaves none.
-        spark: The run's session.
-        where: Surroundings.
-        measuring: Measures one of them.
-        floor: Measured beside the engines, though it is none.
+def run_experiment(experiment: Experiment, *, where: Surroundings) -> Finished:
+    """Make what is not made yet, measure, and record.
 
     Raises:
-        ConfigError: None of the engines can be made.
-        BenchError: Tables could not be prepared.
+        ConfigError: No engine can be made, or a name is none of a table.
+        DatasetFailed: A table could not be built.
+        EngineError: This project's engine could not write a table.
+        JavaMissing: Spark is needed, and there is no Java.
     """
-    engines, missing = _make_engines(plan.engines, EngineContext(spark), where.progress)
-    if floor is not None:
-        engines[floor.name] = floor
-    tables = subjects()
-    versions = {name: engine.version for name, engine in engines.items()}
-    environment = fingerprint(versions, spark=spark.facts(), checkout=CHECKOUT)
-    run_id, path = _new_file(plan.name, where)
-    # Not part of the environment's id: the same figures may be asked for in many ways.
-    described = {**environment, "command": list(where.command)} if where.command else environment
-    with RunWriter(path, run_id=run_id, environment=described) as writer:
-        context = RunContext(
-            run_id=run_id,
-            experiment=plan.name,
-            workload=plan.workload,
-            scale=plan.scale,
-            environment=environment["id"],
-        )
-        recorder = Recorder(writer, context, versions=versions, now=where.now)
-        for name, reason in missing.items():
-            recorder.skip(CaseId(layout="*", measurement="*", engine=name), reason)
-        bench = Bench(
-            engines=engines,
-            recorder=recorder,
+    return _Attempt(experiment, where).execute(None)
+
+
+def resume_run(path: Path, *, where: Surroundings) -> Finished:
+    """Go on with a run that was interrupted, from its file: samples that are there are not taken again.
+
+    Raises:
+        ConfigError: It is complete, or the machine or software are others than they were.
+        CorruptRecords: The file is damaged.
+        BenchError: As `run_experiment`.
+    """
+    before = read_run(path, interrupted=True)
+    if before.complete:
+        raise ConfigError("this run is complete: there is nothing to go on with", path=str(path))
+    values = before.environment.get("definition")
+    if not isinstance(values, dict):
+        raise CorruptRecords("no definition to go on by", location=str(path))
+    return _Attempt(parse_values(values), where).execute(path, before)
+
+
+class _Attempt:
+    """One process's attempt at a run."""
+
+    def __init__(self, experiment: Experiment, where: Surroundings) -> None:
+        self._experiment = experiment
+        self._where = where
+        self._spark = SparkUse(experiment.spark, where.cache / "iceberg_java", where.session)
+
+    def execute(self, path: Path | None, before: Run | None = None) -> Finished:
+        experiment, where = self._experiment, self._where
+        engines, missing = _make_engines(experiment, EngineContext(self._spark), where.progress)
+        with ExitStack() as resources:
+            measurements = Preparation(
+                experiment=experiment,
+                cache=where.cache,
+                spark=self._spark,
+                progress=where.progress,
+                engines=engines,
+                resources=resources,
+            ).measurements()
+            versions = {name: engine.version for name, engine in engines.items()}
+            environment = self._environment(versions)
+            if path is None or before is None:
+                run_id, path = _new_file(experiment.name, where)
+                writer = RunWriter(path, run_id=run_id, environment=environment)
+            else:
+                _check_same(before.environment, environment, path)
+                writer = RunWriter(path, run_id=before.run_id, environment=None, known=before.order)
+            with writer:
+                known = {} if before is None else {each.case: each for each in before.measured}
+                recorder = Recorder(writer, versions=versions, before=known)
+                for name, reason in missing.items():
+                    recorder.skip(Case(engine=name, filter="*"), reason)
+                with out_of_collection():
+                    self._measure(measurements, engines, recorder)
+                failures = (*(() if before is None else before.failures), *recorder.failures)
+                writer.close(failed=bool(failures))
+        return Finished(path=path, run=read_run(path))
+
+    def _measure(
+        self, measurements: Sequence[Measurement], engines: Mapping[str, AnyEngine], recorder: Recorder
+    ) -> None:
+        """Workload by workload: check every case, then run all of them in rounds."""
+        where, experiment = self._where, self._experiment
+        runner = Runner(
+            pace=experiment.pace,
             executor=where.executor,
-            random=Random(plan.seed),
+            recorder=recorder,
             progress=where.progress,
+            seed=experiment.seed,
+            taken={case: each.samples for case, each in recorder.measured.items()},
         )
-        with out_of_collection():
-            for subject in tables:
-                measuring(bench, subject)
-        writer.close(failed=bool(recorder.failures))
-    return RunResult(
-        run_id=run_id,
-        path=path,
-        records=tuple(recorder.records),
-        skipped=tuple(recorder.skipped),
-        failures=tuple(recorder.failures),
-    )
+        for workload in dict.fromkeys(each.case.workload for each in measurements):
+            with ExitStack() as resources:
+                bench = Bench(
+                    engines=engines, recorder=recorder, progress=where.progress, pace=experiment.pace,
+                    resources=resources, clock=where.clock,
+                )  # fmt: skip
+                trials: list[Trial] = []
+                for measurement in (each for each in measurements if each.case.workload == workload):
+                    trials += _checked(measurement, bench)
+                runner.run(workload, trials)
+
+    def _environment(self, versions: Mapping[str, str]) -> dict[str, object]:
+        """The fingerprint, and beside it, as the same figures may be asked for in many ways, what was asked for."""
+        experiment = self._experiment
+        found = fingerprint(versions, spark=self._spark.facts(), checkout=CHECKOUT)
+        asked = {"command": list(self._where.command)} if self._where.command else {}
+        return {
+            **found,
+            "experiment": experiment.name,
+            "scale": experiment.scale,
+            "started": self._where.now().isoformat(timespec="seconds"),
+            "definition": experiment.values,
+            "digest": experiment.digest,
+            **asked,
+        }
+
+
+def _checked(measurement: Measurement, bench: Bench) -> list[Trial]:
+    """The trials of a measurement, recorded as cases; what stops it is a failure, and stops no other."""
+    found: list[Trial] = []
+    try:
+        for trial in measurement.trials(bench):
+            try:
+                bench.recorder.case(trial.case, trial.evidence)
+            except BenchError as error:
+                bench.recorder.fail(trial.case, error)
+            else:
+                found.append(trial)
+    except BenchError as error:
+        bench.recorder.fail(replace(measurement.case, filter="*"), error)
+    return found
+
+
+def _check_same(before: Mapping[str, object], now: Mapping[str, object], path: Path) -> None:
+    for part in ("hardware", "software", "engines", "git"):
+        if before.get(part) != now.get(part):
+            raise ConfigError(f"cannot go on: {part} is not as it was when the run began; start anew", path=str(path))
 
 
 def _make_engines(
-    names: Sequence[str], context: EngineContext, progress: Progress
+    experiment: Experiment, context: EngineContext, progress: Progress
 ) -> tuple[dict[str, AnyEngine], dict[str, str]]:
-    """Engine name -> engine, and name -> reason for those that are missing here."""
+    """Engine name -> engine, and name -> reason for those that are missing here; with floors, which are no engines."""
+    names = experiment.engines
     engines: dict[str, AnyEngine] = {}
     missing: dict[str, str] = {}
     for done, name in enumerate(names):
@@ -215,6 +233,10 @@ def _make_engines(
     if not engines:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
         raise ConfigError(f"none of the engines can run here ({reasons})", path="engines")
+    if "planning" in experiment.measurements and any(isinstance(w, DescribedWorkload) for w in experiment.workloads):
+        engines[Inflate.name] = Inflate()
+    if any(isinstance(w, ReadingWorkload) and "large" in w.parts for w in experiment.workloads):
+        engines[PyArrowFiles.name] = cast("AnyEngine", PyArrowFiles())
     return engines, missing
 
 

@@ -11,8 +11,9 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark program uses
 
-from bench.experiment import DeleteDefinition, WorkloadDefinition
+from bench.experiment import DeleteDefinition
 from bench.layouts.layout import DATE
+from bench.workloads.definitions import TpcdsWorkload
 from bench.workloads.tpcds import Tpcds
 
 FACTS = "store_sales"
@@ -23,7 +24,7 @@ REFRESH = "refresh"
 _SAMPLE_ROWS = 100_000
 
 
-def workload_of(definition: WorkloadDefinition) -> Tpcds:
+def workload_of(definition: TpcdsWorkload) -> Tpcds:
     """The generator of a definition."""
     return Tpcds(
         scale=definition.scale,

@@ -1,15 +1,50 @@
-"""The settings of a run's Spark session: the definition's, and where the environment says to run."""
+"""The Spark session of a run: the definition's, and where the environment says to run."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
 from bench.experiment import SparkDefinition
 from bench.setup_jars import is_cached
-from bench.spark_session import MASTER_VARIABLE, SparkSettings
+from bench.spark_session import MASTER_VARIABLE, SparkSettings, spark_session
+
+
+class SparkUse:
+    """The session of a run, started by the first call, and remembered.
+
+    Args:
+        definition: The experiment's.
+        warehouse: A directory for Iceberg Java's own catalog, which nothing is put into.
+        given: Gives a session that is there; None starts one by the definition.
+    """
+
+    def __init__(
+        self, definition: SparkDefinition, warehouse: Path, given: Callable[[], SparkSession] | None = None
+    ) -> None:
+        self._definition = definition
+        self._warehouse = warehouse
+        self._given = given
+        self._started: SparkSession | None = None
+
+    def __call__(self) -> SparkSession:
+        """The session."""
+        if self._started is None:
+            settings = spark_settings(self._definition, self._warehouse)
+            self._started = spark_session(settings) if self._given is None else self._given()
+        return self._started
+
+    def facts(self) -> dict[str, str] | None:
+        """What of the session bears on figures; None when none was started."""
+        if self._started is None:
+            return None
+        names = ("spark.master", "spark.driver.memory", "spark.sql.shuffle.partitions")
+        values = {name: self._started.conf.get(name, None) for name in names}
+        return {"version": self._started.version, **{name: value for name, value in values.items() if value}}
 
 
 def spark_settings(

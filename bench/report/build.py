@@ -40,10 +40,8 @@ def build_report(run: Run, *, results_file: str) -> Report:
         results_file: How the user would name the run's file, for the command that makes this report again.
     """
     records = Records(run.records)
-    first = run.records[0] if run.records else None
-    experiment = first.experiment if first else "nothing"
     return Report(
-        title=f"icebench: {experiment}",
+        title=f"icebench: {run.experiment if run.records else 'nothing'}",
         subtitle=_subtitle(run),
         run_id=run.run_id,
         findings=findings_of(records),
@@ -59,11 +57,13 @@ def build_report(run: Run, *, results_file: str) -> Report:
 def _subtitle(run: Run) -> str:
     if not run.records:
         return f"Run {run.run_id}: no measurement finished."
-    first = run.records[0]
-    scale = "" if first.scale is None else f" at scale {first.scale:g}"
+    factor = run.environment.get("scale")
+    scale = "" if factor is None else f" at scale {factor:g}"
+    workloads = dict.fromkeys(record.workload for record in run.records)
+    workload = next(iter(workloads)) if len(workloads) == 1 else count(len(workloads), "workload")
     counted = {name: len({getattr(r, name) for r in run.records}) for name in ("layout", "engine", "measurement")}
     what = ", ".join(count(number, name) for name, number in counted.items())
-    return f"{first.workload}{scale}: {what}. Run {run.run_id}, {first.time}."
+    return f"{workload}{scale}: {what}. Run {run.run_id}, {run.environment.get('started', 'at an unknown time')}."
 
 
 def _facts(run: Run) -> Iterator[Fact]:
@@ -94,9 +94,8 @@ def _reproduce(run: Run, results_file: str) -> Iterator[str]:
     if isinstance(command, list) and command:
         yield shlex.join(["icebench", *(str(part) for part in command)])
     elif run.records:
-        first = run.records[0]
-        scale = "" if first.scale is None else f" --scale {first.scale:g}"
-        yield f"icebench run {shlex.quote(first.experiment)}{scale}"
+        factor = run.environment.get("scale")
+        yield f"icebench run {shlex.quote(run.experiment)}" + ("" if factor is None else f" --scale {factor:g}")
     yield f"icebench report {shlex.quote(results_file)}"
 
 

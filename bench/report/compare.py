@@ -31,8 +31,7 @@ def pooled(cases: Sequence[tuple[Record, Record]]) -> Effect | None:
 
 
 def _series(record: Record) -> Series:
-    rounds = np.arange(len(record.samples))
-    return Series(np.array(record.samples), np.stack([np.zeros_like(rounds), rounds], axis=1))
+    return Series(np.array(record.samples), np.array(record.places))
 
 
 def median(record: Record) -> float:

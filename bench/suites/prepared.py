@@ -20,11 +20,13 @@ from bench.layouts.registry import LAYOUTS
 from bench.measure.brute.metadata import load_table_json
 from bench.measure.cache import DatasetCache
 from bench.measure.datasets import DatasetRequest, find_or_build
-from bench.measure.experiments import decimal_columns, run_experiment
 from bench.measure.opened import Opened
 from bench.measure.progress import silent
-from bench.measure.run import SparkUse, Surroundings
+from bench.measure.run import Surroundings, run_experiment
 from bench.measure.source_rows import delete_filters, workload_of
+from bench.measure.spark_use import SparkUse
+from bench.measure.subject import decimal_columns
+from bench.workloads.definitions import TpcdsWorkload
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / "datasets" / "cache"
@@ -63,7 +65,12 @@ def experiment() -> Experiment:
 
 def variants() -> list[str]:
     """The variants of deletes, the one without first."""
-    return [NONE, *delete_filters(experiment().deletes, workload_of(experiment().workload))]
+    return [NONE, *delete_filters(experiment().deletes, workload_of(rows()))]
+
+
+def rows() -> TpcdsWorkload:
+    """The workload that all benchmarks measure."""
+    return next(each for each in experiment().workloads if isinstance(each, TpcdsWorkload))
 
 
 def prepare() -> Prepared:
@@ -75,17 +82,17 @@ def prepare() -> Prepared:
     chosen = experiment()
     with TemporaryDirectory() as folder:
         where = Surroundings(cache=CACHE, results=Path(folder))
-        spark = SparkUse(chosen.spark, where)
+        spark = SparkUse(chosen.spark, CACHE / "iceberg_java")
         request = DatasetRequest(
-            workload=chosen.workload,
+            workload=rows(),
             table=chosen.table,
             layouts=[LAYOUTS[name] for name in chosen.layouts],
             deletes=chosen.deletes,
         )
         datasets = find_or_build(request, DatasetCache(CACHE), spark=spark, progress=silent)
-        run = run_experiment(chosen.restricted(engines=["icebench"], measurements=["pruning"]), where=where)
+        run = run_experiment(chosen.adjusted(only=["icebench", "pruning"]), where=where)
     if run.failed:
-        raise BenchError("; ".join(str(failure) for failure in run.failures))
+        raise BenchError("; ".join(str(failure) for failure in run.run.failures))
     figures: dict[Key, dict[str, float]] = {}
     for record in run.records:
         found = figures.setdefault((record.layout, record.case), {})
@@ -103,8 +110,7 @@ def prepare() -> Prepared:
 @cache
 def made(name: str) -> AnyEngine:
     """The engine of that name, with a Spark session when it needs one, once a process."""
-    where = Surroundings(cache=CACHE, results=CACHE)
-    return make_engine(name, EngineContext(SparkUse(experiment().spark, where)))
+    return make_engine(name, EngineContext(SparkUse(experiment().spark, CACHE / "iceberg_java")))
 
 
 @cache

@@ -11,9 +11,8 @@ from bench.experiment import Experiment, parse_experiment
 from bench.measure.brute.manifests import DATA, live_files
 from bench.measure.brute.metadata import load_table_json
 from bench.measure.brute.truth import GroundTruth
-from bench.measure.experiments import run_experiment
 from bench.measure.record import Record
-from bench.measure.run import RunResult, Surroundings
+from bench.measure.run import Finished, Surroundings, run_experiment
 from bench.measure.run_file import read_run
 from bench.workloads.tpcds import Tpcds
 
@@ -25,6 +24,7 @@ layouts = ["unpartitioned", "monthly", "sorted"]
 engines = ["icebench", "icebench-spark", "pyiceberg", "iceberg-java", "duckdb", "polars"]
 repetitions = 1
 warmups = 0
+warm_seconds = 0
 [workload]
 kind = "tpcds"
 scale = 0.005
@@ -55,16 +55,16 @@ def where(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Surr
 
 
 @pytest.fixture(scope="module")
-def result(experiment: Experiment, where: Surroundings) -> RunResult:
+def result(experiment: Experiment, where: Surroundings) -> Finished:
     return run_experiment(experiment, where=where)
 
 
-def of(result: RunResult, *key: str) -> Record:
+def of(result: Finished, *key: str) -> Record:
     return next(record for record in result.records if record.key == key)
 
 
-def test_all_engines_agree_on_everything(result: RunResult) -> None:
-    assert result.failures == ()
+def test_all_engines_agree_on_everything(result: Finished) -> None:
+    assert result.run.failures == ()
     assert {record.engine for record in result.records if record.measurement == "decimals"} == {
         "icebench", "icebench-spark", "pyiceberg", "iceberg-java", "duckdb", "polars"
     }  # fmt: skip
@@ -74,16 +74,16 @@ def test_all_engines_agree_on_everything(result: RunResult) -> None:
     assert read_run(result.path).complete
 
 
-def test_all_layouts_have_the_same_rows(result: RunResult) -> None:
+def test_all_layouts_have_the_same_rows(result: Finished) -> None:
     found = {r.checksum for r in result.records if r.measurement == "decimals"}
     assert len(found) == 1
-    assert of(result, "sorted", "icebench", "decimals", "scan", "scan_time").counters["rows_returned"] == ROWS
-    assert "ss_wide_38_6" in of(result, "sorted", "icebench", "decimals", "scan", "scan_time").detail["columns"]
+    assert of(result, "sorted", "icebench", "decimals", "all", "scan_time").counters["rows_returned"] == ROWS
+    assert "ss_wide_38_6" in of(result, "sorted", "icebench", "decimals", "all", "scan_time").detail["columns"]
     for case in ("5%", "refresh"):
         assert len({r.checksum for r in result.records if r.case == case}) == 1
 
 
-def test_layouts_prune_what_they_are_for(result: RunResult) -> None:
+def test_layouts_prune_what_they_are_for(result: Finished) -> None:
     def planned(layout: str, case: str) -> float:
         return of(result, layout, "icebench", "pruning", case, "files_planned_share").samples[0]
 
@@ -93,14 +93,14 @@ def test_layouts_prune_what_they_are_for(result: RunResult) -> None:
     assert planned("sorted", "one_item") <= 2 / 12
 
 
-def test_deletes_take_what_they_say(result: RunResult) -> None:
+def test_deletes_take_what_they_say(result: Finished) -> None:
     few = of(result, "monthly", "icebench-spark", "deletes", "5%", "delete_cost").counters["rows_deleted"]
     assert 0.02 * ROWS < few < 0.09 * ROWS
     refresh = of(result, "monthly", "icebench", "deletes", "refresh", "delete_cost").counters["rows_deleted"]
     assert 0 < refresh < 0.02 * ROWS
 
 
-def test_tables_are_what_the_layouts_say(result: RunResult, where: Surroundings) -> None:
+def test_tables_are_what_the_layouts_say(result: Finished, where: Surroundings) -> None:
     by_layout: dict[str, list[Path]] = {name: [] for name in LAYOUTS}
     for path in where.cache.glob("*/bench*/**/metadata"):
         by_layout[path.relative_to(where.cache).parts[0].partition("-")[0]].append(path.parent)
@@ -115,7 +115,7 @@ def test_tables_are_what_the_layouts_say(result: RunResult, where: Surroundings)
 
 
 def test_the_second_run_builds_nothing(
-    experiment: Experiment, where: Surroundings, result: RunResult, monkeypatch: pytest.MonkeyPatch
+    experiment: Experiment, where: Surroundings, result: Finished, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = sorted(where.cache.rglob("*"))
 
@@ -123,8 +123,8 @@ def test_the_second_run_builds_nothing(
         raise AssertionError("nothing has to be built")
 
     quiet = Surroundings(cache=where.cache, results=where.results, session=no_session)
-    again = run_experiment(experiment.restricted(engines=["icebench"]), where=quiet, only=["pruning"])
-    assert again.failures == ()
+    again = run_experiment(experiment.adjusted(only=["icebench", "pruning"]), where=quiet)
+    assert again.run.failures == ()
     assert sorted(where.cache.rglob("*")) == before
     now = of(again, "sorted", "icebench", "pruning", "one_item", "recall")
     assert now.counters == of(result, "sorted", "icebench", "pruning", "one_item", "recall").counters

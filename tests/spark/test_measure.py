@@ -11,14 +11,14 @@ import pytest
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark program uses
 
+from bench.cli.run import of_tables
 from bench.engines.engine import AnyEngine
 from bench.engines.registry import EngineContext, make_engine
-from bench.experiment import Repetitions
+from bench.experiment import parse_values
 from bench.layouts.registry import LAYOUTS
 from bench.measure.brute.metadata import metadata_file
-from bench.measure.run import Surroundings
+from bench.measure.run import Finished, Surroundings, run_experiment
 from bench.measure.source_rows import SourceRows
-from bench.measure.tables import TableRequest, TableRun, run_table
 from bench.workloads.tpcds import Tpcds
 
 FILES = 12
@@ -115,29 +115,28 @@ def where(spark: SparkSession, tmp_path: Path) -> Surroundings:
     return Surroundings(cache=tmp_path / "cache", results=tmp_path / "runs", session=lambda: spark)
 
 
-def measured(path: str, where: Surroundings, filters: Sequence[str] = JAVA_FILTERS) -> TableRun:
-    once = Repetitions(repetitions=1, warmups=0)
-    parts = ("pruning", "decimals", "deletes")
-    request = TableRequest(path=path, filters=filters, engines=ENGINES, measurements=parts, repetitions=once)
-    return run_table(request, where=where)
+def measured(path: str, where: Surroundings, filters: Sequence[str] = JAVA_FILTERS) -> Finished:
+    chosen = {"engines": list(ENGINES), "measurements": ["pruning", "decimals", "deletes"], "repetitions": 1}
+    values = {**of_tables([path], filters).values, **chosen, "warmups": 0, "warm_seconds": 0}
+    return run_experiment(parse_values(values), where=where)
 
 
-def check(found: TableRun) -> None:
+def check(found: Finished) -> None:
     """All engines deliver the same rows, none plans too little, and the deletes are applied."""
     assert found.run.failures == ()
-    by_case = {(r.measurement, r.case, r.metric, r.engine): r for r in found.run.records}
+    by_case = {(r.measurement, r.case, r.metric, r.engine): r for r in found.records}
     for engine in ENGINES:
-        assert by_case["decimals", "scan", "scan_time", engine].counters["rows_returned"] == 450
+        assert by_case["decimals", "all", "scan_time", engine].counters["rows_returned"] == 450
         assert by_case["deletes", "none", "scan_time", engine].counters["rows_returned"] == 500
         assert by_case["deletes", "deletes", "scan_time", engine].counters["rows_deleted"] == 50
-    recalls = {r.samples for r in found.run.records if r.metric == "recall"}
+    recalls = {r.samples for r in found.records if r.metric == "recall"}
     assert recalls == {(1.0,)}
 
 
 def test_every_engine_measures_a_table_of_java(java_table: str, where: Surroundings) -> None:
     found = measured(java_table, where)
     check(found)
-    pruned = {r.engine: r.counters for r in found.run.records if (r.metric, r.case) == ("recall", JAVA_FILTERS[0])}
+    pruned = {r.engine: r.counters for r in found.records if (r.metric, r.case) == ("recall", JAVA_FILTERS[0])}
     assert {counters["files_planned"] for counters in pruned.values()} == {1}
     assert pruned["iceberg-java"]["manifests_in_list"] == 1
     assert pruned["iceberg-java"]["entries_skipped"] == 6

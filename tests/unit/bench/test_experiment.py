@@ -1,10 +1,13 @@
+import math
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from bench.definition import Definition
 from bench.errors import ConfigError
-from bench.experiment import MEASUREMENTS, Repetitions, known_experiments, load_experiment, parse_experiment
-from bench.metadata_experiment import load_metadata_experiment
-from bench.reading_experiment import load_reading_experiment
+from bench.experiment import Experiment, known_experiments, load_experiment, parse_experiment, parse_values
+from bench.workloads.definitions import DescribedWorkload, ReadingWorkload, TpcdsWorkload
 
 MINIMAL = """
 name = "small"
@@ -25,35 +28,84 @@ def text(root: str = "", workload: str = "", tables: str = "") -> str:
     return MINIMAL.format(root=root, workload=workload, tables=tables)
 
 
+def described(**more: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "name": "mine",
+        "engines": ["icebench", "pyiceberg"],
+        "workload": [
+            {"kind": "described-files", "name": "small", "files": 10},
+            {"kind": "described-files", "name": "large", "files": 20, "columns": 30},
+        ],
+    }
+    return {**made, **more}
+
+
+def one_of_files(**more: Any) -> dict[str, Any]:
+    return described(workload={"kind": "described-files", "name": "a", "files": 5, **more})
+
+
+def reading(**more: Any) -> dict[str, Any]:
+    workload: dict[str, Any] = {
+        "kind": "reading",
+        "decimals": {"rows": 500, "precisions": [7, 38], "nulls": [0.0, 0.5]},
+        "deletes": {"rows": 1000, "files": 2, "fractions": [0.01, 0.5], "equality_files": [1, 3]},
+        "wide": {"rows": 100, "columns": 40, "selected": 4},
+    }
+    return described(workload={**workload, **more})
+
+
+def tpcds(experiment: Experiment) -> TpcdsWorkload:
+    (found,) = experiment.workloads
+    assert isinstance(found, TpcdsWorkload)
+    return found
+
+
 def test_what_is_not_said_has_a_default() -> None:
     found = parse_experiment(text())
-    assert found.measurements == MEASUREMENTS
-    assert found.workload.skew == 0
+    assert found.measurements == ("planning", "pruning", "decimals", "deletes")
+    assert tpcds(found).skew == 0
     assert found.table.format_version == 2
     assert found.deletes.fractions == (0.01,)
-    assert found.repetitions["planning"] == Repetitions(repetitions=5, warmups=1)
+    assert (found.pace.repetitions["planning"], found.pace.warmups["planning"]) == (5, 1)
+    assert found.pace.case_seconds == math.inf
 
 
 def test_a_measurement_may_run_more_often_than_the_others() -> None:
-    found = parse_experiment(text(root="repetitions = 3\nwarmups = 0", tables="[planning]\nrepetitions = 20"))
-    assert found.repetitions["planning"] == Repetitions(repetitions=20, warmups=0)
-    assert found.repetitions["deletes"] == Repetitions(repetitions=3, warmups=0)
+    pace = parse_experiment(text(root="repetitions = 3\nwarmups = 0", tables="[planning]\nrepetitions = 20")).pace
+    assert pace.repetitions == {"planning": 20, "decimals": 3, "deletes": 3}
+    assert set(pace.warmups.values()) == {0}
 
 
-OTHER_KINDS = (load_metadata_experiment, load_reading_experiment)
-
-
-@pytest.mark.parametrize("name", [name for name in known_experiments() if not any(load(name) for load in OTHER_KINDS)])
+@pytest.mark.parametrize("name", known_experiments())
 def test_the_definitions_that_come_with_the_project_are_right(name: str) -> None:
     found = load_experiment(name)
     assert found.name == name
-    assert found.filters
+    assert found.description != "no description"
+
+
+def test_every_kind_of_deletes_is_planned() -> None:
+    found = [each for each in load_experiment("planning").workloads if isinstance(each, DescribedWorkload)]
+    assert {each.files.deletes for each in found} == {"none", "equality", "positions", "vectors"}
+
+
+def test_the_matrix_of_decimals_has_every_storage_that_writers_use() -> None:
+    (found,) = load_experiment("reading").workloads
+    assert isinstance(found, ReadingWorkload)
+    cells = {(cell.precision, cell.storage) for cell in found.cells}
+    assert cells == {(7, "INT32"), (7, "FIXED"), (15, "INT64"), (15, "FIXED"), (20, "FIXED"), (38, "FIXED")}
+    assert len(found.cells) == 6 * 2 * 3
+
+
+def test_a_definition_comes_back_from_what_it_was_parsed_from() -> None:
+    for name in known_experiments():
+        found = load_experiment(name)
+        assert parse_values(found.values) == found
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (text(root="color = 1"), "definition: unknown key 'color'; known: decimals, deletes"),
+        (text(root="color = 1"), "definition: unknown key 'color'; known: case_seconds, dec"),
         (text(workload="seeed = 1"), "workload: unknown key 'seeed' (did you mean 'seed'?); known: kind"),
         (text().replace('["monthly"]', '["monthly", "hilbert"]'), "layouts[1]: unknown layout 'hilbert'; known: month"),
         (text().replace('["monthly"]', '"monthly"'), "layouts: must be a list, not 'monthly'"),
@@ -61,13 +113,16 @@ def test_the_definitions_that_come_with_the_project_are_right(name: str) -> None
         (text().replace('["monthly"]', '["monthly", "monthly"]'), "layouts[1]: layout 'monthly' is listed twice"),
         (text().replace('["pyiceberg"]', '["pyicebrg"]'), "engines[0]: unknown engine 'pyicebrg' (did you mean 'pyice"),
         (text().replace('["pyiceberg"]', "[7]"), "engines[0]: must be a string, not 7"),
-        (text(root='measurements = ["speed"]'), "measurements[0]: unknown measurement 'speed'; known: decimals"),
+        (text(root='measurements = ["speed"]'), "measurements[0]: unknown measurement 'speed'; known: commits, de"),
         (text().replace("0.01", "0"), "workload.scale: 0 is not above 0"),
         (text().replace("0.01", "inf"), "workload.scale: inf is not above 0"),
         (text().replace("0.01", "nan"), "workload.scale: nan is not above 0"),
         (text().replace("0.01", "true"), "workload.scale: must be a number, not True"),
         (text().replace("scale = 0.01", ""), "workload: missing key 'scale'"),
-        (text().replace("tpcds", "ssb"), "workload.kind: unknown kind 'ssb'; known: tpcds"),
+        (
+            text().replace("tpcds", "ssb"),
+            "workload.kind: unknown kind 'ssb'; known: described-files, re",
+        ),
         (text().replace('one = "ss_item_sk = 1"', ""), "filters: planning and pruning need at least one filter"),
         (text().replace('"ss_item_sk = 1"', '" "'), "filters.one: must not be empty"),
         (text().replace('"ss_item_sk = 1"', "1"), "filters.one: must be a string, not 1"),
@@ -80,7 +135,9 @@ def test_the_definitions_that_come_with_the_project_are_right(name: str) -> None
         (text(tables="[spark.conf]\nx = 1"), "spark.conf.x: must be a string, not 1"),
         (text(root="name = 3"), "not TOML: Cannot overwrite a value"),
         ("", "definition: missing key 'name'"),
-        ("workload = 3\nname = 'x'", "workload: must be a table, not 3"),
+        ("workload = 3\nname = 'x'\nengines = ['polars']", "workload: must be a table, not 3"),
+        (text(root="measurements = ['commits']"), "measurements: no commits of tpcds, which have: planning, pruning"),
+        (text(tables="[commits]\nrepetitions = 3"), "definition: unknown key 'commits'; known: "),
     ],
 )
 def test_what_is_wrong_is_said_with_its_path(wrong: str, message: str) -> None:
@@ -90,7 +147,7 @@ def test_what_is_wrong_is_said_with_its_path(wrong: str, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_is_named(tmp_path: pytest.TempPathFactory) -> None:
+def test_a_file_is_named(tmp_path: Path) -> None:
     path = f"{tmp_path}/mine.toml"
     with pytest.raises(ConfigError, match=r"mine\.toml: no such file, and no experiment of that name; known: .*quick"):
         load_experiment(path)
@@ -100,16 +157,61 @@ def test_a_file_is_named(tmp_path: pytest.TempPathFactory) -> None:
         load_experiment(path)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (described(workload=[]), "workload: must have at least one workload"),
+        (described(workload=[5]), "workload[0]: must be a table, not 5"),
+        (one_of_files(files=0), "workload.files: 0 is below 1"),
+        (one_of_files(columns=3), "workload.columns: 3 is below 23"),
+        (one_of_files(deletes="some"), "workload.deletes: unknown delete 'some'"),
+        (one_of_files(writers=["hand"]), "workload.writers[0]: unknown writer 'hand'"),
+        (one_of_files(engines=["polars"]), "workload.engines: unknown engine of this experiment 'polars'"),
+        (described(workload=[one_of_files()["workload"]] * 2), "workload[1].name: two workloads are named 'a'"),
+        (described(speed=1), "definition: unknown key 'speed'"),
+        (described(layouts=["monthly"], filters={"a": "b = 1"}, deletes={}), "definition: unknown key 'deletes'"),
+        (reading(wide={"rows": 1, "columns": 3, "selected": 4}), "workload.wide.selected: more columns than the tab"),
+        (reading(decimals={"rows": 1, "precisions": [7], "nulls": [1]}), "workload.decimals.nulls[0]: 1 is not a frac"),
+        (reading(parts=["x"]), "workload.parts[0]: unknown part 'x'"),
+        (reading(nonsense=1), "workload: unknown key 'nonsense'"),
+    ],
+)
+def test_what_is_wrong_in_a_workload_is_said_with_its_path(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_values(wrong)
+    assert str(caught.value).startswith(message)
+
+
 def test_an_experiment_can_be_restricted() -> None:
     full = load_experiment("quick")
-    some = full.restricted(layouts=["sorted"], measurements=["pruning"])
+    some = full.adjusted(only=["sorted", "pruning"])
     assert (some.layouts, some.measurements, some.engines) == (("sorted",), ("pruning",), full.engines)
     assert some.digest != full.digest
-    assert full.restricted() == full
-    with pytest.raises(ConfigError, match=r"engines\[0\]: unknown engine 'trino'"):
-        full.restricted(engines=["trino"])
-    with pytest.raises(ConfigError, match="layouts: must name at least one layout"):
-        full.restricted(layouts=[])
+    assert full.adjusted() == full
+    with pytest.raises(ConfigError, match=r"--only: unknown name 'icebensh' \(did you mean 'icebench'\?\); known: "):
+        full.adjusted(only=["icebensh"])
+
+
+def test_and_have_another_scale_and_other_repetitions() -> None:
+    changed = load_experiment("default").adjusted(scale=0.5, repetitions=9)
+    assert tpcds(changed).scale == changed.scale == 0.5
+    assert set(changed.pace.repetitions.values()) == {9}
+    assert load_experiment("default").scale == 1.0
+    with pytest.raises(ConfigError, match="--scale: mine has tables of fixed sizes"):
+        parse_values(described()).adjusted(scale=2)
+
+
+def test_only_keeps_workloads_and_their_parts_too() -> None:
+    found = parse_values(described()).adjusted(only=["large", "icebench"])
+    assert ([each.name for each in found.workloads], found.engines) == (["large"], ("icebench",))
+    (kept,) = parse_values(reading()).adjusted(only=["wide"]).workloads
+    assert isinstance(kept, ReadingWorkload)
+    assert kept.parts == ("wide",)
+
+
+def test_the_digest_follows_the_definition() -> None:
+    one, same, other = (parse_values(described(seed=seed)) for seed in (1, 1, 2))
+    assert one.digest == same.digest != other.digest
 
 
 def test_a_table_of_a_definition_knows_its_path() -> None:

@@ -23,8 +23,10 @@ def write_run(results: Path, *, failed: bool = False) -> Path:
     run = sample_run()
     path = results / "runs" / f"{run.run_id}.jsonl"
     with RunWriter(path, run_id=run.run_id, environment=ENVIRONMENT) as writer:
-        for record in run.records:
-            writer.add(record)
+        for measured in run.measured:
+            writer.case(measured)
+            for sample in measured.samples:
+                writer.sample(measured.case, sample)
         if failed:
             writer.add(FAILED)
         writer.close(failed=failed)
@@ -131,7 +133,7 @@ def test_list_shows_runs_and_their_state(tmp_path: Path, capsys: pytest.CaptureF
     (tmp_path / "runs" / "damaged.jsonl").write_text("{", encoding="utf-8")
     assert exit_code("--results", tmp_path, "list") == 0
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
-    assert f"{run.stem} quick: {len(sample_run().records)} records, 1 failed" in lines
+    assert f"{run.stem} quick: {len(sample_run().measured)} cases, 1 failed" in lines
     assert any(line.startswith("damaged damaged: ") for line in lines)
 
 

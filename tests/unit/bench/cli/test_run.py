@@ -5,58 +5,27 @@ from pathlib import Path
 import pytest
 
 from bench.cli import run as command
-from bench.cli.run import adjusted, arguments, sort_names, table_request
+from bench.cli.run import arguments, of_tables
 from bench.errors import ConfigError
-from bench.experiment import Experiment, load_experiment
-from bench.measure.run import RunResult, Surroundings
-from bench.measure.tables import TableRequest, TableRun
+from bench.experiment import Experiment
+from bench.measure.run import Finished, Surroundings
+from bench.measure.run_file import read_run
+from bench.workloads.definitions import TableWorkload
 from tests.unit.bench.cli.test_main import exit_code, write_run
-from tests.unit.bench.report.sample_run import FAILED, sample_run
+from tests.unit.bench.report.sample_run import sample_run
 
 
-def result(path: Path, *, failed: bool = False) -> RunResult:
-    run = sample_run()
-    return RunResult(
-        run_id=run.run_id, path=path, records=run.records, skipped=(), failures=(FAILED,) if failed else ()
-    )
+def finished(path: Path) -> Finished:
+    return Finished(path=path, run=read_run(path))
 
 
-def test_names_are_sorted_by_what_they_name() -> None:
-    assert sort_names(["planning", "icebench", "sorted", "deletes"]) == {
-        "measurement": ["planning", "deletes"],
-        "engine": ["icebench"],
-        "layout": ["sorted"],
-    }
-    assert sort_names([]) == {}
-    with pytest.raises(ConfigError, match="--only: unknown name 'nope'; known: planning"):
-        sort_names(["nope"])
-
-
-def test_the_command_line_adjusts_an_experiment() -> None:
-    quick = load_experiment("quick")
-    changed = adjusted(quick, scale=0.5, repetitions=9, only=["pruning", "monthly"])
-    assert changed.workload.scale == 0.5
-    assert {often.repetitions for often in changed.repetitions.values()} == {9}
-    assert (changed.measurements, changed.layouts, changed.engines) == (("pruning",), ("monthly",), quick.engines)
-    assert adjusted(quick, scale=None, repetitions=None, only=[]) == quick
-
-
-def test_the_command_line_says_what_to_measure_of_a_table() -> None:
-    request = table_request("t", ["a < 1"], ["s3://old=/new"], repetitions=3, only=["planning", "pyiceberg"])
-    assert request.path == "t"
-    assert (request.filters, request.engines) == (("a < 1",), ("pyiceberg",))
-    assert tuple(request.measurements) == ("planning",)
-    assert request.relocate == {"s3://old": "/new"}
-    assert request.repetitions.repetitions == 3
-
-
-@pytest.mark.parametrize(
-    ("relocate", "only", "message"),
-    [(["nonsense"], [], "--relocate: 'nonsense' is not OLD=NEW"), ([], ["sorted"], "--only: 'sorted' is a layout")],
-)
-def test_what_a_table_cannot_take_is_refused(relocate: list[str], only: list[str], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        table_request("t", [], relocate, repetitions=None, only=only)
+def test_the_command_line_says_which_tables() -> None:
+    found = of_tables(["t", "u/v"], ["a < 1"], ["s3://old=/new"])
+    assert found.workloads == tuple(TableWorkload(path=path, relocate={"s3://old": "/new"}) for path in ("t", "u/v"))
+    assert found.filters == {"a < 1": "a < 1"}
+    assert found.name == "t"
+    with pytest.raises(ConfigError, match="--relocate: 'nonsense' is not OLD=NEW"):
+        of_tables(["t"], [], ["nonsense"])
 
 
 @pytest.mark.parametrize("failed", [False, True])
@@ -66,17 +35,17 @@ def test_a_run_prints_the_comparison_and_where_its_files_are(
     asked: list[Experiment] = []
     commands: list[tuple[str, ...]] = []
 
-    def measured(experiment: Experiment, *, where: Surroundings) -> RunResult:
+    def measured(experiment: Experiment, *, where: Surroundings) -> Finished:
         asked.append(experiment)
         where.progress("planning", "monthly: all", 0, 3)
         assert where.results == tmp_path / "runs"
         assert where.cache.is_absolute()
         commands.append(where.command)
-        return result(write_run(tmp_path, failed=failed), failed=failed)
+        return finished(write_run(tmp_path, failed=failed))
 
     monkeypatch.setattr(command, "run_experiment", measured)
     assert exit_code("--results", tmp_path, "run", "quick", "--scale", 0.01) == int(failed)
-    assert asked[0].workload.scale == 0.01
+    assert asked[0].scale == 0.01
     assert commands == [("run", "quick", "--scale", "0.01")]
     streams = capsys.readouterr()
     assert streams.err == "planning: monthly: all (0/3)\n"
@@ -87,23 +56,43 @@ def test_a_run_prints_the_comparison_and_where_its_files_are(
     assert page.is_file()
 
 
-def test_a_table_is_measured_and_the_chosen_filters_are_told(
+def test_tables_are_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked: list[TableRequest] = []
+    asked: list[Experiment] = []
 
-    def measured(request: TableRequest, *, where: Surroundings) -> TableRun:
-        asked.append(request)
-        return TableRun(run=result(write_run(tmp_path)), chosen=())
+    def measured(experiment: Experiment, *, where: Surroundings) -> Finished:
+        asked.append(experiment)
+        return finished(write_run(where.results.parent))
 
-    monkeypatch.setattr(command, "run_table", measured)
-    assert exit_code("--results", tmp_path, "run", "--table", "x/y", "--filter", "a = 1", "--filter", "b = 2") == 0
-    assert (asked[0].path, asked[0].filters) == ("x/y", ("a = 1", "b = 2"))
-    assert "report:  " in capsys.readouterr().out
+    monkeypatch.setattr(command, "run_experiment", measured)
+    given = ("--table", "x/y", "--table", "z", "--filter", "a = 1", "--filter", "b = 2", "--only", "pyiceberg")
+    assert exit_code("--results", tmp_path, "run", *given) == 0
+    assert [each.path for each in asked[0].workloads if isinstance(each, TableWorkload)] == ["x/y", "z"]
+    assert (list(asked[0].filters), asked[0].engines) == (["a = 1", "b = 2"], ("pyiceberg",))
+    streams = capsys.readouterr()
+    assert "report:  " in streams.out
+    assert "filter chosen" not in streams.err
+    assert exit_code("--results", tmp_path / "other", "run", "--table", "x/y") == 0
+    assert "filter chosen: one_item: ss_item_sk = 77\n" in capsys.readouterr().err
+
+
+def test_a_run_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Path] = []
+
+    def resumed(path: Path, *, where: Surroundings) -> Finished:
+        asked.append(path)
+        return finished(path)
+
+    monkeypatch.setattr(command, "resume_run", resumed)
+    path = write_run(tmp_path)
+    assert exit_code("--results", tmp_path, "run", "--resume", path.stem) == 0
+    assert asked == [path]
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--filter", "a = 1"), ("quick", "--table", "t"), ("--table", "t", "--scale", "1")]
+    "arguments",
+    [("--filter", "a = 1"), ("quick", "--table", "t"), ("--table", "t", "--scale", "1"), ("quick", "--resume", "x")],
 )
 def test_options_that_do_not_go_together_are_usage_errors(arguments: tuple[str, ...]) -> None:
     assert exit_code("run", *arguments) == 2

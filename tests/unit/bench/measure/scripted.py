@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from random import Random
 
 import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
@@ -18,13 +17,14 @@ from pyiceberg.types import DateType, DecimalType, LongType, NestedField, String
 
 from bench.engines.checksum import Checksum, checksum_of
 from bench.engines.engine import Ability, Plan
-from bench.measure.interleave import ClockExecutor
+from bench.experiment import MEASUREMENTS, Pace
 from bench.measure.oracle import Answer
 from bench.measure.progress import silent
 from bench.measure.record import Failure, Record, Skipped
-from bench.measure.recorder import Recorder, RunContext
+from bench.measure.recorder import Recorder
 from bench.measure.run_file import RunWriter
-from bench.measure.subject import Bench
+from bench.measure.runner import ClockExecutor, Runner
+from bench.measure.trial import Bench, Measurement
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 FIELDS = (
@@ -96,6 +96,37 @@ class ScriptedEngine:
         return checksum_of([answer], columns)
 
 
+class ClockTree:
+    """Processor time that is the clock's, and memory that nobody tells."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._start = 0.0
+
+    def start(self, *, in_java: bool) -> None:
+        self._start = self._clock()
+
+    def stop(self) -> tuple[float, None]:
+        return self._clock() - self._start, None
+
+
+def executor_of(clock: Clock) -> ClockExecutor:
+    """An executor for which time passes only when someone lets it."""
+    return ClockExecutor(clock, lambda: None, ClockTree(clock))  # type: ignore[arg-type]
+
+
+def pace_of(
+    repetitions: int = 3, warmups: int = 1, *, warm_seconds: float = 0, case_seconds: float = 1e9
+) -> Pace:  # fmt: skip
+    """The same pace for every measurement."""
+    return Pace(
+        repetitions=dict.fromkeys(MEASUREMENTS, repetitions),
+        warmups=dict.fromkeys(MEASUREMENTS, warmups),
+        warm_seconds=warm_seconds,
+        case_seconds=case_seconds,
+    )
+
+
 @dataclass
 class Recorded:
     """A bench of scripted engines, and what it recorded."""
@@ -103,8 +134,25 @@ class Recorded:
     bench: Bench
     clock: Clock
 
+    def measure(self, *measurements: Measurement) -> None:
+        """Check everything and run it, as one workload."""
+        trials = []
+        for measurement in measurements:
+            for trial in measurement.trials(self.bench):
+                self.bench.recorder.case(trial.case, trial.evidence)
+                trials.append(trial)
+        runner = Runner(
+            pace=self.bench.pace,
+            executor=executor_of(self.clock),
+            recorder=self.bench.recorder,
+            progress=silent,
+            seed=0,
+        )
+        runner.run("w", trials)
+        self.bench.resources.close()
+
     @property
-    def records(self) -> list[Record]:
+    def records(self) -> tuple[Record, ...]:
         return self.bench.recorder.records
 
     @property
@@ -127,7 +175,7 @@ class Told:
 
     rows: pa.RecordBatch | Exception
 
-    def answer(self, columns: Sequence[str]) -> Answer:
+    def answer(self, columns: Sequence[str], filter: str | None = None) -> Answer:
         if isinstance(self.rows, Exception):
             raise self.rows
         return Answer({"the file": checksum_of([self.rows], columns)})
@@ -137,19 +185,17 @@ def recorded(
     writer: RunWriter,
     clock: Clock,
     *engines: ScriptedEngine,
+    pace: Pace | None = None,
     truth: Mapping[str, pa.RecordBatch | Exception] | None = None,
 ) -> Recorded:
-    """A bench that records into `writer`, whose run is "r" in the environment "e"; `truth` is by location, and by
-    default what the first engine delivers."""
+    """A bench that records into `writer`; `truth` is by location, and by default what the first engine delivers."""
     known = getattr(engines[0], "rows", {}) if truth is None else truth
-    context = RunContext(run_id="r", experiment="x", workload="tpcds", scale=1.0, environment="e")
-    versions = {engine.name: engine.version for engine in engines}
     bench = Bench(
         engines={engine.name: engine for engine in engines},
-        recorder=Recorder(writer, context, versions=versions, now=lambda: NOON),
-        executor=ClockExecutor(clock, settle=lambda: None),
-        random=Random(0),
+        recorder=Recorder(writer, versions={engine.name: engine.version for engine in engines}),
         progress=silent,
+        pace=pace or pace_of(),
+        clock=clock,
         truth=lambda location: Told(known[location]),
     )
     return Recorded(bench, clock)

@@ -12,10 +12,9 @@ from bench.engines.engine import Ability
 from bench.engines.icebench import Icebench
 from bench.engines.pyiceberg_engine import PyIceberg
 from bench.engines.registry import EngineContext
-from bench.experiment import Repetitions
 from bench.measure.cache import DatasetCache
-from bench.measure.commits import CommitSubject, measure_commits
-from bench.measure.metadata_planning import Patience
+from bench.measure.case import Case
+from bench.measure.commits import Commits
 from bench.measure.metadata_tables import find_or_build
 from bench.measure.run_file import RunWriter
 from bench.workloads.metadata_files import MetadataFiles
@@ -31,21 +30,16 @@ def no_spark() -> None:
 CONTEXT = EngineContext(spark=no_spark)  # type: ignore[arg-type]
 
 
-PATIENCE = Patience(
-    often=Repetitions(repetitions=3, warmups=1), warm_seconds=0, case_seconds=100, clock=Clock()
-)  # fmt: skip
-
-
 @pytest.fixture(scope="module")
 def location(tmp_path_factory: pytest.TempPathFactory) -> str:
     return find_or_build(FILES, DatasetCache(tmp_path_factory.mktemp("cache")), told=lambda _: None)
 
 
 @pytest.fixture
-def place(location: str, tmp_path: Path) -> CommitSubject:
-    return CommitSubject(
-        name="t", metadata_location=location, files=FILES, engines=("icebench", "pyiceberg"),
-        workspace=tmp_path / "tables",
+def place(location: str, tmp_path: Path) -> Commits:
+    return Commits(
+        case=Case(workload="t", layout="t", measurement="commits"), location=location, files=FILES,
+        engines=("icebench", "pyiceberg"), workspace=tmp_path / "tables",
     )  # fmt: skip
 
 
@@ -54,9 +48,9 @@ def bench_of(writer: RunWriter) -> Callable[..., Recorded]:
     return lambda *engines: recorded(writer, Clock(), *engines)
 
 
-def test_engines_commit_the_same_files(bench_of: Callable[..., Recorded], place: CommitSubject) -> None:
+def test_engines_commit_the_same_files(bench_of: Callable[..., Recorded], place: Commits) -> None:
     made = bench_of(Icebench(CONTEXT), PyIceberg(CONTEXT))
-    measure_commits(made.bench, place, PATIENCE)
+    made.measure(place)
     assert not made.failures
     assert {(r.engine, r.metric, r.case, len(r.samples)) for r in made.records} == {
         (name, metric, "append", 3) for name in ("icebench", "pyiceberg") for metric in ("latency_commit", "cpu_commit")
@@ -89,11 +83,11 @@ def with_column(name: str, change: Callable[[pa.ChunkedArray], pa.Array]) -> Cal
     ],
 )
 def test_what_is_committed_is_read_back(
-    bench_of: Callable[..., Recorded], place: CommitSubject, reader: str, change: Callable[[pa.Table], pa.Table],
+    bench_of: Callable[..., Recorded], place: Commits, reader: str, change: Callable[[pa.Table], pa.Table],
     reason: str,
 ) -> None:  # fmt: skip
     made = bench_of(Altering(change), *([PyIceberg(CONTEXT)] if reader == "pyiceberg" else []))
-    measure_commits(made.bench, replace(place, engines=("icebench",)), PATIENCE)
+    made.measure(replace(place, engines=("icebench",)))
     (failure,) = made.failures
     assert failure.kind == "Disagreement"
     assert failure.message.startswith(f"{reader} reads ")
@@ -102,8 +96,8 @@ def test_what_is_committed_is_read_back(
 
 
 def test_an_engine_that_commits_nothing_is_skipped(
-    bench_of: Callable[..., Recorded], place: CommitSubject
+    bench_of: Callable[..., Recorded], place: Commits
 ) -> None:  # fmt: skip
     made = bench_of(ScriptedEngine("reads", Clock(), abilities=frozenset({Ability.SCAN})))
-    measure_commits(made.bench, replace(place, engines=("reads",)), PATIENCE)
+    made.measure(replace(place, engines=("reads",)))
     assert [s.reason for s in made.skipped] == ["reads offers no committing files that are described"]

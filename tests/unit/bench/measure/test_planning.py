@@ -1,11 +1,10 @@
 import pytest
 
 from bench.engines.engine import Ability
-from bench.experiment import Repetitions
 from bench.measure.brute.manifests import FileEntry
-from bench.measure.planning import measure_planning
+from bench.measure.case import Case
+from bench.measure.planning import Planning, TableFiles
 from bench.measure.run_file import RunWriter
-from bench.measure.subject import Subject
 from tests.unit.bench.measure.scripted import Clock, ScriptedEngine, recorded
 
 PATHS = ["/t/a", "/t/b", "/t/c"]
@@ -13,8 +12,10 @@ FILES = {
     path: FileEntry(content=0, path=path, format="parquet", records=records, size_bytes=1, partition={}, spec_id=0)
     for records, path in enumerate(PATHS, 1)
 }
-SUBJECT = Subject(layout="small", metadata_location="m", filters={"some": "x = 1"}, decimal_columns=())
-OFTEN = Repetitions(repetitions=3, warmups=1)
+PLANNING = Planning(
+    case=Case(workload="w", layout="small", measurement="planning"), location="m", filters={"some": "x = 1"},
+    truth=TableFiles(FILES),
+)  # fmt: skip
 
 
 def test_cold_plans_have_a_fresh_handle_and_warm_ones_do_not(writer: RunWriter) -> None:
@@ -23,7 +24,7 @@ def test_cold_plans_have_a_fresh_handle_and_warm_ones_do_not(writer: RunWriter) 
         "one", clock, plans={("m", None): PATHS, ("m", "x = 1"): PATHS[:1]}, seconds={"m": 2.0}, warm_seconds=0.5
     )
     made = recorded(writer, clock, engine)
-    measure_planning(made.bench, SUBJECT, FILES, OFTEN)
+    made.measure(PLANNING)
     for case in ("all", "some"):
         assert made.samples("one", case, "latency_cold") == [2.0] * 3
         assert made.samples("one", case, "latency_warm") == [0.5] * 3
@@ -41,7 +42,7 @@ def test_without_a_filter_every_file_is_planned(writer: RunWriter) -> None:
     loses = ScriptedEngine("loses", clock, plans={("m", None): PATHS[1:], ("m", "x = 1"): PATHS[1:]})
     whole = ScriptedEngine("whole", clock, plans={("m", None): PATHS, ("m", "x = 1"): PATHS})
     made = recorded(writer, clock, loses, whole)
-    measure_planning(made.bench, SUBJECT, FILES, OFTEN)
+    made.measure(PLANNING)
     (failure,) = made.failures
     assert (failure.kind, failure.engine, failure.case) == ("Disagreement", "loses", "all")
     assert failure.message == "without a filter, does not plan 1 file (a) of the table"
@@ -54,7 +55,7 @@ def test_an_engine_that_raises_is_a_failure_and_the_others_go_on(writer: RunWrit
     broken = ScriptedEngine("broken", clock, plans={("m", None): OSError("no\n  disk"), ("m", "x = 1"): PATHS})
     whole = ScriptedEngine("whole", clock, plans={("m", None): PATHS, ("m", "x = 1"): PATHS})
     made = recorded(writer, clock, broken, whole)
-    measure_planning(made.bench, SUBJECT, FILES, OFTEN)
+    made.measure(PLANNING)
     assert [(f.engine, f.kind, f.message) for f in made.failures] == [("broken", "OSError", "no disk")]
     assert made.samples("whole", "all", "latency_cold")
 
@@ -63,7 +64,7 @@ def test_an_engine_that_cannot_plan_is_skipped_with_the_reason(writer: RunWriter
     clock = Clock()
     scans = ScriptedEngine("scans", clock, abilities=frozenset({Ability.SCAN}))
     made = recorded(writer, clock, scans)
-    measure_planning(made.bench, SUBJECT, FILES, OFTEN)
+    made.measure(PLANNING)
     assert [(s.engine, s.measurement, s.reason) for s in made.skipped] == [
         ("scans", "planning", "scans offers no planning")
     ]
@@ -76,6 +77,6 @@ def test_plans_of_two_engines_are_pairs(writer: RunWriter, warm: float) -> None:
     one = ScriptedEngine("one", clock, plans=plans, warm_seconds=warm)
     two = ScriptedEngine("two", clock, plans=plans, warm_seconds=2 * warm)
     made = recorded(writer, clock, one, two)
-    measure_planning(made.bench, SUBJECT, FILES, OFTEN)
+    made.measure(PLANNING)
     pairs = zip(made.samples("one", "all", "latency_warm"), made.samples("two", "all", "latency_warm"), strict=True)
     assert all(second == pytest.approx(2 * first) for first, second in pairs)

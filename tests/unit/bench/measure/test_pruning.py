@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 from bench.measure.brute.manifests import live_files
 from bench.measure.brute.metadata import load_table_json
 from bench.measure.brute.truth import GroundTruth
-from bench.measure.pruning import effectiveness, measure_pruning
+from bench.measure.case import Case
+from bench.measure.pruning import Pruning, effectiveness
 from bench.measure.run_file import RunWriter
-from bench.measure.subject import Subject
 from tests.unit.bench.measure.scripted import Clock, ScriptedEngine, recorded, small_table
 
 SIZES = {"a": 10, "b": 20, "c": 30, "d": 40}
@@ -49,8 +49,9 @@ def truth_of(location: str) -> tuple[GroundTruth, list[str]]:
     return truth, list(truth.files)
 
 
-def subject(location: str) -> Subject:
-    return Subject(layout="small", metadata_location=location, filters={"some": FILTER}, decimal_columns=("price",))
+def pruning(location: str, truth: GroundTruth, **filters: str) -> Pruning:
+    case = Case(workload="w", layout="small", measurement="pruning")
+    return Pruning(case=case, location=location, filters=filters or {"some": FILTER}, truth=lambda: truth)
 
 
 def test_a_plan_is_measured_against_every_row(writer: RunWriter, location: str) -> None:
@@ -59,7 +60,7 @@ def test_a_plan_is_measured_against_every_row(writer: RunWriter, location: str) 
     exact = ScriptedEngine("exact", clock, plans={(location, FILTER): [f"file://{path}" for path in paths[1:3]]})
     everything = ScriptedEngine("everything", clock, plans={(location, FILTER): paths})
     made = recorded(writer, clock, exact, everything)
-    measure_pruning(made.bench, subject(location), truth)
+    made.measure(pruning(location, truth))
     assert not made.failures
     assert made.samples("exact", "some", "false_positive_rate") == [0.0]
     assert made.samples("everything", "some", "false_positive_rate") == [1.0]
@@ -76,7 +77,7 @@ def test_a_lost_file_is_a_failure(writer: RunWriter, location: str) -> None:
     clock = Clock()
     loses = ScriptedEngine("loses", clock, plans={(location, FILTER): paths[:2]})
     made = recorded(writer, clock, loses)
-    measure_pruning(made.bench, subject(location), truth)
+    made.measure(pruning(location, truth))
     assert made.samples("loses", "some", "recall") == [0.5]
     (failure,) = made.failures
     assert (failure.kind, failure.engine, failure.case) == ("Disagreement", "loses", "some")
@@ -88,7 +89,7 @@ def test_a_strange_file_is_a_failure_and_no_figure(writer: RunWriter, location: 
     clock = Clock()
     invents = ScriptedEngine("invents", clock, plans={(location, FILTER): [*paths, "/else/where.parquet"]})
     made = recorded(writer, clock, invents)
-    measure_pruning(made.bench, subject(location), truth)
+    made.measure(pruning(location, truth))
     assert not made.records
     assert "plans 1 file (where.parquet) that the table does not have" in made.failures[0].message
 
@@ -99,7 +100,7 @@ def test_a_filter_that_one_parser_refuses_is_skipped_for_that_engine(writer: Run
     takes = ScriptedEngine("takes", clock, plans={(location, FILTER): paths})
     refuses = ScriptedEngine("refuses", clock)
     made = recorded(writer, clock, takes, refuses)
-    measure_pruning(made.bench, subject(location), truth)
+    made.measure(pruning(location, truth))
     assert {record.engine for record in made.records} == {"takes"}
     assert [(s.engine, s.case) for s in made.skipped] == [("refuses", "some")]
     assert not made.failures
@@ -109,7 +110,7 @@ def test_a_filter_that_all_parsers_refuse_is_a_failure(writer: RunWriter, locati
     truth, _ = truth_of(location)
     clock = Clock()
     made = recorded(writer, clock, ScriptedEngine("one", clock), ScriptedEngine("two", clock))
-    measure_pruning(made.bench, subject(location), truth)
+    made.measure(pruning(location, truth))
     assert [failure.kind for failure in made.failures] == ["FilterRefused", "FilterRefused"]
 
 
@@ -117,6 +118,5 @@ def test_a_filter_on_a_column_that_is_not_there_is_a_failure(writer: RunWriter, 
     truth, _ = truth_of(location)
     clock = Clock()
     made = recorded(writer, clock, ScriptedEngine("one", clock))
-    wrong = Subject(layout="small", metadata_location=location, filters={"x": "nothing = 1"}, decimal_columns=())
-    measure_pruning(made.bench, wrong, truth)
+    made.measure(pruning(location, truth, x="nothing = 1"))
     assert "names column 'nothing', which the table does not have" in made.failures[0].message

@@ -8,28 +8,26 @@ from pyspark.sql import SparkSession
 from bench.engines.engine import AnyEngine, EngineMissing
 from bench.engines.registry import EngineContext
 from bench.errors import ConfigError, DatasetFailed
-from bench.experiment import MEASUREMENTS, TIMED, Repetitions, SparkDefinition, parse_experiment
-from bench.measure import experiments, run
+from bench.experiment import Experiment, parse_experiment
+from bench.measure import run, subjects
 from bench.measure.brute.manifests import live_files
 from bench.measure.brute.metadata import load_table_json
 from bench.measure.datasets import Dataset
-from bench.measure.interleave import ClockExecutor
-from bench.measure.run import RunPlan, SparkUse, Surroundings, execute
+from bench.measure.run import Finished, Surroundings, resume_run, run_experiment, surroundings_of
 from bench.measure.run_file import read_run
-from bench.measure.subject import Subject
-from tests.unit.bench.measure.scripted import NOON, Clock, ScriptedEngine, small_rows, small_table
+from tests.unit.bench.measure.scripted import NOON, Clock, ScriptedEngine, executor_of, small_rows, small_table
 from tests.unit.bench.test_experiment import text
 
-PLAN = RunPlan(
-    name="x",
-    workload="tpcds",
-    scale=0.5,
-    engines=("one", "gone"),
-    measurements=MEASUREMENTS,
-    repetitions=dict.fromkeys(TIMED, Repetitions(repetitions=3, warmups=0)),
-    seed=1,
-)
 FILTER = "id < 50"
+DEFINITION = text(root="repetitions = 3\nwarmups = 0\nwarm_seconds = 0").replace("ss_item_sk = 1", FILTER)
+
+
+def experiment(*engines: str, measurements: str = "planning pruning decimals deletes", more: str = "") -> Experiment:
+    named = ", ".join(f'"{name}"' for name in engines or ("icebench", "pyiceberg"))
+    made = DEFINITION.replace('"pyiceberg"', named).replace(
+        "repetitions", f"measurements = {measurements.split()}\nrepetitions"
+    )
+    return parse_experiment(made + more)
 
 
 def no_session() -> SparkSession:
@@ -52,14 +50,10 @@ def where(tmp_path: Path, clock: Clock) -> Surroundings:
         cache=tmp_path / "cache",
         results=tmp_path / "runs",
         session=no_session,
-        executor=ClockExecutor(clock, lambda: None),
+        executor=executor_of(clock),
+        clock=clock,
         now=lambda: NOON,
     )
-
-
-@pytest.fixture
-def spark(where: Surroundings) -> SparkUse:
-    return SparkUse(SparkDefinition(master="local[1]"), where)
 
 
 def scripted(name: str, clock: Clock, location: str) -> ScriptedEngine:
@@ -70,138 +64,140 @@ def scripted(name: str, clock: Clock, location: str) -> ScriptedEngine:
     )
 
 
-def register(monkeypatch: pytest.MonkeyPatch, engines: Mapping[str, ScriptedEngine]) -> None:
+@pytest.fixture
+def engines(monkeypatch: pytest.MonkeyPatch, location: str, clock: Clock) -> dict[str, ScriptedEngine]:
+    """The engines that can be made; one that is not among them is missing. Tables are one small one, of layout
+    monthly, which has no deletes."""
+    found = {"icebench": scripted("icebench", clock, location)}
+
     def make(name: str, context: EngineContext) -> AnyEngine:
-        if name not in engines:
+        if name not in found:
             raise EngineMissing(f"{name} is not installed")
-        return engines[name]
+        return found[name]
 
+    dataset = Dataset(layout="monthly", metadata_location=location, rows=400)
     monkeypatch.setattr(run, "make_engine", make)
-
-
-def subject(location: str) -> Subject:
-    return Subject(layout="small", metadata_location=location, filters={"some": FILTER}, decimal_columns=("price",))
+    monkeypatch.setattr(subjects, "find_or_build", lambda *_, **__: [dataset])
+    return found
 
 
 def test_a_run_measures_records_and_says_what_is_missing(
-    monkeypatch: pytest.MonkeyPatch, location: str, clock: Clock, where: Surroundings, spark: SparkUse
+    engines: dict[str, ScriptedEngine], where: Surroundings
 ) -> None:
-    register(monkeypatch, {"one": scripted("one", clock, location)})
-    result = execute(PLAN, lambda: [subject(location)], spark=spark, where=where)
-    assert result.run_id == "20260102T120000Z-x"
+    result = run_experiment(experiment(), where=where)
+    assert result.run.run_id == "20260102T120000Z-small"
     assert not result.failed
     assert {record.measurement for record in result.records} == {"planning", "pruning", "decimals"}
-    assert {(s.engine, s.measurement, s.reason) for s in result.skipped} == {
-        ("gone", "*", "gone is not installed"),
+    assert {(s.engine, s.measurement, s.reason) for s in result.run.skipped} == {
+        ("pyiceberg", "*", "pyiceberg is not installed"),
         ("*", "deletes", "the table has no deletes"),
     }
     written = read_run(result.path)
     assert written.complete
-    assert (written.records, written.skipped, written.failures) == (result.records, result.skipped, result.failures)
-    assert written.environment["engines"] == {"one": "1.0"}
+    assert written == result.run
+    assert written.environment["engines"] == {"icebench": "1.0"}
     assert written.environment["software"]["spark"] is None
+    assert {(r.layout, r.workload) for r in result.records} == {("monthly", "tpcds")}
+    assert {r.detail["columns"] for r in result.records if r.measurement == "decimals"} == {"price"}
 
 
-def test_runs_of_one_second_have_ids_of_their_own(
-    monkeypatch: pytest.MonkeyPatch, location: str, clock: Clock, where: Surroundings, spark: SparkUse
-) -> None:
-    register(monkeypatch, {"one": scripted("one", clock, location)})
-    plan = replace(PLAN, measurements=("decimals",))
-    ids = [execute(plan, lambda: [subject(location)], spark=spark, where=where).run_id for _ in range(3)]
-    assert ids == ["20260102T120000Z-x", "20260102T120000Z-x-2", "20260102T120000Z-x-3"]
+def test_the_whole_definition_is_in_the_file(engines: dict[str, ScriptedEngine], where: Surroundings) -> None:
+    chosen = experiment(measurements="decimals")
+    found = run_experiment(chosen, where=where).run.environment
+    assert found["definition"] == chosen.values
+    assert (found["digest"], found["experiment"], found["scale"]) == (chosen.digest, "small", 0.01)
+    assert found["started"] == "2026-01-02T12:00:00+00:00"
+
+
+def test_runs_of_one_second_have_ids_of_their_own(engines: dict[str, ScriptedEngine], where: Surroundings) -> None:
+    ids = [run_experiment(experiment(measurements="decimals"), where=where).run.run_id for _ in range(3)]
+    assert ids == ["20260102T120000Z-small", "20260102T120000Z-small-2", "20260102T120000Z-small-3"]
 
 
 def test_the_command_is_kept_and_is_no_part_of_what_tells_environments_apart(
-    monkeypatch: pytest.MonkeyPatch, location: str, clock: Clock, where: Surroundings, spark: SparkUse
+    engines: dict[str, ScriptedEngine], where: Surroundings
 ) -> None:
-    register(monkeypatch, {"one": scripted("one", clock, location)})
-    plan = replace(PLAN, measurements=("decimals",))
     asked = replace(where, command=("run", "x"))
-    results = [execute(plan, lambda: [subject(location)], spark=spark, where=each) for each in (where, asked)]
-    assert len({record.environment for result in results for record in result.records}) == 1
-    assert [read_run(result.path).environment.get("command") for result in results] == [None, ["run", "x"]]
+    found = [run_experiment(experiment(measurements="decimals"), where=each).run for each in (where, asked)]
+    assert len({each.environment["id"] for each in found}) == 1
+    assert [each.environment.get("command") for each in found] == [None, ["run", "x"]]
 
 
 def test_a_run_with_a_failure_has_failed(
-    monkeypatch: pytest.MonkeyPatch, location: str, clock: Clock, where: Surroundings, spark: SparkUse
+    engines: dict[str, ScriptedEngine], location: str, where: Surroundings
 ) -> None:
-    engine = scripted("one", clock, location)
-    engine.rows = {location: RuntimeError("bad page")}
-    register(monkeypatch, {"one": engine})
-    result = execute(PLAN, lambda: [subject(location)], spark=spark, where=where)
+    engines["icebench"].rows = {location: RuntimeError("bad page")}
+    result = run_experiment(experiment(), where=where)
     assert result.failed
     assert b'"status":"failed"' in result.path.read_bytes().splitlines()[-1]
 
 
-def test_the_same_seed_runs_in_the_same_order(
-    monkeypatch: pytest.MonkeyPatch, location: str, clock: Clock, where: Surroundings, spark: SparkUse
-) -> None:
-    orders: list[list[str]] = []
-
-    class Noting(ScriptedEngine):
-        def scan(self, handle: list[str], columns: object, filter: str | None) -> Mapping[str, int]:
-            orders[-1].append(self.name)
-            self.clock.pass_(1)
-            return {}
-
-    for seed in (3, 3, 4):
-        orders.append([])
-        engines = {name: Noting(**vars(scripted(name, clock, location))) for name in ("one", "two", "three")}
-        register(monkeypatch, engines)
-        often = dict.fromkeys(TIMED, Repetitions(repetitions=9, warmups=0))
-        plan = replace(PLAN, engines=tuple(engines), measurements=("decimals",), seed=seed, repetitions=often)
-        execute(plan, lambda: [subject(location)], spark=spark, where=where)
-    assert orders[0] == orders[1] != orders[2]
-
-
-def test_without_any_engine_there_is_no_run(
-    monkeypatch: pytest.MonkeyPatch, location: str, where: Surroundings, spark: SparkUse
-) -> None:
-    register(monkeypatch, {})
-    with pytest.raises(ConfigError, match=r"none of the engines can run here \(one: one is not installed; gone:"):
-        execute(PLAN, lambda: [subject(location)], spark=spark, where=where)
+def test_without_any_engine_there_is_no_run(engines: dict[str, ScriptedEngine], where: Surroundings) -> None:
+    with pytest.raises(ConfigError, match=r"none of the engines can run here \(duckdb: duckdb is not installed\)"):
+        run_experiment(experiment("duckdb"), where=where)
     assert not where.results.exists()
 
 
 def test_tables_that_cannot_be_prepared_leave_no_run(
-    monkeypatch: pytest.MonkeyPatch, location: str, clock: Clock, where: Surroundings, spark: SparkUse
+    engines: dict[str, ScriptedEngine], where: Surroundings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    register(monkeypatch, {"one": scripted("one", clock, location)})
-
-    def fail() -> list[Subject]:
+    def fail(*_: object, **__: object) -> list[Dataset]:
         raise DatasetFailed("no disk")
 
+    monkeypatch.setattr(subjects, "find_or_build", fail)
     with pytest.raises(DatasetFailed):
-        execute(PLAN, fail, spark=spark, where=where)
+        run_experiment(experiment(), where=where)
     assert not where.results.exists()
 
 
-EXPERIMENT = text().replace('["pyiceberg"]', '["icebench", "pyiceberg"]').replace("ss_item_sk = 1", FILTER)
+class Stopping(ScriptedEngine):
+    """Is interrupted at a scan."""
+
+    scans_left = 2
+
+    def scan(self, handle: list[str], columns: object, filter: str | None) -> Mapping[str, int]:
+        if not self.scans_left:
+            raise KeyboardInterrupt
+        self.scans_left -= 1
+        self.clock.pass_(2)
+        return {}
 
 
-def prepared(monkeypatch: pytest.MonkeyPatch, dataset: Dataset) -> list[object]:
-    requests: list[object] = []
+def interrupted(engines: dict[str, ScriptedEngine], where: Surroundings) -> Path:
+    """The file of a run that was stopped in its second round: one scan gets warm, one is recorded."""
+    own = engines["icebench"]
+    engines["icebench"] = Stopping(**vars(own))
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment(experiment(measurements="decimals"), where=where)
+    engines["icebench"] = own
+    (path,) = where.results.iterdir()
+    return path
 
-    def find(request: object, *_: object, **__: object) -> list[Dataset]:
-        requests.append(request)
-        return [dataset]
 
-    monkeypatch.setattr(experiments, "find_or_build", find)
-    return requests
+def scan_times(result: Finished) -> list[float]:
+    return [s for r in result.records if r.metric == "scan_time" for s in r.samples]
 
 
-def test_an_experiment_is_run_on_its_tables(
-    monkeypatch: pytest.MonkeyPatch, location: str, clock: Clock, where: Surroundings
-) -> None:
-    one = scripted("icebench", clock, location)
-    register(monkeypatch, {"icebench": one, "pyiceberg": replace(one, name="pyiceberg")})
-    requests = prepared(monkeypatch, Dataset(layout="monthly", metadata_location=location))
-    result = experiments.run_experiment(parse_experiment(EXPERIMENT), where=where, only={"pruning", "decimals"})
-    assert not result.failed
-    assert {r.measurement for r in result.records} == {"pruning", "decimals"}
-    assert {(r.layout, r.experiment, r.scale) for r in result.records} == {("monthly", "small", 0.01)}
-    assert {r.detail["columns"] for r in result.records if r.measurement == "decimals"} == {"price"}
-    assert [request.deletes for request in requests] == [None]  # type: ignore[attr-defined]
+def test_an_interrupted_run_goes_on_from_its_file(engines: dict[str, ScriptedEngine], where: Surroundings) -> None:
+    path = interrupted(engines, where)
+    with path.open("ab") as file:
+        file.write(b'{"line":"sample","ca')
+    result = resume_run(path, where=where)
+    assert result.run.complete
+    assert result.path == path
+    # The first round is as it was; the others took a second each.
+    assert scan_times(result) == [2.0, 1.0, 1.0]
+    with pytest.raises(ConfigError, match="this run is complete"):
+        resume_run(path, where=where)
+
+
+def test_a_run_goes_on_with_the_same_software_alone(engines: dict[str, ScriptedEngine], where: Surroundings) -> None:
+    path = interrupted(engines, where)
+    engines["icebench"].version = "2.0"
+    before = path.read_bytes()
+    with pytest.raises(ConfigError, match="cannot go on: engines is not as it was"):
+        resume_run(path, where=where)
+    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -213,20 +209,15 @@ def test_an_experiment_is_run_on_its_tables(
     ],
 )
 def test_names_that_the_table_does_not_have_are_told_before_anything_runs(
-    monkeypatch: pytest.MonkeyPatch,
-    location: str,
-    where: Surroundings,
-    change: Callable[[str], str],
-    message: str,
+    engines: dict[str, ScriptedEngine], where: Surroundings, change: Callable[[str], str], message: str
 ) -> None:
-    register(monkeypatch, {"icebench": scripted("icebench", Clock(), location)})
-    prepared(monkeypatch, Dataset(layout="monthly", metadata_location=location))
+    chosen = parse_experiment(change(DEFINITION.replace("pyiceberg", "icebench")))
     with pytest.raises(ConfigError, match=message):
-        experiments.run_experiment(parse_experiment(change(EXPERIMENT)), where=where)
+        run_experiment(chosen, where=where)
     assert not where.results.exists()
 
 
 def test_the_usual_places(tmp_path: Path) -> None:
-    found = experiments.surroundings_of(tmp_path)
+    found = surroundings_of(tmp_path)
     assert found.cache == tmp_path / "datasets" / "cache"
     assert found.results == tmp_path / "results" / "runs"

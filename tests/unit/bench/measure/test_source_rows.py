@@ -5,8 +5,9 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
-from bench.experiment import DeleteDefinition, WorkloadDefinition
+from bench.experiment import DeleteDefinition
 from bench.measure.source_rows import SourceRows, delete_filters, workload_of
+from bench.workloads.definitions import TpcdsWorkload
 from bench.workloads.tpcds import Tpcds
 
 WORKLOAD = Tpcds(scale=0.05, seed=2)
@@ -42,7 +43,7 @@ def test_even_the_smallest_fraction_deletes_somebody() -> None:
 
 
 def test_a_definition_makes_its_generator() -> None:
-    definition = WorkloadDefinition(kind="tpcds", scale=0.5, seed=7, skew=0.3, wide_decimals=True)
+    definition = TpcdsWorkload(scale=0.5, seed=7, skew=0.3, wide_decimals=True)
     assert workload_of(definition) == Tpcds(scale=0.5, seed=7, skew=0.3, wide_decimals=True)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
+from bench.measure.case import Case, Cost, Evidence, Measured, Sample
 from bench.measure.record import Failure, Record, Skipped
 from bench.measure.run_file import Run
 
@@ -39,20 +40,24 @@ ENVIRONMENT = {
     },
     "engines": {"icebench": "0.1.0", "pyiceberg": "0.12.0"},
     "git": {"revision": "a" * 40, "dirty": True},
+    "experiment": "quick",
+    "scale": 0.02,
+    "started": "2026-01-01T00:00:00+00:00",
 }
 
 
-def sample_run(**changes: object) -> Run:
-    """The run; keyword arguments replace its fields."""
+def sample_run(*, records: Sequence[Record] | None = None, **changes: object) -> Run:
+    """The run; keyword arguments replace its fields, and `records` what would be derived from its samples."""
     run = Run(
         run_id="20260101T000000-sample",
         environment=ENVIRONMENT,
-        records=_records(),
+        measured=_measured(),
         skipped=(Skipped(engine="duckdb", measurement="planning", reason="duckdb offers no planning"),),
-        failures=(),
-        complete=True,
     )
-    return Run(**{**run.__dict__, **changes})
+    made = Run(**{**run.__dict__, **changes})
+    if records is not None:
+        made.__dict__["records"] = tuple(records)
+    return made
 
 
 def crowded_run() -> Run:
@@ -73,9 +78,14 @@ def crowded_run() -> Run:
 
 
 @cache
-def _records() -> tuple[Record, ...]:
-    # Made once: each record resamples its samples for an interval.
+def _measured() -> tuple[Measured, ...]:
     return (*_planning(), *_pruning(), *_decimals(), *_deletes())
+
+
+def measured(case: Case, walls: Sequence[float] = (), **evidence: object) -> Measured:
+    """A case whose runs took these seconds by the clock, and as many of the processor."""
+    samples = tuple(Sample(process=0, round=r, cost=Cost(wall=wall, cpu=wall)) for r, wall in enumerate(walls))
+    return Measured(case=case, engine_version="1.0", evidence=Evidence(**evidence), samples=samples)  # type: ignore[arg-type]
 
 
 def record(
@@ -92,11 +102,7 @@ def record(
 ) -> Record:
     """One record of the sample run."""
     return Record(
-        run_id="20260101T000000-sample",
-        time="2026-01-01T00:00:00+00:00",
-        experiment="quick",
         workload="tpcds",
-        scale=0.02,
         layout=layout,
         engine=engine,
         engine_version="1.0",
@@ -106,7 +112,6 @@ def record(
         unit=unit,
         samples=tuple(samples),
         counters=counters or {},
-        environment="0123456789abcdef",
         detail=detail or {},
     )
 
@@ -128,20 +133,25 @@ def _work(case: str, layout: str) -> dict[str, int]:
     }
 
 
-def _planning() -> Iterator[Record]:
+def _case(measurement: str, layout: str, engine: str, **more: str) -> Case:
+    return Case(workload="tpcds", layout=layout, engine=engine, measurement=measurement, **more)
+
+
+def _planning() -> Iterator[Measured]:
     for case, text in {"all": "", **FILTERS}.items():
         for layout in LAYOUTS:
             for engine in ENGINES:
                 counters = _work(case, layout) if engine.startswith("icebench") else {}
-                for metric, share in (("latency_cold", 1.0), ("latency_warm", 0.4)):
-                    samples = [0.0021 * share * SLOWNESS[engine] * w for w in WEATHER]
-                    yield record(
-                        "planning", case, metric, "s", samples,
-                        layout=layout, engine=engine, counters=counters, detail={"filter": text},
-                    )  # fmt: skip
+                for state, share in (("cold", 1.0), ("warm", 0.4)):
+                    yield measured(
+                        _case("planning", layout, engine, cache=state, filter=case),
+                        [0.0021 * share * SLOWNESS[engine] * w for w in WEATHER],
+                        counters=counters,
+                        detail={"filter": text},
+                    )
 
 
-def _pruning() -> Iterator[Record]:
+def _pruning() -> Iterator[Measured]:
     for case, text in FILTERS.items():
         for layout in LAYOUTS:
             matching, planned = TRUTH[case, layout]
@@ -157,35 +167,28 @@ def _pruning() -> Iterator[Record]:
             for engine in ENGINES:
                 own = _work(case, layout) if engine.startswith("icebench") else {}
                 counters = {**own, "files_total": FILES, "files_matching": matching, "files_wasted": wasted}
-                for metric, value in figures.items():
-                    yield record(
-                        "pruning", case, metric, "ratio", [value],
-                        layout=layout, engine=engine, counters=counters, detail={"filter": text},
-                    )  # fmt: skip
+                found = _case("pruning", layout, engine, filter=case)
+                yield measured(found, counters=counters, detail={"filter": text}, figures=figures)
 
 
-def _decimals() -> Iterator[Record]:
-    rows = 57_608
+def _decimals() -> Iterator[Measured]:
     for place, layout in enumerate(LAYOUTS):
         for engine, slowness in (("icebench", 1.0), ("pyiceberg", 1.4), ("iceberg-java", 3.1)):
             seconds = [0.021 * slowness * (1 + place / 10) * w for w in WEATHER]
-            common = {"layout": layout, "engine": engine, "counters": {"rows_returned": rows}}
-            yield record("decimals", "scan", "scan_time", "s", seconds, **common)  # type: ignore[arg-type]
-            rates = [rows / s for s in seconds]
-            yield record("decimals", "scan", "rows_per_second", "rows/s", rates, **common)  # type: ignore[arg-type]
+            case = _case("decimals", layout, engine, cache="warm")
+            yield measured(case, seconds, counters={"rows_returned": 57_608})
 
 
-def _deletes() -> Iterator[Record]:
+def _deletes() -> Iterator[Measured]:
     added = {"none": 0.0, "1%": 0.03, "10%": 0.08, "refresh": 0.05}
     for layout in LAYOUTS:
         for engine, factor in (("icebench", 1.0), ("iceberg-java", 20.0)):
-            without = [0.5 * w for w in WEATHER]
-            for case, share in added.items():
+            base = _case("deletes", layout, engine, configuration="none", cache="warm")
+            for name, share in added.items():
                 wobble = [share * factor * (1 + i / 20) for i in range(len(WEATHER))]
-                seconds = [s * (1 + w) for s, w in zip(without, wobble, strict=True)]
-                yield record("deletes", case, "scan_time", "s", seconds, layout=layout, engine=engine)
-                if case != "none":
-                    yield record("deletes", case, "delete_cost_ratio", "ratio", wobble, layout=layout, engine=engine)
+                seconds = [0.5 * w * (1 + more) for w, more in zip(WEATHER, wobble, strict=True)]
+                case = _case("deletes", layout, engine, configuration=name, cache="warm")
+                yield measured(case, seconds, base=None if case == base else base)
 
 
 FAILED = Failure(

@@ -8,25 +8,29 @@ import pytest
 
 from bench.engines.engine import Ability
 from bench.engines.inflate import Inflate
-from bench.experiment import Repetitions
+from bench.experiment import Pace
 from bench.measure.cache import DatasetCache
-from bench.measure.metadata_planning import MetadataSubject, Patience, measure_metadata
+from bench.measure.case import EVERYTHING, Case
 from bench.measure.metadata_tables import files_in_commit, find_or_build
+from bench.measure.planning import DescribedFiles, Planning
 from bench.measure.run_file import RunWriter
 from bench.workloads.metadata_files import MetadataFiles, path_of
-from tests.unit.bench.measure.scripted import Clock, ScriptedEngine, recorded
+from tests.unit.bench.measure.scripted import Clock, ScriptedEngine, pace_of, recorded
 
 FILES = MetadataFiles(files=900)
 FILTERS = FILES.filters()
 
 
-def subject(*engines: str, location: str = "m", fresh: bool = False) -> MetadataSubject:
-    return MetadataSubject(name="t", metadata_location=location, files=FILES, engines=engines, fresh=fresh)
+def planning(*engines: str, location: str = "m", fresh: bool = False) -> Planning:
+    return Planning(
+        case=Case(workload="t", layout="t", measurement="planning"), location=location, filters=FILTERS,
+        truth=DescribedFiles(FILES), engines=engines, fresh=(EVERYTHING, "metric") if fresh else (),
+        floorless=("partition",),
+    )  # fmt: skip
 
 
-def patience(clock: Clock, *, warm_seconds: float = 0, case_seconds: float = 100) -> Patience:
-    often = Repetitions(repetitions=4, warmups=1)
-    return Patience(often=often, warm_seconds=warm_seconds, case_seconds=case_seconds, clock=clock)
+def pace(*, warm_seconds: float = 0, case_seconds: float = 100) -> Pace:
+    return pace_of(4, warm_seconds=warm_seconds, case_seconds=case_seconds)
 
 
 def paths(filter: str | None, *, but: int = 0, more: Sequence[int] = ()) -> list[str]:
@@ -49,8 +53,8 @@ def right(
 
 def test_every_filter_is_timed_cold_and_warm(writer: RunWriter) -> None:
     clock = Clock()
-    made = recorded(writer, clock, right("one", clock))
-    measure_metadata(made.bench, subject("one"), patience(clock))
+    made = recorded(writer, clock, right("one", clock), pace=pace())
+    made.measure(planning("one"))
     for case in ("all", "metric", "partition"):
         assert made.samples("one", case, "latency_cold") == [1.0] * 4
         assert made.samples("one", case, "latency_warm") == [0.25] * 4
@@ -63,8 +67,8 @@ def test_a_plan_that_lacks_a_file_is_a_failure(writer: RunWriter) -> None:
     clock = Clock()
     loses = right("loses", clock)
     loses.plans = {**loses.plans, ("m", FILTERS["metric"]): paths("metric", but=1)}
-    made = recorded(writer, clock, loses)
-    measure_metadata(made.bench, subject("loses"), patience(clock))
+    made = recorded(writer, clock, loses, pace=pace())
+    made.measure(planning("loses"))
     kept = int(FILES.kept("metric").sum())
     (failure,) = made.failures
     assert failure.message == f"does not plan 1 of {kept} files that may hold matching rows"
@@ -76,8 +80,8 @@ def test_a_looser_plan_is_told(writer: RunWriter) -> None:
     loose = right("loose", clock)
     others = np.flatnonzero(~FILES.kept("metric"))[:3].tolist()
     loose.plans = {**loose.plans, ("m", FILTERS["metric"]): paths("metric", more=others)}
-    made = recorded(writer, clock, loose)
-    measure_metadata(made.bench, subject("loose"), patience(clock))
+    made = recorded(writer, clock, loose, pace=pace())
+    made.measure(planning("loose"))
     assert not made.failures
     assert {r.case: r.counters["files_beyond_bounds"] for r in made.records} == {"all": 0, "metric": 3, "partition": 0}
 
@@ -86,8 +90,8 @@ def test_an_engine_that_tells_only_how_many_is_counted_and_has_no_warm_plan(writ
     clock = Clock()
     few = right("few", clock, abilities=frozenset({Ability.COUNT_PLAN}))
     few.plans = {**few.plans, ("m", FILTERS["partition"]): paths("partition", but=2)}
-    made = recorded(writer, clock, few)
-    measure_metadata(made.bench, subject("few"), patience(clock))
+    made = recorded(writer, clock, few, pace=pace())
+    made.measure(planning("few"))
     (failure,) = made.failures
     assert (failure.case, failure.message[:21]) == ("partition", "plans 2 files too few")
     assert {r.metric for r in made.records} == {"latency_cold", "cpu_cold"}
@@ -96,21 +100,17 @@ def test_an_engine_that_tells_only_how_many_is_counted_and_has_no_warm_plan(writ
 def test_slow_engines_run_fewer_rounds(writer: RunWriter) -> None:
     clock = Clock()
     made = recorded(
-        writer, clock, right("quick", clock), right("slow", clock, seconds=40), right("slowest", clock, seconds=500)
+        writer,
+        clock,
+        right("quick", clock),
+        right("slow", clock, seconds=40),
+        right("slowest", clock, seconds=500),
+        pace=pace(),
     )
-    measure_metadata(made.bench, subject("quick", "slow", "slowest"), patience(clock))
+    made.measure(planning("quick", "slow", "slowest"))
     rounds = {name: len(made.samples(name, "all", "latency_cold")) for name in ("quick", "slow", "slowest")}
     assert rounds == {"quick": 4, "slow": 2, "slowest": 1}
     assert "slowest" not in {r.engine for r in made.records if r.metric == "latency_warm"}
-
-
-def test_engines_plan_for_a_while_before_anything_is_recorded(writer: RunWriter) -> None:
-    clock = Clock()
-    engine = right("one", clock)
-    made = recorded(writer, clock, engine)
-    measure_metadata(made.bench, subject("one"), patience(clock, warm_seconds=9.5))
-    # Of each case: looking, ten plans to get warm, four rounds.
-    assert engine.opened == 3 * (1 + 10 + 4)
 
 
 @pytest.fixture(scope="module")
@@ -132,12 +132,10 @@ def test_fresh_processes_are_timed_and_their_memory_is_taken(location: str, writ
     clock = Clock()
     own = right("icebench", clock)
     own.plans = {(location, text): files for (_, text), files in own.plans.items()}
-    made = recorded(writer, clock, own)
-    often = Patience(often=Repetitions(repetitions=1, warmups=0), warm_seconds=0, case_seconds=100, clock=clock)
-    measure_metadata(made.bench, subject("icebench", location=location, fresh=True), often)
+    made = recorded(writer, clock, own, pace=pace_of(1, 0))
+    made.measure(planning("icebench", location=location, fresh=True))
     assert not made.failures
     for case in ("all", "metric"):
-        assert made.samples("icebench", case, "latency_fresh")[0] > 0
         assert made.samples("icebench", case, "cpu_fresh")[0] > 0
         assert 1 << 16 < made.samples("icebench", case, "memory_peak")[0] < 1 << 30
 

@@ -1,0 +1,41 @@
+"""Scans in fresh processes: processor time of the first scan and of the second, and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from bench.engines.pyarrow_files import PyArrowFiles
+from bench.measure.case import Case, Evidence
+from bench.measure.fresh_process import fresh_process
+from bench.measure.fresh_scan import SCANNERS
+from bench.measure.trial import Bench, Timed, Trial
+
+
+@dataclass(frozen=True, kw_only=True)
+class FreshScans:
+    """Scans of all columns of a table, each in a process of its own.
+
+    Args:
+        case: The table's, whatever the engine.
+        location: Its metadata file.
+        rows: What a scan must give.
+        engines: Names of those that read it.
+    """
+
+    case: Case
+    location: str
+    rows: int
+    engines: Sequence[str]
+
+    def trials(self, bench: Bench) -> Iterator[Trial]:
+        for name in SCANNERS:
+            if name in bench.engines and name in (*self.engines, PyArrowFiles.name):
+                case = replace(self.case, cache="fresh", engine=name)
+                evidence = Evidence(counters={"rows_returned": self.rows})
+                yield Trial(case=case, evidence=evidence, prepare=partial(self._start, name))
+
+    def _start(self, engine: str) -> Timed:
+        arguments = ("bench.measure.fresh_scan", engine, self.location)
+        return partial(fresh_process, arguments, exactly={"rows": self.rows})

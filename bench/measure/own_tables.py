@@ -1,0 +1,85 @@
+"""Tables that exist, whoever wrote them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from bench.errors import ConfigError
+from bench.measure.brute.bounds import choose_filters
+from bench.measure.brute.manifests import DATA, FileEntry, live_files
+from bench.measure.brute.metadata import TableJson, load_table_json
+from bench.measure.brute.rewrite import home_prefixes, relocated, without_deletes
+from bench.measure.brute.truth import filter_columns
+from bench.measure.subject import Subject, decimal_columns
+from bench.workloads.definitions import TableWorkload
+
+DELETES = "deletes"
+"""The case of a table's own deletes."""
+
+_SCANNED_COLUMNS = 4
+_PLAIN_TYPES = frozenset({"boolean", "int", "long", "float", "double", "date", "timestamp", "timestamptz", "string"})
+
+
+def own_tables(workloads: Sequence[TableWorkload], filters: Mapping[str, str], folder: Path) -> Iterator[Subject]:
+    """Tables to be compared with each other: the same filters, each table's own name as its layout.
+
+    The cost of deletes is the difference between scanning a table and scanning the same data files by metadata that
+    leaves the delete files out. Nothing is written near a table.
+
+    Args:
+        workloads: Which tables.
+        filters: SQL by name; none chooses filters from the bounds of the first table.
+        folder: Where rewritten metadata goes.
+
+    Raises:
+        ConfigError: No table there, it has no snapshot, or a filter is wrong.
+        DatasetFailed: The metadata or a manifest is damaged.
+    """
+    tables = [_at_home(each, folder / str(ordinal)) for ordinal, each in enumerate(workloads)]
+    if not filters:
+        filters = {choice.name: choice.text for choice in choose_filters(tables[0], _data_files(tables[0]))}
+    seen: list[str] = []
+    for ordinal, table in enumerate(tables):
+        for text in filters.values():
+            filter_columns(text, table)
+        name = table.values["location"].rstrip("/").rpartition("/")[2]
+        seen.append(name)
+        if seen.count(name) > 1:
+            name = f"{name} ({seen.count(name)})"
+        yield _subject(table, name, filters, folder / str(ordinal))
+
+
+def _at_home(workload: TableWorkload, folder: Path) -> TableJson:
+    """The table with paths that lead to its files: itself, or a rewritten copy of its metadata. One that was moved as a
+    whole is recognised without being told."""
+    table = load_table_json(workload.path)
+    if table.snapshot is None:
+        raise ConfigError("the table has no snapshot: there is nothing to measure", path=workload.path)
+    folder.mkdir()
+    prefixes = workload.relocate or home_prefixes(table)
+    return load_table_json(relocated(table, folder, prefixes)) if prefixes else table
+
+
+def _data_files(table: TableJson) -> list[FileEntry]:
+    return [file for file in live_files(table) if file.content == DATA]
+
+
+def _subject(table: TableJson, name: str, filters: Mapping[str, str], folder: Path) -> Subject:
+    decimals = decimal_columns(table)
+    has_deletes = any(file.content != DATA for file in live_files(table))
+    return Subject(
+        workload="table",
+        layout=name,
+        location=table.location,
+        filters=filters,
+        decimal_columns=decimals,
+        delete_columns=decimals or _plain_columns(table),
+        without_deletes=without_deletes(table, folder) if has_deletes else None,
+        with_deletes={DELETES: table.location} if has_deletes else {},
+    )
+
+
+def _plain_columns(table: TableJson) -> tuple[str, ...]:
+    """The first columns that every engine delivers in types that a checksum knows."""
+    return tuple(column.name for column in table.columns if column.type in _PLAIN_TYPES)[:_SCANNED_COLUMNS]

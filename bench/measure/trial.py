@@ -1,0 +1,92 @@
+"""A case that is ready to be timed, and what measurements need to make one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from bench.engines.engine import Ability, AnyEngine
+from bench.engines.registry import ENGINES
+from bench.experiment import Pace
+from bench.measure.brute.truth import truth_at
+from bench.measure.case import Case, Evidence
+from bench.measure.oracle import Answer
+from bench.measure.progress import Progress
+from bench.measure.recorder import Recorder
+
+Timed = Callable[[], object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """A case that was seen to be right.
+
+    Args:
+        case: Unique in its run.
+        evidence: What checking it found.
+        prepare: Does what must not be timed and gives what must; called before every run. None where there is nothing
+            to time, as all was counted.
+        seconds: How long a run takes, where checking it told.
+    """
+
+    case: Case
+    evidence: Evidence
+    prepare: Callable[[], Timed] | None = None
+    seconds: float | None = None
+
+    @property
+    def in_java(self) -> bool:
+        """Whether the engine works in a Java virtual machine besides this process."""
+        return self.case.engine in ENGINES and ENGINES[self.case.engine].needs_spark
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """What every measurement works with. `engines` are those that could be made, by name; `resources` are let go when
+    the workload's last round is over; `truth` gives what is in the table of a metadata file, and may raise NoTruth."""
+
+    engines: Mapping[str, AnyEngine]
+    recorder: Recorder
+    progress: Progress
+    pace: Pace
+    resources: ExitStack = field(default_factory=ExitStack)
+    clock: Callable[[], float] = time.perf_counter
+    truth: Callable[[str], TableTruth] = truth_at
+
+    def able(self, case: Case, *abilities: Ability, among: Sequence[str] | None = None) -> dict[str, AnyEngine]:
+        """The engines (of those named) with one of the abilities; the others are recorded as skipped."""
+        found = {}
+        for name, engine in self.engines.items():
+            if among is not None and name not in among:
+                continue
+            if engine.abilities.isdisjoint(abilities):
+                self.recorder.skip(case.of(name), f"{name} offers no {abilities[0].value}")
+            else:
+                found[name] = engine
+        return found
+
+
+class TableTruth(Protocol):
+    """What knows the rows of a table."""
+
+    def answer(self, columns: Sequence[str], filter: str | None = None) -> Answer: ...
+
+
+class Measurement(Protocol):
+    """One kind of figure on one table, or on several that belong together."""
+
+    @property
+    def case(self) -> Case:
+        """What all its cases have in common; they are interleaved with those of the same workload."""
+        ...
+
+    def trials(self, bench: Bench) -> Iterator[Trial]:
+        """Check every case once; those that are right, ready to be timed. What is wrong is recorded as a failure.
+
+        Raises:
+            BenchError: Nothing of it can be measured.
+        """
+        ...

@@ -1,0 +1,217 @@
+"""Workloads as definitions have them: each kind with its keys, its defaults, and what can be measured of it.
+
+``datasets/`` explains every key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol, cast
+
+from bench.definition import Definition
+from bench.errors import ConfigError
+from bench.workloads.metadata_files import DELETES, NARROW, Deletes, MetadataFiles
+from bench.workloads.reading_files import DELETE_KINDS, KEYS, PATTERNS, Cell, DeleteRows, cells_of
+
+DEFAULT_SEED = 1
+WRITERS = ("icebench", "iceberg-java")
+PARTS = ("integers", "decimals", "deletes", "wide", "large")
+"""What a reading workload has, each measured unless the definition leaves it out."""
+
+OF_TABLES = ("planning", "pruning", "decimals", "deletes")
+
+
+class Workload(Protocol):
+    """What every kind has."""
+
+    kind: ClassVar[str]
+    measurements: ClassVar[tuple[str, ...]]
+
+    @property
+    def name(self) -> str: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class TpcdsWorkload:
+    """TPC-DS-derived rows: the scale factor, the seed, the Zipf exponent of the items (0 is uniform), and whether
+    store_sales gets the decimals of more than nine digits that TPC-DS lacks."""
+
+    kind: ClassVar[str] = "tpcds"
+    measurements: ClassVar[tuple[str, ...]] = OF_TABLES
+
+    scale: float
+    seed: int = DEFAULT_SEED
+    skew: float = 0.0
+    wide_decimals: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.kind
+
+    @classmethod
+    def parse(cls, values: Definition) -> TpcdsWorkload:
+        return cls(
+            scale=values.number("scale", least=0, above=True),
+            seed=values.whole("seed", DEFAULT_SEED, least=0),
+            skew=values.number("skew", 0.0, least=0),
+            wide_decimals=values.flag("wide_decimals", default=False),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableWorkload:
+    """A table that exists. `path` is a metadata file or the table's directory; `relocate` maps old prefixes to new ones
+    for a table that was copied without rewriting its metadata."""
+
+    kind: ClassVar[str] = "table"
+    measurements: ClassVar[tuple[str, ...]] = OF_TABLES
+
+    path: str
+    relocate: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.kind
+
+    @classmethod
+    def parse(cls, values: Definition) -> TableWorkload:
+        return cls(path=values.text("path"), relocate=values.texts("relocate"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescribedWorkload:
+    """Files that are described in manifests and do not exist.
+
+    Args:
+        name: Under which they are recorded.
+        files: What manifests say of them.
+        engines: Measured on them; None for all of the experiment.
+        writers: Whose manifests are planned from.
+        fresh: Whether plans in fresh processes are measured.
+    """
+
+    kind: ClassVar[str] = "described-files"
+    measurements: ClassVar[tuple[str, ...]] = ("planning", "commits")
+
+    name: str
+    files: MetadataFiles
+    engines: tuple[str, ...] | None
+    writers: tuple[str, ...]
+    fresh: bool
+
+    @classmethod
+    def parse(cls, values: Definition) -> DescribedWorkload:
+        named = [str(value) for _, value in values.items("engines", [])]
+        return cls(
+            name=values.text("name"),
+            files=MetadataFiles(
+                files=values.whole("files", least=1),
+                columns=values.whole("columns", NARROW, least=NARROW),
+                partitioned=values.flag("partitioned", default=True),
+                clustered=values.flag("clustered", default=True),
+                deletes=cast("Deletes", values.text("deletes", "none", known=DELETES)),
+                seed=values.whole("seed", DEFAULT_SEED, least=0),
+            ),
+            engines=tuple(named) or None,
+            writers=values.names("writers", ["icebench"], known=WRITERS, what="writer"),
+            fresh=values.flag("fresh", default=False),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class WideDefinition:
+    """A table of `columns` columns of which `selected` are read, against one that has no others."""
+
+    rows: int
+    columns: int
+    selected: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingWorkload:
+    """Small tables that differ in one thing each, to be scanned side by side.
+
+    Args:
+        parts: Names out of `PARTS`.
+        cell_rows: Rows of each table of the decimal matrix, and of the comparison with integers.
+        cells: The decimal matrix.
+        deletes: The rows that the delete matrix deletes from.
+        fractions: Shares of them that are deleted.
+        delete_kinds: Names out of `DELETE_KINDS`.
+        patterns: Names out of `PATTERNS`.
+        equality_fractions: As `fractions`, of equality deletes.
+        equality_columns: How many columns equality deletes compare.
+        delete_files: Into how many delete files the same equality deletes are spread.
+        wide: The wide table.
+        large_rows: Rows of the table in large row groups.
+        seed: Draws the rows.
+    """
+
+    kind: ClassVar[str] = "reading"
+    measurements: ClassVar[tuple[str, ...]] = ("reading",)
+
+    parts: tuple[str, ...]
+    cell_rows: int
+    cells: tuple[Cell, ...]
+    deletes: DeleteRows
+    fractions: tuple[float, ...]
+    delete_kinds: tuple[str, ...]
+    patterns: tuple[str, ...]
+    equality_fractions: tuple[float, ...]
+    equality_columns: int
+    delete_files: tuple[int, ...]
+    wide: WideDefinition
+    large_rows: int
+    seed: int
+
+    @property
+    def name(self) -> str:
+        return self.kind
+
+    @classmethod
+    def parse(cls, values: Definition) -> ReadingWorkload:
+        decimals, deletes, wide, large = (values.table(name) for name in PARTS[1:])
+        seed = values.whole("seed", DEFAULT_SEED, least=0)
+        fractions = deletes.shares("fractions", [])
+        found = cls(
+            parts=values.names("parts", list(PARTS), known=PARTS, what="part"),
+            cell_rows=decimals.whole("rows", least=1),
+            cells=cells_of(decimals.wholes("precisions"), decimals.shares("nulls", [])),
+            deletes=DeleteRows(
+                rows=deletes.whole("rows", least=1),
+                files=deletes.whole("files", 4, least=1),
+                row_groups=deletes.whole("row_groups", 2, least=1),
+                seed=seed,
+            ),
+            fractions=fractions,
+            delete_kinds=deletes.names("kinds", list(DELETE_KINDS), known=DELETE_KINDS, what="kind"),
+            patterns=deletes.names("patterns", list(PATTERNS), known=PATTERNS, what="pattern"),
+            equality_fractions=deletes.shares("equality_fractions", []) or fractions,
+            equality_columns=deletes.whole("equality_columns", 1, least=1),
+            delete_files=deletes.wholes("equality_files"),
+            wide=WideDefinition(
+                rows=wide.whole("rows", 1, least=1),
+                columns=wide.whole("columns", 1, least=1),
+                selected=wide.whole("selected", 1, least=1),
+            ),
+            large_rows=large.whole("rows", 1, least=1),
+            seed=seed,
+        )
+        if found.wide.selected > found.wide.columns:
+            raise ConfigError("more columns than the table has", path=wide.at("selected"))
+        if found.equality_columns > len(KEYS):
+            most = f"more key columns than the table has, which are {len(KEYS)}"
+            raise ConfigError(most, path=deletes.at("equality_columns"))
+        for part in (decimals, deletes, wide, large):
+            part.done()
+        return found
+
+
+KINDS: Mapping[str, Callable[[Definition], Workload]] = {
+    TpcdsWorkload.kind: TpcdsWorkload.parse,
+    TableWorkload.kind: TableWorkload.parse,
+    DescribedWorkload.kind: DescribedWorkload.parse,
+    ReadingWorkload.kind: ReadingWorkload.parse,
+}
+"""Kind -> what parses its table of a definition."""
