@@ -174,6 +174,18 @@ def test_an_upgraded_table_gives_row_ids_to_what_was_there() -> None:
     assert [m.first_row_id for m in load_manifests(snapshot, w.store)] == [0, 7]
 
 
+def test_rows_of_before_an_upgrade_get_ids_where_their_manifest_is_merged() -> None:
+    w = world(metadata(2, properties={"commit.manifest.min-count-to-merge": "2"}))
+    w.transaction().commit([Append(data_files=[data_file("a", rows=10)])])
+    w.committer.apply([], [UpgradeFormatVersion(3)])
+    w.transaction().commit([MergeAppend(data_files=[data_file("b", rows=7)])])
+    (merged,) = load_manifests(w.metadata.current_snapshot, w.store)
+    assert (merged.existing_rows_count, merged.added_rows_count, merged.first_row_id) == (10, 7, 0)
+    assert w.metadata.next_row_id == 17
+    w.transaction().commit([Append(data_files=[data_file("c", rows=5)])])
+    assert w.metadata.snapshots[-1].first_row_id == 17
+
+
 def test_only_data_files_of_known_specs() -> None:
     w = world()
     with pytest.raises(Invalid, match="POSITION_DELETES"):

@@ -5,6 +5,7 @@ import pytest
 from engine.commit.changes.append import Append
 from engine.commit.changes.cherry_pick import CherryPick
 from engine.commit.changes.overwrite import Overwrite
+from engine.commit.conflicts import Validation
 from engine.commit.file_refs import ref_to
 from engine.errors import Invalid, NotFound, Unsupported
 from engine.spec.updates import RemoveSnapshots
@@ -77,6 +78,28 @@ def test_nothing_is_published_twice(moved: bool) -> None:
     w.transaction().commit([Append(data_files=[data_file("b2")], is_visible=False, properties={"wap.id": "w1"})])
     with pytest.raises(Invalid, match="already"):
         w.transaction().commit([CherryPick(snapshot_id=w.metadata.snapshots[-1].snapshot_id)])
+
+
+def test_nor_one_without_a_name() -> None:
+    w = world()
+    w.transaction().commit([Append(data_files=[A])])
+    w.transaction().commit([Append(data_files=[B], is_visible=False)])
+    w.transaction().commit([Append(data_files=[C])])
+    w.transaction().commit([CherryPick(snapshot_id=102)])
+    with pytest.raises(Invalid, match="is in main already, as snapshot 104"):
+        w.transaction().commit([CherryPick(snapshot_id=102)])
+    assert w.files() == {"a": 1, "c": 3, "b": 4}
+
+
+def test_an_overwrite_is_not_brought_to_another_state_either() -> None:
+    w = table()
+    validation = Validation(starting_snapshot_id=101, referenced=[ref_to(A)], refuse_deletes="all")
+    change = Overwrite(data_files=[data_file("a2")], removed_data=[ref_to(A)], is_visible=False, validation=validation)
+    w.transaction().commit([change])
+    assert w.metadata.snapshots[-1].operation == "overwrite"
+    w.transaction().commit([Append(data_files=[C])])
+    with pytest.raises(Unsupported, match="main has moved on"):
+        w.transaction().commit([CherryPick(snapshot_id=103)])
 
 
 def test_more_than_an_append_only_on_its_own_base() -> None:

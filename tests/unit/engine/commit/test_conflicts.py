@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 
 from engine.codec.manifests.manifest_list import encode_manifest_list
+from engine.codec.manifests.reader import decode_entries
 from engine.commit.changes.append import Append
 from engine.commit.changes.change import Change
 from engine.commit.changes.evolution import UpdateSpec
@@ -18,12 +19,17 @@ from engine.commit.changes.overwrite import Overwrite
 from engine.commit.changes.row_delta import RowDelta
 from engine.commit.conflicts import Validation
 from engine.commit.file_refs import FileRef, ref_to
-from engine.commit.manifests import load_manifests
+from engine.commit.manifests import load_manifests, write_manifests
 from engine.commit.snapshot_producer import SnapshotProducer
+from engine.commit.snapshots import Staged, stage_snapshot
+from engine.commit.staging import Staging
 from engine.errors import Invalid, ValidationFailed
 from engine.expressions.predicate import Predicate, equal
 from engine.spec.creation import new_table_metadata
 from engine.spec.data_file import DataFile, FileContent
+from engine.spec.inheritance import apply_inheritance
+from engine.spec.manifest import EntryStatus, ManifestContent
+from engine.spec.metadata import TableMetadata
 from engine.spec.partitioning import Partition, partition_spec
 from engine.spec.schema import Schema
 from engine.spec.transforms import Identity
@@ -118,6 +124,39 @@ def test_only_snapshots_since_the_change_was_prepared_count() -> None:
     commit(w, Append(data_files=[with_ids(data_file("before"), 7, 7)]))
     commit(w, rewriting(w, OLD, equal("id", 7)))
     assert w.files() == {"before": 2, "old-new": 3}
+
+
+class Carry:
+    """Lists the delete files of others in a manifest of its own, as ADDED by those: some writers merge so."""
+
+    def stage(self, base: TableMetadata, staging: Staging) -> Staged:
+        manifests = load_manifests(base.current_snapshot, staging.store)
+        carried = [
+            entry
+            for manifest in manifests
+            if manifest.content is ManifestContent.DELETES
+            for entry in apply_inheritance(decode_entries(staging.store.read(manifest.manifest_path)), manifest)
+        ]
+        assert {entry.status for entry in carried} == {EntryStatus.ADDED}
+        snapshot_id = staging.new_snapshot_id()
+        content = ManifestContent.DELETES
+        return stage_snapshot(
+            base, staging, branch="main", snapshot_id=snapshot_id, operation="overwrite", summary={},
+            written=write_manifests(carried, base=base, content=content, snapshot_id=snapshot_id, staging=staging),
+            kept=[manifest for manifest in manifests if manifest.content is ManifestContent.DATA],
+        )  # fmt: skip
+
+
+def test_deletes_of_before_that_another_commit_lists_anew_are_no_conflict() -> None:
+    w = world()
+    commit(w, Append(data_files=[OLD]))
+    commit(w, RowDelta(delete_files=[equality_deletes("before")]))
+    change = rewriting(w, OLD)
+    commit(w, Carry())
+    (manifest,) = (m for m in load_manifests(w.metadata.current_snapshot, w.store) if m.content.name == "DELETES")
+    assert (manifest.added_snapshot_id, manifest.added_files_count) == (103, 1)
+    commit(w, change)
+    assert "old-new" in w.files()
 
 
 @pytest.mark.parametrize("version", [2, 3])

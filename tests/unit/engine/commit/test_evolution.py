@@ -14,6 +14,7 @@ from engine.commit.changes.evolution import (
 )
 from engine.commit.committer import Unknown
 from engine.errors import CommitStateUnknown, Invalid, StorageFailed
+from engine.spec.name_mapping import parse_name_mapping
 from engine.spec.sorting import SortField, SortOrder
 from engine.spec.transforms import Bucket, Identity
 from engine.spec.types import LONG, STRING
@@ -119,3 +120,13 @@ def test_several_changes_in_one_commit():
     assert w.committer.versions == 1
     assert found.spec.fields[0].source_id == 3
     assert found.properties["owner"] == "me"
+
+
+def test_the_name_mapping_learns_new_names():
+    mapping = '[{"field-id": 1, "names": ["id"]}, {"field-id": 2, "names": ["day"]}]'
+    w = world(metadata(properties={"schema.name-mapping.default": mapping}))
+    found = commit(w, UpdateSchema(lambda s: s.rename_column("day", "night").add_column("more", LONG)))
+    names = {
+        f.field_id: set(f.names) for f in parse_name_mapping(found.properties["schema.name-mapping.default"]).fields
+    }
+    assert names == {1: {"id"}, 2: {"day", "night"}, 3: {"more"}}

@@ -7,11 +7,15 @@ import pytest
 from engine.codec.manifests.reader import decode_entries
 from engine.commit.changes.append import Append
 from engine.commit.changes.merge_append import MergeAppend
+from engine.commit.changes.overwrite import Overwrite
+from engine.commit.changes.row_delta import RowDelta
+from engine.commit.conflicts import Validation
+from engine.commit.file_refs import ref_to
 from engine.commit.manifests import load_manifests
 from engine.spec.inheritance import apply_inheritance
-from engine.spec.manifest import EntryStatus, ManifestFile
+from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
 from engine.spec.updates import AddPartitionSpec, SetDefaultSpec
-from tests.unit.engine.commit.tables import BY_DAY, World, data_file, metadata, world
+from tests.unit.engine.commit.tables import BY_DAY, World, data_file, deletes_of, metadata, world
 
 
 def table(format_version: int = 2, **properties: str) -> World:
@@ -79,6 +83,23 @@ def test_specs_stay_apart() -> None:
     assert merged.partitions is not None
     assert (merged.partitions[0].lower_bound, merged.partitions[0].upper_bound) == (b"x", b"y")
     assert (merged.added_files_count, merged.existing_files_count) == (1, 1)
+
+
+def test_removed_files_and_delete_manifests_are_not_merged_with_data() -> None:
+    w = world(metadata(properties={"commit.manifest.min-count-to-merge": "2"}))
+    a, b = data_file("a"), data_file("b")
+    w.transaction().commit([Append(data_files=[a, b])])
+    w.transaction().commit([Overwrite(removed_data=[ref_to(a)])])
+    watched = Validation(starting_snapshot_id=102, referenced=[ref_to(b)])
+    w.transaction().commit([RowDelta(delete_files=[deletes_of(b, name="d")], validation=watched)])
+    before = {m.manifest_path for m in manifests(w) if m.content is ManifestContent.DELETES}
+    add(w, "c")
+    assert w.files() == {"b": 1, "c": 4, "d": 3}
+    found = {m.content: m for m in manifests(w)}
+    assert len(manifests(w)) == 2
+    assert {found[ManifestContent.DELETES].manifest_path} == before
+    merged = decode_entries(w.store.read(found[ManifestContent.DATA].manifest_path))
+    assert sorted(entry.status.name for entry in merged) == ["ADDED", "EXISTING"]
 
 
 def test_manifests_of_another_spec_are_not_merged_with_them_nor_counted() -> None:

@@ -11,6 +11,7 @@ from engine.commit.changes.row_delta import RowDelta
 from engine.commit.conflicts import Validation
 from engine.commit.file_refs import ref_to
 from engine.errors import Invalid, ValidationFailed
+from engine.spec.transforms import Truncate
 from tests.unit.engine.commit.tables import BY_DAY, World, data_file, deletes_of, metadata, world
 
 X, Y = data_file("x1", day="x"), data_file("y1", day="y")
@@ -67,6 +68,16 @@ def test_other_partitions_do_not_matter() -> None:
     w.committer.before = [lambda: w.transaction().commit([Append(data_files=[data_file("theirs", day="y")])])]
     w.transaction().commit([change])
     assert w.files() == {"x2": 3, "y1": 1, "theirs": 2}
+
+
+def test_files_of_an_older_spec_with_the_same_values_stay() -> None:
+    w = table()
+    w.transaction().commit([UpdateSpec(lambda s: s.drop_field("day").add_field("day", Truncate(9), name="short"))])
+    spec_id = w.metadata.default_spec_id
+    assert spec_id == 1
+    w.transaction().commit([ReplacePartitions(data_files=[replace(data_file("x2", day="x"), spec_id=spec_id)])])
+    w.transaction().commit([ReplacePartitions(data_files=[replace(data_file("x3", day="x"), spec_id=spec_id)])])
+    assert w.files() == {"x1": 1, "y1": 1, "x3": 3}
 
 
 def test_files_of_another_spec_are_refused() -> None:

@@ -176,3 +176,13 @@ def test_what_others_do_meanwhile_stays_done() -> None:
 def test_an_empty_table_has_nothing_to_rewrite() -> None:
     with pytest.raises(Invalid, match="no manifests"):
         world().transaction().commit([RewriteManifests()])
+
+
+def test_manifests_are_rewritten_again_and_again() -> None:
+    w = table_with(A, B)
+    w.transaction().commit([RewriteManifests()])
+    w.transaction().commit([Append(data_files=[C])])
+    w.transaction().commit([RewriteManifests()])
+    w.transaction().commit([RewriteManifests()])
+    assert w.files() == {"a": 1, "b": 2, "c": 4}
+    assert len(load_manifests(w.metadata.current_snapshot, w.store)) == 1

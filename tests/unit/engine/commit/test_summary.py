@@ -129,6 +129,12 @@ def test_partitions_are_summed_up_where_they_are_few(limit: int) -> None:
     }
 
 
+def test_partitions_beyond_the_limit_leave_none() -> None:
+    files = [data_file(day, day=day) for day in ("mon", "tue")]
+    assert FileCounts(files, partition_limit=1).by_partition == {}
+    assert len(FileCounts(files, partition_limit=2).by_partition) == 2
+
+
 def test_files_as_columns_are_summed_up_as_files_are() -> None:
     days = ("mon", "tue")
     codes = np.array([0, 1, 0], np.int64)

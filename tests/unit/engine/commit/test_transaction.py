@@ -22,6 +22,8 @@ from engine.spec.metadata import TableMetadata
 from engine.spec.requirements import AssertRefSnapshotId, AssertTableUuid, TableRequirement
 from engine.spec.snapshots import SnapshotRef
 from engine.spec.updates import RemoveSnapshots, SetProperties, SetSnapshotRef, TableUpdate, UpgradeFormatVersion
+from engine.storage.memory import MemoryStore
+from tests.services.faulty_store import Fault, FaultyStore, Moment
 from tests.unit.engine.commit.tables import World, data_file, lost, metadata, world
 
 Requirements = Sequence[TableRequirement]
@@ -96,6 +98,40 @@ class TestConflicts:
         ]
         append(w, "ours")
         assert w.files() == {"theirs": 1, "ours": 2}
+
+    def test_an_uncertain_conflict_after_a_certain_one_may_be_our_success(self) -> None:
+        w = world()
+        w.committer.before = [lambda: append(w, "theirs")]
+        w.committer.answers = [lambda o: o, lambda o: o, lambda _: Conflicted("409", is_certain=False)]
+        append(w, "ours")
+        assert w.files() == {"theirs": 1, "ours": 2}
+        assert [s.snapshot_id for s in w.metadata.snapshots] == [102, 101]
+
+    def test_an_attempt_that_arrives_late_keeps_its_files_and_the_others_go(self) -> None:
+        w = world()
+        held: list[tuple[Requirements, Updates]] = []
+
+        def hold_the_first(requirements: Requirements, updates: Updates) -> Outcome:
+            if held:
+                return w.committer.apply(requirements, updates)
+            held.append((requirements, updates))
+            return Unknown(cause=StorageFailed("timeout"))
+
+        w.committer.handle = hold_the_first
+        w.committer.before = [lambda: None, lambda: w.committer.apply(*held[0])]
+        append(w, "ours")
+        assert w.files() == {"ours": 1}
+        lists = {(s.manifest_list or "").rpartition("/")[2] for s in w.metadata.snapshots}
+        assert {name for name in w.stored() if name.startswith("snap-")} == lists
+
+    @pytest.mark.parametrize("moment", ["before", "after"])
+    def test_a_write_that_fails_leaves_no_file(self, moment: Moment) -> None:
+        for at in range(2):
+            inner = MemoryStore()
+            w = world(None, store=FaultyStore(inner, Fault(at, moment)))
+            with pytest.raises(StorageFailed):
+                append(w, "ours")
+            assert list(inner.list("memory://wh")) == []
 
     def test_nor_is_it_guessed_when_the_catalog_cannot_be_asked(self) -> None:
         w = world()

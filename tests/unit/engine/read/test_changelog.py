@@ -9,9 +9,17 @@ import pyarrow as pa
 import pytest
 
 import engine
+from engine.commit.changes.row_delta import RowDelta
 from engine.commit.committer import TableState
+from engine.commit.conflicts import Validation
+from engine.commit.file_refs import ref_of, refs_of_deletes
+from engine.commit.retry import Waiting
+from engine.commit.staging import Staging
+from engine.commit.transaction import Transaction
 from engine.errors import Invalid, NotFound
 from engine.operations.row_changes import Mode
+from engine.plan.scan import table_scan
+from engine.read.plans import planned_files
 from engine.runtime.counters import ROW_GROUPS_READ, ROW_GROUPS_SKIPPED, ROWS_DECODED
 from engine.table import Table
 
@@ -150,6 +158,39 @@ def test_what_identifies_rows(catalog: engine.Catalog) -> None:
         made.changelog_scan(start, compute_updates=True)
     with pytest.raises(Invalid, match="no_such"):
         made.changelog_scan(start, identifier_columns=["no_such"])
+
+
+def test_net_changes_and_updates_are_not_told_together(catalog: engine.Catalog) -> None:
+    made = table(catalog)
+    for identifiers in (None, ["id"]):
+        with pytest.raises(Invalid, match="net changes have no updates"):
+            made.changelog_scan(net_changes=True, compute_updates=True, identifier_columns=identifiers)
+
+
+def test_deletes_come_before_updates_and_inserts_after(catalog: engine.Catalog) -> None:
+    made = table(catalog)
+    made.overwrite(rows((9, "new"), (2, "B")), "id < 3")
+    assert changes(made, identifier_columns=["id"]) == [
+        ("DELETE", 0, 1, "a"),
+        ("UPDATE_BEFORE", 0, 2, "b"),
+        ("UPDATE_AFTER", 0, 2, "B"),
+        ("INSERT", 0, 9, "new"),
+    ]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_rows_whose_delete_is_lifted_come_back(catalog: engine.Catalog, version: int) -> None:
+    made = table(catalog, version)
+    made.delete("id = 2", "merge-on-read")
+    (file,) = planned_files(table_scan(made.metadata, made.store).plan())
+    lifted = RowDelta(
+        removed_deletes=refs_of_deletes(file, file.deletes),
+        validation=Validation(starting_snapshot_id=made.metadata.current_snapshot_id, referenced=[ref_of(file)]),
+    )
+    Transaction(catalog._inner, ("db", "t"), Staging(store=made.store), Waiting()).commit([lifted])
+    made.refresh()
+    assert changes(made) == [("DELETE", 0, 2, "b"), ("INSERT", 1, 2, "b")]
+    assert changes(made, net_changes=True) == []
 
 
 def test_what_is_not_in_the_line(catalog: engine.Catalog) -> None:

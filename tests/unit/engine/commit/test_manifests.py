@@ -1,0 +1,28 @@
+"""Writing manifests, where the storage fails."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.commit.manifests import write_manifests
+from engine.commit.staging import Staging
+from engine.errors import StorageFailed
+from engine.runtime.local import LocalRunner
+from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
+from engine.storage.memory import MemoryStore
+from tests.services.faulty_store import Fault, FaultyStore, Moment
+from tests.unit.engine.commit.tables import data_file, metadata
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_write_that_fails_leaves_no_manifest(at: int, moment: Moment) -> None:
+    store = MemoryStore()
+    staging = Staging(store=FaultyStore(store, Fault(at, moment)), runner=LocalRunner(1))
+    base = metadata(properties={"commit.manifest.target-size-bytes": "4000"})
+    entries = [
+        ManifestEntry(status=EntryStatus.ADDED, snapshot_id=1, data_file=data_file(f"f{n:05}")) for n in range(2_600)
+    ]
+    with pytest.raises(StorageFailed):
+        write_manifests(entries, base=base, content=ManifestContent.DATA, snapshot_id=1, staging=staging)
+    assert list(store.list("memory://wh")) == []
