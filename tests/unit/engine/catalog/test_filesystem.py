@@ -324,6 +324,17 @@ def _create_with(store: MemoryStore, fault: Fault) -> FaultyStore:
     return faulty
 
 
+def test_a_table_that_was_made_anew_does_not_take_the_commit_of_the_former() -> None:
+    store = MemoryStore()
+    catalog = created(store)
+    former = catalog.load_state(NAME)
+    catalog.drop_table(NAME)
+    anew = catalog.create_table(NAME, replace(metadata(), table_uuid=str(uuid.UUID(int=2))))
+    assert anew.metadata_location == former.metadata_location
+    assert isinstance(catalog.commit(NAME, former, [], [SetProperties({"a": "1"})]), Conflicted)
+    assert catalog.load_state(NAME) == anew
+
+
 def test_a_hint_that_cannot_be_written_does_not_matter() -> None:
     hint = write_request() + 2
     store, requests, outcome = commit_with(Fault(hint))

@@ -113,6 +113,7 @@ def test_a_namespace_that_is_not_empty() -> None:
         (error(404, "NoSuchTableException"), NotFound),
         (error(406, "UnsupportedOperationException"), Unsupported),
         (error(409, "AlreadyExistsException"), AlreadyExists),
+        (error(408), CommitStateUnknown),
         (error(500), CommitStateUnknown),
         (Reply(cut_at=-1), CommitStateUnknown),
     ],
@@ -120,3 +121,10 @@ def test_a_namespace_that_is_not_empty() -> None:
 def test_a_rename_that_fails(reply: Reply, expected: type[Exception]) -> None:
     with opened({"POST /v1/tables/rename": [reply]}) as o, pytest.raises(expected, match=r"rename|db\.t to x\.y"):
         RestCatalog(o.session).rename_table(NAME, ("x", "y"))
+
+
+def test_a_server_that_repeats_the_token_does_not_show_it() -> None:
+    replies = {f"GET {TABLE}": [error(400, message="no such token: t0k3n")]}
+    with opened(replies, token="t0k3n") as o, pytest.raises(Invalid) as raised:
+        RestCatalog(o.session).load_state(NAME)
+    assert "no such token: ***" in str(raised.value)
