@@ -3,29 +3,44 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 
 from engine.codec.avro.machine_kernels import GATHER
-from engine.codec.columns import BoolArray, ByteArray, BytesColumn, FixedColumn, Int64Array, ListColumn
+from engine.codec.columns import (
+    BoolArray,
+    ByteArray,
+    Int64Array,
+    bytes_array,
+    data_of,
+    has_values,
+    list_array,
+    number_array,
+    offsets_of,
+    valid_of,
+    values_of,
+)
+
+_LARGE_BINARY, _LARGE_LIST = pa.large_binary().id, pa.large_list(pa.null()).id
 
 
-def take_numbers(column: FixedColumn, rows: Int64Array) -> FixedColumn:
-    """The values at these rows; no value for a row below zero."""
-    if not len(column):
-        return FixedColumn(np.zeros(len(rows), column.values.dtype), rows >= 0)
-    return FixedColumn(column.values[rows], _valid(column, rows))
-
-
-def take_bytes(column: BytesColumn, rows: Int64Array) -> BytesColumn:
-    """The values at these rows; no value for a row below zero."""
-    starts, offsets = _stretches(column.offsets, rows)
-    return BytesColumn(offsets, gather(column.data, starts, offsets), _valid(column, rows))
-
-
-def take_lists(column: ListColumn, rows: Int64Array) -> ListColumn:
-    """The lists at these rows; none for a row below zero."""
-    starts, offsets = _stretches(column.offsets, rows)
-    places = np.repeat(starts - offsets[:-1], np.diff(offsets)) + np.arange(offsets[-1])
-    return ListColumn(offsets, column.values[places], _valid(column, rows))
+def take(array: pa.Array, rows: Int64Array) -> pa.Array:
+    """The numbers, byte strings or lists of numbers at these rows, null for a row below zero."""
+    if not has_values(array):
+        return pa.nulls(len(rows), array.type)
+    type_, valid, is_row = array.type, valid_of(array), rows >= 0
+    if not is_row.all():
+        rows = np.where(is_row, rows, 0)
+        valid = is_row if valid is None else is_row & valid[rows]
+    elif valid is not None:
+        valid = valid[rows]
+    if type_.id == _LARGE_BINARY:
+        starts, offsets = _stretches(offsets_of(array), rows, valid)
+        return bytes_array(offsets, gather(data_of(array), starts, offsets), valid)
+    if type_.id == _LARGE_LIST:
+        starts, offsets = _stretches(offsets_of(array), rows, valid)
+        places = np.repeat(starts - offsets[:-1], np.diff(offsets)) + np.arange(offsets[-1])
+        return list_array(offsets, number_array(values_of(array.values)[places]), valid)
+    return number_array(values_of(array)[rows], valid, type_)
 
 
 def gather(data: ByteArray, starts: Int64Array, offsets: Int64Array) -> ByteArray:
@@ -41,19 +56,10 @@ def gather(data: ByteArray, starts: Int64Array, offsets: Int64Array) -> ByteArra
     return out
 
 
-def _stretches(ends: Int64Array, rows: Int64Array) -> tuple[Int64Array, Int64Array]:
+def _stretches(ends: Int64Array, rows: Int64Array, valid: BoolArray | None) -> tuple[Int64Array, Int64Array]:
     """Where the values at these rows begin, and their offsets when they stand one after the other."""
-    present = rows >= 0
-    starts, sizes = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
-    starts[present] = ends[rows[present]]
-    sizes[present] = ends[rows[present] + 1] - starts[present]
+    starts = ends[rows]
+    sizes = ends[rows + 1] - starts
     offsets = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum(sizes, out=offsets[1:])
+    np.cumsum(sizes if valid is None else np.where(valid, sizes, 0), out=offsets[1:])
     return starts, offsets
-
-
-def _valid(column: FixedColumn | BytesColumn | ListColumn, rows: Int64Array) -> BoolArray | None:
-    present = rows >= 0
-    if column.valid is not None:
-        present = present & column.valid[rows]
-    return None if present.all() else present

@@ -228,13 +228,12 @@ def _is_global(deletes: DataFile, metadata: TableMetadata) -> bool:
 
 def _added(entries: LiveEntries) -> LiveEntries:
     """The entries that their own manifest's snapshot added."""
-    added = entries.columns.status.values[entries.rows] == EntryStatus.ADDED
+    added = entries.columns.numbers("status")[entries.rows] == EntryStatus.ADDED
     return entries.take(np.flatnonzero(added & (entries.snapshot_id == entries.manifest.added_snapshot_id)))
 
 
 def _first_path(entries: LiveEntries) -> str:
-    paths, row = entries.columns.file_path, int(entries.rows[0])
-    return paths.data[paths.offsets[row] : paths.offsets[row + 1]].tobytes().decode()
+    return str(entries.columns["file_path"][int(entries.rows[0])].as_py(), "utf-8")
 
 
 def _own_manifests(

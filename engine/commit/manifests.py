@@ -9,7 +9,7 @@ from typing import Generic, TypeAlias, TypeVar, cast
 
 import pyarrow as pa
 
-from engine.codec.described_files import DescribedFiles
+from engine.codec.manifests.data_file_columns import DataFileColumns
 from engine.codec.manifests.reader import decode_entries
 from engine.codec.manifests.writer import (
     Compression,
@@ -21,7 +21,7 @@ from engine.codec.manifests.writer import (
     encode_part,
     entry_batches,
 )
-from engine.columnar.described_files import check_described, described_batches, described_columns
+from engine.columnar.data_file_columns import check_file_table, data_file_columns, file_batches
 from engine.commit.new_files import NewFiles
 from engine.commit.staging import Staging
 from engine.commit.summary import FileCounts
@@ -36,7 +36,7 @@ from engine.spec.snapshots import Snapshot
 from engine.storage.store import Store
 
 AddedFiles: TypeAlias = Iterable[DataFile] | pa.Table | pa.RecordBatchReader
-"""Files as objects, or data files as the rows of a table (see `engine.columnar.described_files`)."""
+"""Files as objects, or data files as the rows of a table (see `engine.columnar.data_file_columns`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,16 +300,16 @@ def _describe(
     sequence_number: int | None,
     noted: Sequence[FileCounts | NewFiles],
 ) -> Iterator[Encoded]:
-    def encode(batch: pa.RecordBatch) -> list[tuple[Encoded, DescribedFiles]]:
+    def encode(batch: pa.RecordBatch) -> list[tuple[Encoded, DataFileColumns]]:
         made = []
-        for columns in described_columns(batch, layouts.base):
+        for columns in data_file_columns(batch, layouts.base):
             layout = layouts.of(columns.spec_id)
             part = encode_added_part(layout, columns, sequence_number=sequence_number)
             made.append(((layout, part), columns))
         return made
 
-    check_described(files.schema)
-    for parts in staging.runner.map(encode, described_batches(files)):
+    check_file_table(files.schema)
+    for parts in staging.runner.map(encode, file_batches(files)):
         for part, columns in parts:
             for each in noted:
                 each.add_columns(columns)

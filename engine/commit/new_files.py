@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from engine.codec.columns import ManifestColumns
-from engine.codec.described_files import DescribedFiles, Strings
+from engine.codec.columns import ManifestColumns, data_of, offsets_of
 from engine.codec.manifests import schema as ids
+from engine.codec.manifests.data_file_columns import DataFileColumns
 from engine.codec.manifests.reader import decode_columns
 from engine.commit.staging import Staging
 from engine.errors import AlreadyExists, Invalid
@@ -48,11 +48,10 @@ class NewFiles:
         if len(self._waiting) == _AT_ONCE:
             self._hash_waiting()
 
-    def add_columns(self, files: DescribedFiles) -> None:
+    def add_columns(self, files: DataFileColumns) -> None:
         """Take data files that are described by column."""
         paths = files.columns[ids.FILE_PATH]
-        assert isinstance(paths, Strings)
-        self._parts.append(hash_locations(paths.offsets.astype(np.int64), paths.data))
+        self._parts.append(hash_locations(offsets_of(paths).astype(np.int64), data_of(paths)))
 
     def check(self, listed: Sequence[ManifestFile], added: Sequence[str], staging: Staging) -> None:
         """Look for the files in the manifests of a base.
@@ -119,13 +118,13 @@ class NewFiles:
         if self._content is ManifestContent.DELETES:
             targets = find_delete_targets(columns)
             hashes = np.where(targets.is_vector & targets.is_given, targets.hashes, hashes)
-        is_live = columns.status.values != EntryStatus.DELETED
+        is_live = columns.numbers("status") != EntryStatus.DELETED
         for row in np.flatnonzero(is_in(hashes, wanted) & is_live).tolist():
             yield int(hashes[row]), self._place(columns, row)
 
     def _place(self, columns: ManifestColumns, row: int) -> str:
-        paths = columns.file_path
+        paths = columns["file_path"]
         if self._content is ManifestContent.DELETES:
             targets = find_delete_targets(columns)
             paths = targets.paths if targets.is_vector[row] and targets.is_given[row] else paths
-        return paths.data[paths.offsets[row] : paths.offsets[row + 1]].tobytes().decode()
+        return str(paths[row].as_py(), "utf-8")

@@ -107,7 +107,7 @@ class Removal:
         """The manifest without the files, or None where it lists none of them."""
         data = staging.store.read(manifest.manifest_path)
         # Whole entries are dear to decode; the paths alone tell most manifests apart.
-        paths = decode_columns(data, location=manifest.manifest_path, listed=manifest).file_path.to_pylist()
+        paths = decode_columns(data, location=manifest.manifest_path, listed=manifest)["file_path"].to_pylist()
         if self._paths.isdisjoint(path for path in paths if path is not None):
             return None
         entries: list[ManifestEntry] = []

@@ -27,7 +27,7 @@ class SnapshotProducer(SnapshotChange):
     Args:
         data_files: Data files to add.
         data_stream: Data files to add in place of `data_files`, without holding them all: an iterable, taken once, or
-            a table with a row for each (see `engine.columnar.described_files`).
+            a table with a row for each (see `engine.columnar.data_file_columns`).
         delete_files: Delete files to add.
         removed_data: Data files to remove.
         removed_deletes: Delete files to remove.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from engine.codec.described_files import DescribedFiles
+from engine.codec.manifests.data_file_columns import DataFileColumns
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.metadata import TableMetadata
 from engine.spec.partition_paths import partition_path
@@ -72,7 +72,7 @@ class FileCounts:
         if self._limit:
             self._count_partition(key, (file.spec_id, file.partition), form, (1, file.record_count, size))
 
-    def add_columns(self, files: DescribedFiles) -> None:
+    def add_columns(self, files: DataFileColumns) -> None:
         """Count data files that are described by column."""
         form = (files.content, False)
         self.count(form, files.count, files.row_count, files.size_bytes)

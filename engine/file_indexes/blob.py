@@ -25,9 +25,11 @@ from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.codec.columns import BoolArray, BytesColumn, Int64Array
+from engine.codec.columns import BoolArray, Int64Array, bytes_array, bytes_array_of, data_of, offsets_of
+from engine.codec.taking import take
 from engine.errors import CorruptTable
 
 FILE_INDEX = "icebench-file-index-v1"
@@ -62,7 +64,7 @@ class FileIndex:
     """
 
     kind: IndexKind
-    paths: BytesColumn
+    paths: pa.Array
     sizes: Int64Array
     places: NDArray[Any]
     content: NDArray[np.uint32]
@@ -75,7 +77,7 @@ class FileIndex:
     @property
     def size_bytes(self) -> int:
         """Memory held by the arrays."""
-        return self.paths.size_bytes + self.sizes.nbytes + self.places.nbytes + self.content.nbytes
+        return self.paths.nbytes + self.sizes.nbytes + self.places.nbytes + self.content.nbytes
 
     def may_hold(self, hashes: Hashes) -> BoolArray:
         """For each file whether it may hold a value with any of these hashes."""
@@ -101,8 +103,7 @@ class FileIndex:
 
 def build_index(kind: IndexKind, paths: list[str], sizes: list[int], hashes: list[Hashes], fpp: float) -> FileIndex:
     """The index of files by the distinct hashes of each; `fpp` is the share of false positives of a Bloom filter."""
-    raw = [path.encode() for path in paths]
-    own = BytesColumn(_offsets([len(each) for each in raw]), np.frombuffer(b"".join(raw), np.uint8))
+    own = bytes_array_of([path.encode() for path in paths])
     if kind == "values":
         flat = np.concatenate([np.zeros(0, np.uint64), *hashes])
         owners = np.repeat(np.arange(len(hashes), dtype=np.uint32), [len(each) for each in hashes])
@@ -124,11 +125,7 @@ def build_index(kind: IndexKind, paths: list[str], sizes: list[int], hashes: lis
 def joined_index(old: FileIndex, kept: BoolArray, new: FileIndex) -> FileIndex:
     """The files of `old` that are kept, then those of `new`; both of one kind."""
     files = np.flatnonzero(kept)
-    lengths = np.diff(old.paths.offsets)
-    paths = BytesColumn(
-        _offsets([*lengths[files].tolist(), *np.diff(new.paths.offsets).tolist()]),
-        np.concatenate([old.paths.data[np.repeat(kept, lengths)], new.paths.data]),
-    )
+    paths = pa.concat_arrays([take(old.paths, files), new.paths])
     sizes = np.concatenate([old.sizes[files], new.sizes])
     if old.kind == "values":
         number = np.cumsum(kept, dtype=np.int64) - 1
@@ -148,7 +145,7 @@ def joined_index(old: FileIndex, kept: BoolArray, new: FileIndex) -> FileIndex:
 
 def encode_index(index: FileIndex) -> bytes:
     """The blob of an index."""
-    arrays = (index.paths.offsets, index.paths.data, index.sizes, index.places, index.content)
+    arrays = (offsets_of(index.paths), data_of(index.paths), index.sizes, index.places, index.content)
     raw = [
         np.ascontiguousarray(array, type_).tobytes() for array, type_ in zip(arrays, _TYPES[index.kind], strict=True)
     ]
@@ -171,7 +168,7 @@ def decode_index(data: bytes, *, location: str | None = None) -> FileIndex:
         arrays.append(np.frombuffer(data, type_, count, at))
         at += arrays[-1].nbytes
     offsets, paths, sizes, places, content = arrays
-    return FileIndex(kind=kind, paths=BytesColumn(offsets, paths), sizes=sizes, places=places, content=content)
+    return FileIndex(kind=kind, paths=bytes_array(offsets, paths), sizes=sizes, places=places, content=content)
 
 
 def _offsets(lengths: list[int]) -> Int64Array:

@@ -14,8 +14,9 @@ from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+import pyarrow as pa
 
-from engine.codec.columns import BytesColumn, Int64Array
+from engine.codec.columns import Int64Array, data_of, offsets_of
 from engine.codec.puffin.file import decode_blob, read_footer
 from engine.errors import CorruptTable, FileNotFound, Unsupported
 from engine.expressions.bound import BoundCompare, BoundIn, BoundLeaf
@@ -61,24 +62,25 @@ class LoadedIndex:
     @classmethod
     def of(cls, index: FileIndex) -> LoadedIndex:
         """Prepare an index for look-ups."""
-        hashes = value_hashes.bytes_hashes(index.paths.offsets, index.paths.data)
+        hashes = value_hashes.bytes_hashes(offsets_of(index.paths), data_of(index.paths))
         order = np.argsort(hashes, kind="stable")
         return cls(index, hashes[order], order)
 
-    def files(self, paths: BytesColumn, sizes: Int64Array) -> Int64Array:
+    def files(self, paths: pa.Array, sizes: Int64Array) -> Int64Array:
         """The number of each file in the index, -1 for one that is not in it. Paths are compared, not just hashes."""
         if not self.index.count:
             return np.full(len(sizes), -1, np.int64)
-        wanted = value_hashes.bytes_hashes(paths.offsets, paths.data)
+        ends, data = offsets_of(paths), data_of(paths)
+        wanted = value_hashes.bytes_hashes(ends, data)
         place = np.minimum(np.searchsorted(self.hashes, wanted), self.index.count - 1)
         found = self.order[place]
-        own = self.index.paths
-        lengths = np.diff(paths.offsets)
-        same = (self.index.sizes[found] == sizes) & (np.diff(own.offsets)[found] == lengths)
+        own_ends, own_data = offsets_of(self.index.paths), data_of(self.index.paths)
+        lengths = np.diff(ends)
+        same = (self.index.sizes[found] == sizes) & (np.diff(own_ends)[found] == lengths)
         chosen = np.flatnonzero(same)
         owner = np.repeat(chosen, lengths[chosen])
         within = np.arange(len(owner)) - np.repeat(np.cumsum(lengths[chosen]) - lengths[chosen], lengths[chosen])
-        differs = own.data[own.offsets[found[owner]] + within] != paths.data[paths.offsets[owner] + within]
+        differs = own_data[own_ends[found[owner]] + within] != data[ends[owner] + within]
         same[owner[differs]] = False
         return np.where(same, found, -1)
 
@@ -172,7 +174,7 @@ class FileIndexes:
         return not self._tests
 
     def restrict(
-        self, outcomes: Sequence[Outcomes], paths: BytesColumn, sizes: Int64Array, counters: Counters
+        self, outcomes: Sequence[Outcomes], paths: pa.Array, sizes: Int64Array, counters: Counters
     ) -> list[Outcomes]:
         """Removes TRUE from the outcomes of each leaf for the files that hold none of its values, loading indexes."""
         found = list(outcomes)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from engine.codec.columns import BoolArray, BytesColumn
+from engine.codec.columns import BoolArray, bytes_array_of
 from engine.codec.puffin.file import EncodedPuffin, NewBlob, PuffinBlob, decode_blob, read_footer, write_puffin
 from engine.columnar.columns import column_by_id
 from engine.commit.changes.statistics import UpdateStatistics
@@ -134,9 +134,7 @@ def _load_known(
         index = load_index(old, field_id, store)
     except (FileNotFound, CorruptTable):
         return None, list(files)  # it is built anew
-    raw = [file.file_path.encode() for file in files]
-    offsets = np.concatenate([[0], np.cumsum([len(each) for each in raw])]).astype(np.int64)
-    paths = BytesColumn(offsets, np.frombuffer(b"".join(raw), np.uint8))
+    paths = bytes_array_of([file.file_path.encode() for file in files])
     found = LoadedIndex.of(index).files(paths, np.array([sizes[file.file_path] for file in files], np.int64))
     kept = np.zeros(index.count, np.bool_)
     kept[found[found >= 0]] = True

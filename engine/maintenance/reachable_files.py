@@ -123,9 +123,7 @@ class Reach:
     def _live(self, manifest: ManifestFile) -> list[tuple[FileContent, str]]:
         """The files that a manifest lists as live."""
         columns = self._source.columns(manifest, frozenset())
-        rows = zip(
-            columns.status.values.tolist(), columns.content.values.tolist(), columns.file_path.to_pylist(), strict=True
-        )
+        rows = zip(*(columns[name].to_pylist() for name in ("status", "content", "file_path")), strict=True)
         return [
             (FileContent(content), path.decode())
             for status, content, path in rows

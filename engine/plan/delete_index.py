@@ -27,13 +27,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.codec.columns import BoolArray, Int64Array
+from engine.codec.columns import BoolArray, Int64Array, data_of, number_array, offsets_of, valid_of
+from engine.codec.taking import take
 from engine.errors import CorruptTable
 from engine.kernels.compiling import kernel
-from engine.plan.arrow_columns import plain
 from engine.plan.delete_matching import NO_PAIRS, KeyRanges, Pairs, no_ranges, pair_with_deletes
 from engine.plan.delete_targets import Hashes, find_delete_targets, location_hashes
-from engine.plan.grouping import binary_array, bytes_column, codes_of, mask_of_array, partition_codes
+from engine.plan.grouping import codes_of, partition_codes
 from engine.plan.key_ranges import key_ranges
 from engine.plan.manifests import LiveEntries
 from engine.spec.data_file import FileContent
@@ -80,13 +80,13 @@ class _DeleteIndex:
         self._metadata = metadata
         self._data_seq = np.concatenate([each.sequence_number for each in data])
         self._seq = np.concatenate([each.sequence_number for each in deletes])
-        content = np.concatenate([each.columns.content.values[each.rows] for each in deletes])
+        content = np.concatenate([each.columns.numbers("content")[each.rows] for each in deletes])
         targets = [(find_delete_targets(each.columns), each.rows) for each in deletes]
         self._is_equality = content == FileContent.EQUALITY_DELETES
         self._is_vector = np.concatenate([each.is_vector[rows] for each, rows in targets])
         self._has_target = np.concatenate([each.is_given[rows] for each, rows in targets])
         self._target_places = np.concatenate([each.hashes[rows] for each, rows in targets])
-        self._targets = pa.concat_arrays([binary_array(each.paths, rows) for each, rows in targets])
+        self._targets = pa.concat_arrays([take(each.paths, rows) for each, rows in targets])
 
     @cached_property
     def _partitions(self) -> tuple[Int64Array, Int64Array]:
@@ -117,7 +117,7 @@ class _DeleteIndex:
         """The codes from the hashes of places, which is quicker; None where a place is spelled in two ways, or two
         places have one hash."""
         count = len(self._data_seq)
-        codes = codes_of(plain(np.concatenate([self._places, self._target_places]).view(np.int64)))
+        codes = codes_of(number_array(np.concatenate([self._places, self._target_places]).view(np.int64)))
         own, targets = codes[:count], codes[count:]
         file_of = np.full(int(codes.max()) + 1, -1, np.int64)
         file_of[own] = np.arange(count)
@@ -162,9 +162,9 @@ class _DeleteIndex:
         return found
 
     def _check_vectors(self, chosen: Int64Array) -> None:
-        place = _is_given(self._deletes, "content_offset") & _is_given(self._deletes, "content_size_in_bytes")
-        said = mask_of_array(_column(self._deletes, "referenced_data_file"))
-        incomplete = ~(said & place)[chosen]
+        needed = ("referenced_data_file", "content_offset", "content_size_in_bytes")
+        given = [_is_given(self._deletes, name) for name in needed]
+        incomplete = ~np.logical_and.reduce(given)[chosen]
         if incomplete.any():
             reason = "a deletion vector without referenced_data_file, content_offset or content_size_in_bytes"
             raise CorruptTable(reason, location=self._name(chosen[int(np.argmax(incomplete))]))
@@ -232,7 +232,7 @@ class _DeleteIndex:
 
 
 def _column(entries: Sequence[LiveEntries], name: str) -> pa.Array:
-    return pa.concat_arrays([binary_array(getattr(each.columns, name), each.rows) for each in entries])
+    return pa.concat_arrays([take(each.columns[name], each.rows) for each in entries])
 
 
 def _text(array: pa.Array, row: int) -> str:
@@ -240,15 +240,15 @@ def _text(array: pa.Array, row: int) -> str:
 
 
 def _is_given(entries: Sequence[LiveEntries], name: str) -> BoolArray:
-    """Whether each entry has a value of a number column."""
-    valid = [(getattr(each.columns, name).valid, each.rows) for each in entries]
+    """Whether each entry has a value of a column."""
+    valid = [(valid_of(each.columns[name]), each.rows) for each in entries]
     return np.concatenate([np.ones(len(rows), np.bool_) if mask is None else mask[rows] for mask, rows in valid])
 
 
 def all_equal(left: pa.Array, left_rows: Int64Array, right: pa.Array, right_rows: Int64Array) -> bool:
     """Whether the byte strings at these rows are the same, pair by pair."""
-    own, other = bytes_column(left), bytes_column(right)
-    return bool(_all_equal(own.offsets, own.data, left_rows, other.offsets, other.data, right_rows))
+    own, other = (offsets_of(left), data_of(left)), (offsets_of(right), data_of(right))
+    return bool(_all_equal(*own, left_rows, *other, right_rows))
 
 
 @kernel()

@@ -14,10 +14,11 @@ from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.codec.columns import BoolArray, BytesColumn, Int64Array, ManifestColumns
-from engine.codec.taking import take_bytes
+from engine.codec.columns import BoolArray, Int64Array, ManifestColumns, data_of, offsets_of, valid_of
+from engine.codec.taking import take
 from engine.kernels.compiling import kernel
 from engine.plan.location_hashes import hash_locations
 from engine.plan.manifests import LiveEntries
@@ -37,7 +38,7 @@ class DeleteTargets:
     """Of each entry of a delete manifest: the data file that it is for, if it is for one alone, and the hash of its
     place; whether the entry is a deletion vector."""
 
-    paths: BytesColumn
+    paths: pa.Array
     hashes: Hashes
     is_given: BoolArray
     is_vector: BoolArray
@@ -54,7 +55,7 @@ def find_delete_targets(columns: ManifestColumns) -> DeleteTargets:
 
 def location_hashes(columns: ManifestColumns) -> Hashes:
     """The hashes of the places of a manifest's files."""
-    return _remembered(_HASHES, columns, lambda c: hash_locations(c.file_path.offsets, c.file_path.data))
+    return _remembered(_HASHES, columns, lambda c: _hashes(c["file_path"]))
 
 
 def select_concerning(data: Sequence[LiveEntries], deletes: Sequence[LiveEntries]) -> list[LiveEntries]:
@@ -81,30 +82,35 @@ def is_in(values: Hashes, ordered: Hashes) -> BoolArray:
 
 
 def _targets(columns: ManifestColumns) -> DeleteTargets:
-    said = columns.referenced_data_file
-    is_equality = columns.content.values == FileContent.EQUALITY_DELETES
-    is_said = np.ones(columns.count, np.bool_) if said.valid is None else said.valid
-    lower, upper = (bounds.get(DELETE_FILE_PATH_ID) for bounds in (columns.lower_bounds, columns.upper_bounds))
+    said = columns["referenced_data_file"]
+    is_equality = columns.numbers("content") == FileContent.EQUALITY_DELETES
+    is_said = _is_given(said)
+    lower, upper = (columns.get(bounds, DELETE_FILE_PATH_ID) for bounds in ("lower_bounds", "upper_bounds"))
     paths = said
     if lower is not None and upper is not None and not is_said.all():
-        is_one = equal_bytes(lower.offsets, lower.data, upper.offsets, upper.data)
-        for bound in (lower, upper):
-            is_one &= True if bound.valid is None else bound.valid
-        both = BytesColumn(
-            np.concatenate([said.offsets, lower.offsets[1:] + said.offsets[-1]]),
-            np.concatenate([said.data, lower.data]),
-        )
+        is_one = equal_bytes(offsets_of(lower), data_of(lower), offsets_of(upper), data_of(upper))
+        is_one &= _is_given(lower) & _is_given(upper)
         rows = np.arange(columns.count)
-        paths = take_bytes(both, np.where(is_said, rows, np.where(is_one, rows + columns.count, -1)))
-    is_given = ~is_equality & (np.ones(columns.count, np.bool_) if paths.valid is None else paths.valid)
-    is_puffin = ~is_equality & _is_puffin(columns.file_format)
-    return DeleteTargets(paths, hash_locations(paths.offsets, paths.data), is_given, is_puffin)
+        chosen = np.where(is_said, rows, np.where(is_one, rows + columns.count, -1))
+        paths = take(pa.concat_arrays([said, lower]), chosen)
+    is_puffin = ~is_equality & _is_puffin(columns["file_format"])
+    return DeleteTargets(paths, _hashes(paths), ~is_equality & _is_given(paths), is_puffin)
 
 
-def _is_puffin(formats: BytesColumn) -> BoolArray:
-    found = np.diff(formats.offsets) == len(_PUFFIN)
-    starts = formats.offsets[:-1][found]
-    letters = formats.data[starts[:, None] + np.arange(len(_PUFFIN))] | _TO_LOWER
+def _hashes(paths: pa.Array) -> Hashes:
+    found: Hashes = hash_locations(offsets_of(paths), data_of(paths))
+    return found
+
+
+def _is_given(array: pa.Array) -> BoolArray:
+    valid = valid_of(array)
+    return np.ones(len(array), np.bool_) if valid is None else valid
+
+
+def _is_puffin(formats: pa.Array) -> BoolArray:
+    ends = offsets_of(formats)
+    found: BoolArray = np.diff(ends) == len(_PUFFIN)
+    letters = data_of(formats)[ends[:-1][found][:, None] + np.arange(len(_PUFFIN))] | _TO_LOWER
     found[found] = (letters == _PUFFIN).all(axis=1)
     return found
 

@@ -1,29 +1,20 @@
 """Decoded manifests and manifest lists on disk, as Arrow IPC files that are mapped into memory.
 
 Opening a manifest that is there costs neither a request to storage, nor inflating, nor decoding: its arrays are the
-file's pages, and only those that a plan touches are read (`engine.plan.array_files`). The file names the manifest;
+file's pages, and only those that a plan touches are read (`engine.plan.batch_files`). The file names the manifest;
 whatever does not agree makes it as good as absent, and it is written anew.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Mapping, Sequence
 
-import numpy as np
 import pyarrow as pa
 
-from engine.codec.columns import ManifestColumns
-from engine.plan.array_files import (
-    Array,
-    DamagedError,
-    StoredArrays,
-    arrays_of,
-    columns_of,
-    encode_arrays,
-    open_arrays,
-)
+from engine.codec.columns import ManifestColumns, bytes_array_of
+from engine.codec.manifests.columns import FIELDS, MAPS
+from engine.plan.batch_files import DamagedError, StoredBatch, encode_batch, open_batch
 from engine.runtime.counters import Counters
 from engine.storage.directory_cache import DirectoryCache
 
@@ -38,7 +29,7 @@ DISK_CACHE_FAILURES = "disk_cache_failures"
 
 Metrics = frozenset[int] | None
 
-_FORMAT = "1 " + " ".join(f.name for f in fields(ManifestColumns))
+_FORMAT = "2 " + " ".join(FIELDS)
 """Part of every name, so that no version of this code reads what another with other columns wrote."""
 
 
@@ -76,20 +67,16 @@ class DiskCache:
         if stored is not None:
             known = stored.about["metrics"]
             if known is None or (metrics is not None and metrics <= set(known)):
-                try:
-                    found = columns_of(stored.about["count"], stored.index, stored.array, metrics)
-                    self._counters.add(DISK_CACHE_HITS)
-                    return found
-                except (DamagedError, KeyError, TypeError, ValueError):
-                    self._counters.add(DISK_CACHE_DAMAGED)
+                batch = self._checked(stored, [name for name in stored.facts if _is_wanted(name, metrics)])
+                if batch is not None:
+                    return ManifestColumns(batch)
             elif metrics is not None:
                 wanted = metrics | frozenset(known)
             else:
                 wanted = None
         self._counters.add(DISK_CACHE_MISSES)
         columns = decode(wanted)
-        told = None if wanted is None else sorted(wanted)
-        self._keep(name, {**about, "metrics": told, "count": columns.count}, dict(arrays_of(columns)))
+        self._keep(name, {**about, "metrics": None if wanted is None else sorted(wanted)}, columns.batch)
         return columns
 
     def manifest_list(self, location: str, identity: str, read: Callable[[], bytes]) -> bytes:
@@ -106,24 +93,22 @@ class DiskCache:
         name = _name("list", location, identity)
         stored = self._opened(name, about)
         if stored is not None:
-            try:
-                found = stored.array("list").tobytes()
-                self._counters.add(DISK_CACHE_HITS)
+            batch = self._checked(stored, ["list"])
+            if batch is not None:
+                found: bytes = batch.column("list")[0].as_py()
                 return found
-            except (DamagedError, KeyError, TypeError, ValueError):
-                self._counters.add(DISK_CACHE_DAMAGED)
         self._counters.add(DISK_CACHE_MISSES)
         data = read()
-        self._keep(name, about, {"list": np.frombuffer(data, np.uint8)})
+        self._keep(name, about, pa.RecordBatch.from_arrays([bytes_array_of([data])], ["list"]))
         return data
 
-    def _opened(self, name: str, about: Mapping[str, object]) -> StoredArrays | None:
+    def _opened(self, name: str, about: Mapping[str, object]) -> StoredBatch | None:
         """The file of that name, if it is whole and is about what it should be."""
         data = self._directory.load(name)
         if data is None:
             return None
         try:
-            stored = open_arrays(data)
+            stored = open_batch(data)
             if any(stored.about[key] != value for key, value in about.items()):
                 raise DamagedError(name)
         except (DamagedError, pa.ArrowException, OSError, KeyError, TypeError, ValueError):
@@ -131,9 +116,25 @@ class DiskCache:
             return None
         return stored
 
-    def _keep(self, name: str, about: Mapping[str, object], arrays: Mapping[str, Array]) -> None:
-        if not self._directory.store(name, encode_arrays(about, arrays)):
+    def _checked(self, stored: StoredBatch, names: Sequence[str]) -> pa.RecordBatch | None:
+        """These columns of a file, if they are whole."""
+        try:
+            batch = stored.columns(names)
+        except (DamagedError, pa.ArrowException, KeyError, TypeError, ValueError):
+            self._counters.add(DISK_CACHE_DAMAGED)
+            return None
+        self._counters.add(DISK_CACHE_HITS)
+        return batch
+
+    def _keep(self, name: str, about: Mapping[str, object], batch: pa.RecordBatch) -> None:
+        if not self._directory.store(name, encode_batch(about, batch)):
             self._counters.add(DISK_CACHE_FAILURES)
+
+
+def _is_wanted(name: str, metrics: Metrics) -> bool:
+    """Whether a column is none of a metric, or that of a column whose metrics are wanted."""
+    field, _, key = name.partition("/")
+    return metrics is None or field not in MAPS or int(key) in metrics
 
 
 def _name(*parts: str) -> str:

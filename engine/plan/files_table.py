@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from engine.codec.columns import BytesColumn, Int64Array, ManifestColumns
-from engine.codec.taking import take_bytes
+from engine.codec.columns import Int64Array, ManifestColumns, data_of, number_array
 from engine.columnar.schemas import to_arrow_type
 from engine.errors import CorruptTable, Unsupported
 from engine.expressions.bound import BOUND_TRUE, BoundPredicate
-from engine.plan.arrow_columns import any_values, lists, numbers, partition_values, plain, strings, texts
+from engine.plan.arrow_columns import any_values, partition_values, selected, texts
 from engine.plan.delete_index import DeletesOfFiles
 from engine.plan.delete_targets import find_delete_targets
 from engine.plan.manifests import LiveEntries
@@ -93,7 +92,7 @@ def with_residuals(files: pa.Table, residuals: Sequence[BoundPredicate], codes: 
     left = np.array([each != BOUND_TRUE for each in residuals], np.bool_)[codes]
     dictionary = texts([str(each) for each in residuals])
     return files.append_column(
-        _RESIDUAL, pa.DictionaryArray.from_arrays(plain(codes.astype(np.int32), valid=left), dictionary)
+        _RESIDUAL, pa.DictionaryArray.from_arrays(number_array(codes.astype(np.int32), left), dictionary)
     )
 
 
@@ -105,7 +104,7 @@ def with_deletes(files: pa.Table, delete_files: pa.StructArray, found: DeletesOf
     """
     if len(found.indices) > _MOST_REFERENCES:
         raise Unsupported(f"a plan of {len(found.indices)} references to delete files; rewrite the table's deletes")
-    values = pa.DictionaryArray.from_arrays(plain(found.indices), delete_files)
+    values = pa.DictionaryArray.from_arrays(number_array(found.indices), delete_files)
     buffers = [None, pa.py_buffer(found.offsets.astype(np.int32))]
     column = pa.Array.from_buffers(_DELETES.type, files.num_rows, buffers, children=[values])
     return files.append_column(_DELETES, column)
@@ -120,17 +119,17 @@ def delete_file_structs(entries: Sequence[LiveEntries]) -> pa.StructArray:
 def _batch(entries: LiveEntries, partition: StructType, untyped: frozenset[int], schema: pa.Schema) -> pa.RecordBatch:
     columns, rows = entries.columns, _selection(entries)
     found = {
-        "file_path": strings(columns.file_path, rows, pa.string()),
+        "file_path": selected(columns["file_path"], rows, pa.string()),
         "file_format": _formats(columns, rows),
-        "record_count": numbers(columns.record_count, rows, pa.int64()),
-        "file_size_in_bytes": numbers(columns.file_size_in_bytes, rows, pa.int64()),
-        "spec_id": plain(np.full(len(entries), entries.manifest.partition_spec_id, np.int32)),
+        "record_count": selected(columns["record_count"], rows, pa.int64()),
+        "file_size_in_bytes": selected(columns["file_size_in_bytes"], rows, pa.int64()),
+        "spec_id": number_array(np.full(len(entries), entries.manifest.partition_spec_id, np.int32)),
         "partition": _partitions(entries, partition, untyped),
-        "data_sequence_number": plain(entries.sequence_number),
-        "file_sequence_number": plain(entries.file_sequence_number),
-        "first_row_id": numbers(entries.first_row_id, None, pa.int64()),
-        "split_offsets": lists(columns.split_offsets, rows, pa.list_(pa.int64())),
-        "sort_order_id": numbers(columns.sort_order_id, rows, pa.int32()),
+        "data_sequence_number": number_array(entries.sequence_number),
+        "file_sequence_number": number_array(entries.file_sequence_number),
+        "first_row_id": entries.first_row_id,
+        "split_offsets": selected(columns["split_offsets"], rows, pa.list_(pa.int64())),
+        "sort_order_id": selected(columns["sort_order_id"], rows, pa.int32()),
     }
     return pa.RecordBatch.from_arrays([found[name] for name in schema.names], schema=schema)
 
@@ -138,16 +137,16 @@ def _batch(entries: LiveEntries, partition: StructType, untyped: frozenset[int],
 def _delete_files(entries: LiveEntries) -> pa.StructArray:
     columns, rows = entries.columns, _selection(entries)
     found = {
-        "content": numbers(columns.content, rows, pa.int8()),
-        "file_path": strings(columns.file_path, rows, pa.string()),
+        "content": selected(columns["content"], rows, pa.int8()),
+        "file_path": selected(columns["file_path"], rows, pa.string()),
         "file_format": _formats(columns, rows),
-        "record_count": numbers(columns.record_count, rows, pa.int64()),
-        "file_size_in_bytes": numbers(columns.file_size_in_bytes, rows, pa.int64()),
-        "sequence_number": plain(entries.sequence_number),
-        "equality_ids": lists(columns.equality_ids, rows, pa.list_(pa.int32())),
-        "referenced_data_file": strings(find_delete_targets(columns).paths, rows, pa.string()),
-        "content_offset": numbers(columns.content_offset, rows, pa.int64()),
-        "content_size_in_bytes": numbers(columns.content_size_in_bytes, rows, pa.int64()),
+        "record_count": selected(columns["record_count"], rows, pa.int64()),
+        "file_size_in_bytes": selected(columns["file_size_in_bytes"], rows, pa.int64()),
+        "sequence_number": number_array(entries.sequence_number),
+        "equality_ids": selected(columns["equality_ids"], rows, pa.list_(pa.int32())),
+        "referenced_data_file": selected(find_delete_targets(columns).paths, rows, pa.string()),
+        "content_offset": selected(columns["content_offset"], rows, pa.int64()),
+        "content_size_in_bytes": selected(columns["content_size_in_bytes"], rows, pa.int64()),
     }
     return pa.StructArray.from_arrays([found[field.name] for field in DELETE_FILE], fields=list(DELETE_FILE))
 
@@ -159,16 +158,17 @@ def _selection(entries: LiveEntries) -> Int64Array | None:
 
 def _formats(columns: ManifestColumns, rows: Int64Array | None) -> pa.Array:
     """File formats in lower case: manifests have them as their writers spell them."""
-    found = columns.file_format if rows is None else take_bytes(columns.file_format, rows)
-    lowered = found.data | ((found.data >= _UPPER_A) & (found.data <= _UPPER_Z)) * _TO_LOWER
-    return strings(BytesColumn(found.offsets, lowered), None, pa.string())
+    found = selected(columns["file_format"], rows, pa.string())
+    letters = data_of(found)
+    lowered = letters | ((letters >= _UPPER_A) & (letters <= _UPPER_Z)) * _TO_LOWER
+    return pa.Array.from_buffers(found.type, len(found), [*found.buffers()[:2], pa.py_buffer(lowered)])
 
 
 def _partitions(entries: LiveEntries, partition: StructType, untyped: frozenset[int]) -> pa.Array:
     children = []
     for field in partition.fields:
         assert isinstance(field.type, PrimitiveType)
-        column = entries.columns.partition.get(field.field_id)
+        column = entries.columns.get("partition", field.field_id)
         if field.field_id in untyped:
             children.append(any_values(column, entries.rows))
             continue

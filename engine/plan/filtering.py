@@ -9,7 +9,7 @@ from functools import reduce
 import numpy as np
 
 from engine.codec.columns import BoolArray, Int64Array, ManifestColumns
-from engine.codec.taking import take_bytes
+from engine.codec.taking import take
 from engine.expressions.bound import BOUND_TRUE, BoundPredicate
 from engine.expressions.bounds import Evaluator
 from engine.expressions.literal_intervals import TRUE, Outcomes
@@ -123,15 +123,16 @@ class EntryFilter:
             known = self._restrict_by_age(known, ids, columns)
             candidates = in_partition & self._may_match(known, count)[rows]
         known = self._with_metrics(known, columns, spec)
-        kept = candidates & self._may_match(known, count)[rows] & (columns.record_count.values[rows] != 0)
+        kept = candidates & self._may_match(known, count)[rows] & (columns.numbers("record_count")[rows] != 0)
         counters.add(ENTRIES_SKIPPED_BY_PARTITION, int(len(rows) - in_partition.sum()))
         counters.add(ENTRIES_SKIPPED_BY_SCHEMA_ID, int(in_partition.sum() - candidates.sum()))
         counters.add(ENTRIES_SKIPPED_BY_METRICS, int(candidates.sum() - kept.sum()))
         surviving = entries.take(np.flatnonzero(kept))
         known = [o[surviving.rows] for o in known]
         if not self._indexes.is_empty and len(surviving):
-            paths = take_bytes(columns.file_path, surviving.rows)
-            known = self._indexes.restrict(known, paths, columns.file_size_in_bytes.values[surviving.rows], counters)
+            paths = take(columns["file_path"], surviving.rows)
+            sizes = columns.numbers("file_size_in_bytes")[surviving.rows]
+            known = self._indexes.restrict(known, paths, sizes, counters)
             held = np.flatnonzero(self._may_match(known, len(surviving)))
             counters.add(ENTRIES_SKIPPED_BY_INDEX, len(surviving) - len(held))
             surviving, known = surviving.take(held), [o[held] for o in known]

@@ -115,5 +115,5 @@ def snapshots_between(
 
 def added_by_own_snapshot(entries: LiveEntries) -> LiveEntries:
     """The entries that the snapshot of their own manifest added."""
-    added = entries.columns.status.values[entries.rows] == EntryStatus.ADDED
+    added = entries.columns.numbers("status")[entries.rows] == EntryStatus.ADDED
     return entries.take(np.flatnonzero(added & (entries.snapshot_id == entries.manifest.added_snapshot_id)))

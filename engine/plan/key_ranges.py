@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.codec.columns import BoolArray, Int64Array, ManifestColumns
+from engine.codec.columns import BoolArray, Int64Array, ManifestColumns, offsets_of, values_of
 from engine.errors import CorruptTable
 from engine.expressions.bounds import ColumnBounds, Flags
 from engine.expressions.vectors import BytesCuts, BytesVector, Cuts, NumberCuts, NumberVector, Vector, pack
@@ -56,11 +56,11 @@ def key_columns(deletes: Sequence[LiveEntries]) -> frozenset[int]:
     """
     found: set[int] = set()
     for each in deletes:
-        lists = each.columns.equality_ids
-        is_equality = each.columns.content.values[each.rows] == FileContent.EQUALITY_DELETES
-        if np.any(np.diff(lists.offsets)[each.rows][is_equality] == 0):
+        lists = each.columns["equality_ids"]
+        is_equality = each.columns.numbers("content")[each.rows] == FileContent.EQUALITY_DELETES
+        if np.any(np.diff(offsets_of(lists))[each.rows][is_equality] == 0):
             raise CorruptTable("an equality delete without equality_ids", location=each.manifest.manifest_path)
-        found.update(np.unique(lists.values).tolist())
+        found.update(np.unique(values_of(lists.values)).tolist())
     return frozenset(found)
 
 
@@ -71,11 +71,10 @@ def _schema_of(field_id: int, metadata: TableMetadata) -> Schema | None:
 
 def uses_key(columns: ManifestColumns, field_id: int) -> BoolArray:
     """Whether each entry of a delete manifest is an equality delete that compares this column."""
-    lists = columns.equality_ids
-    owner = np.repeat(np.arange(len(lists)), np.diff(lists.offsets))
-    values = lists.values[lists.offsets[0] : lists.offsets[-1]]
-    found: BoolArray = np.isin(np.arange(len(lists)), owner[values == field_id])
-    return found & (columns.content.values == FileContent.EQUALITY_DELETES)
+    lists = columns["equality_ids"]
+    owner = np.repeat(np.arange(len(lists)), np.diff(offsets_of(lists)))
+    found: BoolArray = np.isin(np.arange(len(lists)), owner[values_of(lists.values) == field_id])
+    return found & (columns.numbers("content") == FileContent.EQUALITY_DELETES)
 
 
 _Ranges = tuple[Int64Array, Int64Array, NDArray[np.uint8]]

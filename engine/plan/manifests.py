@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
-from engine.codec.columns import BoolArray, FixedColumn, Int64Array, ManifestColumns
+from engine.codec.columns import Int64Array, ManifestColumns, has_values, number_array, valid_of, values_of
 from engine.codec.manifests.manifest_list import decode_manifest_list
 from engine.codec.manifests.reader import decode_columns, decode_header
+from engine.codec.taking import take
 from engine.errors import CorruptTable, FileNotFound, Unsupported
 from engine.plan.cache import ManifestCache, Metrics
 from engine.runtime.runner import Runner
@@ -111,14 +113,13 @@ class LiveEntries:
     snapshot_id: Int64Array
     sequence_number: Int64Array
     file_sequence_number: Int64Array
-    first_row_id: FixedColumn
+    first_row_id: pa.Array
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def take(self, chosen: Int64Array) -> LiveEntries:
         """Only the entries at these places among `rows`."""
-        valid = self.first_row_id.valid
         return LiveEntries(
             manifest=self.manifest,
             columns=self.columns,
@@ -126,7 +127,7 @@ class LiveEntries:
             snapshot_id=self.snapshot_id[chosen],
             sequence_number=self.sequence_number[chosen],
             file_sequence_number=self.file_sequence_number[chosen],
-            first_row_id=FixedColumn(self.first_row_id.values[chosen], None if valid is None else valid[chosen]),
+            first_row_id=take(self.first_row_id, chosen),
         )
 
 
@@ -136,42 +137,50 @@ def live_entries(manifest: ManifestFile, columns: ManifestColumns) -> LiveEntrie
     Raises:
         CorruptTable: A data file among deletes or the reverse, or an existing entry without a sequence number.
     """
-    status = columns.status.values
+    status = columns.numbers("status")
     rows = np.flatnonzero(status != EntryStatus.DELETED)
-    is_data = columns.content.values[rows] == 0
+    is_data = columns.numbers("content")[rows] == 0
     if not np.all(is_data == (manifest.content == ManifestContent.DATA)):
         raise CorruptTable(f"a manifest of {manifest.content.name} with other files", location=manifest.manifest_path)
-    added = status == EntryStatus.ADDED
+    existing = rows[status[rows] != EntryStatus.ADDED]
     return LiveEntries(
         manifest=manifest,
         columns=columns,
         rows=rows,
-        snapshot_id=_fill_nulls(columns.snapshot_id, manifest.added_snapshot_id)[rows],
-        sequence_number=_sequence_numbers(columns.sequence_number, manifest, added, rows),
-        file_sequence_number=_sequence_numbers(columns.file_sequence_number, manifest, added, rows),
+        snapshot_id=_fill_nulls(columns["snapshot_id"], manifest.added_snapshot_id, rows),
+        sequence_number=_sequence_numbers(columns["sequence_number"], manifest, existing, rows),
+        file_sequence_number=_sequence_numbers(columns["file_sequence_number"], manifest, existing, rows),
         first_row_id=_first_row_ids(columns, manifest, rows),
     )
 
 
-def _fill_nulls(column: FixedColumn, otherwise: int) -> Int64Array:
-    values = column.values.astype(np.int64, copy=False)
-    return values if column.valid is None else np.where(column.valid, values, otherwise)
+def _fill_nulls(column: pa.Array, otherwise: int, rows: Int64Array) -> Int64Array:
+    if not has_values(column):
+        return np.full(len(rows), otherwise, np.int64)
+    values, valid = values_of(column)[rows], valid_of(column)
+    return values if valid is None else np.where(valid[rows], values, otherwise)
 
 
-def _sequence_numbers(column: FixedColumn, manifest: ManifestFile, added: BoolArray, rows: Int64Array) -> Int64Array:
+def _sequence_numbers(column: pa.Array, manifest: ManifestFile, existing: Int64Array, rows: Int64Array) -> Int64Array:
     """Null means the manifest's own number, for added entries only; in v1 all numbers are 0."""
-    if column.valid is not None and manifest.sequence_number > 0 and not np.all(column.valid[rows] | added[rows]):
+    if column.null_count and len(existing) and manifest.sequence_number > 0 and not _all_valid(column, existing):
         raise CorruptTable("an existing entry has no sequence number", location=manifest.manifest_path)
-    return _fill_nulls(column, manifest.sequence_number)[rows]
+    return _fill_nulls(column, manifest.sequence_number, rows)
 
 
-def _first_row_ids(columns: ManifestColumns, manifest: ManifestFile, rows: Int64Array) -> FixedColumn:
+def _all_valid(column: pa.Array, rows: Int64Array) -> bool:
+    valid = valid_of(column)
+    return valid is None or bool(valid[rows].all())
+
+
+def _first_row_ids(columns: ManifestColumns, manifest: ManifestFile, rows: Int64Array) -> pa.Array:
     """Null ids continue from the manifest's, each by the rows of those before it (spec: "First Row ID Inheritance")."""
-    own = columns.first_row_id
-    values = own.values[rows].astype(np.int64)
-    valid = np.ones(len(rows), np.bool_) if own.valid is None else own.valid[rows]
     if manifest.first_row_id is None or manifest.content != ManifestContent.DATA:
-        return FixedColumn(values, np.zeros(len(rows), np.bool_))
-    counts = np.where(valid, 0, columns.record_count.values[rows])
+        return pa.nulls(len(rows), pa.int64())
+    own = take(columns["first_row_id"], rows)
+    valid = valid_of(own)
+    if valid is None:
+        return own
+    counts = np.where(valid, 0, columns.numbers("record_count")[rows])
     inherited = manifest.first_row_id + np.cumsum(counts) - counts
-    return FixedColumn(np.where(valid, values, inherited))
+    return number_array(np.where(valid, values_of(own), inherited))

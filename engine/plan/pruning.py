@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
 
-from engine.codec.columns import BytesColumn, ManifestColumns, PartitionColumn
+from engine.codec.columns import ManifestColumns, data_of, offsets_of, valid_of, values_of
 from engine.expressions.bounds import ColumnBounds, Evidence, Flags, Presence
 from engine.expressions.partitions import source_evidence
 from engine.expressions.uuid_bounds import believed_bounds
@@ -126,7 +127,7 @@ class PartitionStatistics:
             return ()
         found = []
         for _, field in fields_of_source(self._spec, field_id):
-            values = self._columns.partition.get(field.field_id)
+            values = self._columns.get("partition", field.field_id)
             if values is None or not field.transform.accepts(source):
                 continue
             bounds = _of_values(field.transform.result_type(source), values, self.count)
@@ -134,29 +135,30 @@ class PartitionStatistics:
         return [each for each in found if each is not None]
 
 
-def _of_values(type_: PrimitiveType, column: PartitionColumn, count: int) -> ColumnBounds | None:
+def _of_values(type_: PrimitiveType, column: pa.Array, count: int) -> ColumnBounds | None:
     """Partition values as bounds that are equal; None if the column is not of the type's representation."""
-    valid = column.valid
+    valid = valid_of(column)
     present: Flags = True if valid is None else valid
     null: Flags = False if valid is None else ~valid
     held = representation(type_)
     vector: Vector
-    if isinstance(column, BytesColumn):
+    if pa.types.is_large_binary(column.type):
+        offsets, data = offsets_of(column), data_of(column)
         if isinstance(type_, DecimalType):
-            vector = from_big_endian(type_, column.offsets, column.data, valid)
+            vector = from_big_endian(type_, offsets, data, valid)
         elif held == "bytes":
-            vector = BytesVector(column.offsets, column.data, valid)
+            vector = BytesVector(offsets, data, valid)
         else:
             return None
         return ColumnBounds(count, vector, vector, Presence(null=null, nan=False, value=present))
     if held == "float":
-        numbers = column.values.astype(np.float64, copy=False)
+        numbers = values_of(column).astype(np.float64, copy=False)
         nan = np.isnan(numbers) & present
         vector = NumberVector(numbers, present & ~nan)
         return ColumnBounds(count, vector, vector, Presence(null=null, nan=nan, value=present & ~nan))
     if held != "whole" or isinstance(type_, DecimalType):
         return None
-    vector = NumberVector(column.values.astype(np.int64, copy=False), valid)
+    vector = NumberVector(values_of(column).astype(np.int64, copy=False), valid)
     return ColumnBounds(count, vector, vector, Presence(null=null, nan=False, value=present))
 
 

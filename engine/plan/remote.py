@@ -1,7 +1,7 @@
 """A plan's work on manifests in other processes: what they are sent, and what they give back.
 
 A process is sent an `Order` and some manifests. It decodes and filters them as `engine.plan.manifest_work` does here,
-and gives back one Arrow file: of each manifest the surviving entries alone, with their row ids written out and without
+and gives back record batches: of each manifest the surviving entries alone, with their row ids written out and without
 metrics, but for those that matching deletes to data files needs. To this process they are manifests that list nothing
 else. Work counters come with them, and the first error, which is raised here as it was raised there.
 """
@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from heapq import heapify, heapreplace
-from typing import Any, Protocol
+from typing import Protocol
 
-import numpy as np
 import pyarrow as pa
 
-from engine.codec.columns import BytesColumn, FixedColumn, Int64Array, ListColumn, ManifestColumns
-from engine.codec.taking import take_bytes, take_lists, take_numbers
+from engine.codec.columns import Int64Array, ManifestColumns
+from engine.codec.manifests.columns import MAPS
+from engine.codec.taking import take
 from engine.errors import EngineError, StorageFailed
 from engine.expressions.bound import BoundPredicate
 from engine.file_indexes.lookup import INDEXES_UNUSABLE
-from engine.plan.array_files import METRICS, Array, StoredArrays, arrays_of, columns_of, encode_arrays, open_arrays
 from engine.plan.filtering import Filtered
 from engine.plan.key_ranges import key_columns
 from engine.plan.manifest_work import Admits, ManifestWork
@@ -77,11 +76,11 @@ class Order:
     admits: Admits | None
     whole_files: bool
 
-    def carried_out(self, manifests: Iterable[Numbered]) -> pa.Buffer:
+    def carried_out(self, manifests: Iterable[Numbered]) -> bytes:
         """Do the work on these manifests, in their order, up to the first error.
 
         Returns:
-            An Arrow file for `answers`.
+            An `Answer`.
 
         Raises:
             StorageFailed: The storage refused, which it may not do elsewhere or later. Every other error is told in
@@ -101,15 +100,18 @@ class Order:
         error: tuple[int, EngineError] | None = None
         for number, manifest in manifests:
             try:
-                survivors = work.filtered(manifest, self.keys, self.admits)
-                if len(survivors.entries):
-                    found[number] = compact_survivors(survivors, self.keys)
+                own = work.filtered(manifest, self.keys, self.admits)
+                if len(own.entries):
+                    found[number] = compact_survivors(own, self.keys)
             except StorageFailed:
                 raise
             except EngineError as raised:
                 error = number, raised
                 break
-        return encode_survivors(found, {"counters": counters.as_dict(), "requests": requests.as_dict()}, error)
+        survivors = {n: (each.entries.columns.batch, each.residual, each.residuals) for n, each in found.items()}
+        return Answer(
+            survivors=survivors, counters=counters.as_dict(), requests=requests.as_dict(), error=error
+        ).encode()
 
 
 def sent_metadata(metadata: TableMetadata, schema: Schema, bound: BoundPredicate) -> TableMetadata:
@@ -153,72 +155,63 @@ def compact_survivors(found: Filtered, keys: frozenset[int]) -> Filtered:
 
 def _compact_columns(entries: LiveEntries, keys: frozenset[int]) -> ManifestColumns:
     """The columns of these entries alone, from which `live_entries` makes them again."""
-    chosen: dict[str, Any] = {}
-    for field in fields(ManifestColumns):
-        value = getattr(entries.columns, field.name)
-        if isinstance(value, Mapping):
-            wanted = [i for i in value if field.name not in METRICS or (i in keys and field.name != "column_sizes")]
-            chosen[field.name] = {i: _take(value[i], entries.rows) for i in wanted}
-        elif not isinstance(value, int):
-            chosen[field.name] = _take(value, entries.rows)
+    chosen: dict[str, pa.Array] = {}
+    for name in entries.columns.batch.schema.names:
+        field, _, key = name.partition("/")
+        if field not in MAPS or (int(key) in keys and field != "column_sizes"):
+            column = entries.columns[name]
+            chosen[name] = column if len(entries) == len(column) else take(column, entries.rows)
     # The only thing inherited that depends on the entries before.
     chosen["first_row_id"] = entries.first_row_id
-    return ManifestColumns(count=len(entries), **chosen)
+    return ManifestColumns(pa.RecordBatch.from_arrays(list(chosen.values()), list(chosen)))
 
 
-def _take(column: FixedColumn | BytesColumn | ListColumn, rows: Int64Array) -> FixedColumn | BytesColumn | ListColumn:
-    if len(rows) == len(column):
-        return column
-    match column:
-        case FixedColumn():
-            return take_numbers(column, rows)
-        case BytesColumn():
-            return take_bytes(column, rows)
-    return take_lists(column, rows)
-
-
-def encode_survivors(
-    found: Mapping[int, Filtered], about: Mapping[str, object], error: tuple[int, EngineError] | None = None
-) -> pa.Buffer:
-    """Compacted survivors by the number of their manifest as a compressed Arrow file.
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What another process gives back, pickled and compressed.
 
     Args:
-        found: The survivors.
-        about: For the file's reader.
+        survivors: By the number of their manifest the batch of compacted survivors, and for each its residual.
+        counters: The work.
+        requests: Requests to storage.
         error: The number of the manifest that failed, and how.
     """
-    arrays: dict[str, Array] = {
-        "residuals": np.frombuffer(pickle.dumps([each.residuals for each in found.values()]), np.uint8),
-        "error": np.frombuffer(pickle.dumps(error), np.uint8),
-    }
-    for number, each in found.items():
-        arrays[f"{number}:residual"] = each.residual
-        arrays.update((f"{number}:{name}", array) for name, array in arrays_of(each.entries.columns))
-    counts = [(number, len(each.entries)) for number, each in found.items()]
-    return encode_arrays({**about, "counts": counts}, arrays, compression="zstd")
 
+    survivors: Mapping[int, tuple[pa.RecordBatch, Int64Array, tuple[BoundPredicate, ...]]]
+    counters: dict[str, int]
+    requests: dict[str, int]
+    error: tuple[int, EngineError] | None = None
 
-def decode_survivors(stored: StoredArrays, manifests: Sequence[ManifestFile]) -> Iterator[tuple[int, Filtered]]:
-    """What `encode_survivors` was given; the arrays are the file's memory."""
-    names: dict[int, list[str]] = {}
-    for name in stored.index:
-        number, colon, own = name.partition(":")
-        if colon and own != "residual":
-            names.setdefault(int(number), []).append(own)
-    residuals = pickle.loads(stored.array("residuals").tobytes())  # noqa: S301 - of a process that this one started
-    for (number, count), left in zip(stored.about["counts"], residuals, strict=True):
-        arrays = {own: stored.array(f"{number}:{own}") for own in names[number]}
-        entries = live_entries(manifests[number], columns_of(count, arrays, arrays.__getitem__))
-        yield number, Filtered(entries=entries, residual=stored.array(f"{number}:residual"), residuals=left)
+    def encode(self) -> bytes:
+        """The answer as bytes."""
+        sink = pa.BufferOutputStream()
+        with pa.CompressedOutputStream(sink, "zstd") as stream:
+            pickle.dump(self, stream, protocol=pickle.HIGHEST_PROTOCOL)
+        data: bytes = sink.getvalue().to_pybytes()
+        return data
+
+    @staticmethod
+    def decode(data: bytes) -> Answer:
+        """What `encode` made, in a process that this one started."""
+        with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
+            answer = pickle.loads(stream.read())  # noqa: S301 - of a process that this one started
+        assert isinstance(answer, Answer)
+        return answer
+
+    def filtered(self, manifests: Sequence[ManifestFile]) -> Iterator[tuple[int, Filtered]]:
+        """The survivors by the number of their manifest."""
+        for number, (batch, residual, residuals) in self.survivors.items():
+            entries = live_entries(manifests[number], ManifestColumns(batch))
+            yield number, Filtered(entries=entries, residual=residual, residuals=residuals)
 
 
 def answers(
-    given: Iterable[pa.Buffer], manifests: Sequence[ManifestFile], counters: Counters, requests: Counters | None = None
+    given: Iterable[bytes], manifests: Sequence[ManifestFile], counters: Counters, requests: Counters | None = None
 ) -> list[Filtered]:
     """The survivors of all manifests, in their order, out of what `Order.carried_out` gave.
 
     Args:
-        given: One Arrow file for each group of manifests.
+        given: One answer for each group of manifests.
         manifests: All of them.
         counters: Count the work.
         requests: Count requests to storage.
@@ -230,17 +223,15 @@ def answers(
     failed: list[tuple[int, EngineError]] = []
     unusable = 0
     for data in given:
-        stored = open_arrays(data)
-        about = stored.about
-        error = pickle.loads(stored.array("error").tobytes())  # noqa: S301 - of a process that this one started
-        if error is not None:
-            failed.append(error)
+        answer = Answer.decode(data)
+        if answer.error is not None:
+            failed.append(answer.error)
         # Each process looks at the same indexes, and a plan counts one that it cannot use once.
-        unusable = max(unusable, about["counters"].pop(INDEXES_UNUSABLE, 0))
-        counters.merge(about["counters"])
+        unusable = max(unusable, answer.counters.pop(INDEXES_UNUSABLE, 0))
+        counters.merge(answer.counters)
         if requests is not None:
-            requests.merge(about["requests"])
-        found += decode_survivors(stored, manifests)
+            requests.merge(answer.requests)
+        found += answer.filtered(manifests)
     if failed:
         raise min(failed, key=lambda each: each[0])[1]
     if unusable:

@@ -41,8 +41,9 @@ from threading import Lock
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import pyarrow as pa
 
-from engine.codec.columns import BoolArray, BytesColumn, FixedColumn, Int64Array, ManifestColumns
+from engine.codec.columns import BoolArray, Int64Array, ManifestColumns, data_of, offsets_of, valid_of, values_of
 from engine.expressions.bounds import ColumnBounds, Presence
 from engine.expressions.uuid_bounds import believed_bounds
 from engine.expressions.vectors import NumberVector, Vector, from_serialized, restricted
@@ -87,8 +88,8 @@ def _metric_bounds(columns: ManifestColumns, field_id: int, schema: Schema) -> C
     type_ = schema.primitive(field_id)
     floating = type_.name in ("float", "double")
     lower, upper, unreadable = _bounds(columns, field_id, type_)
-    bounded = _is_there(columns.lower_bounds.get(field_id), columns.count)
-    bounded = bounded | _is_there(columns.upper_bounds.get(field_id), columns.count)
+    bounded = _is_there(columns.get("lower_bounds", field_id), columns.count)
+    bounded = bounded | _is_there(columns.get("upper_bounds", field_id), columns.count)
     presence = _presence(columns, field_id, bounded, floating=floating, nested=field_id in schema.parent_of)
     if floating:
         presence = Presence(null=presence.null, nan=presence.nan | unreadable, value=presence.value)
@@ -99,8 +100,8 @@ def _bounds(
     columns: ManifestColumns, field_id: int, type_: PrimitiveType
 ) -> tuple[Vector | None, Vector | None, BoolArray]:
     """Both bounds, and where one is told that cannot be read."""
-    told = [bounds.get(field_id) for bounds in (columns.lower_bounds, columns.upper_bounds)]
-    read = [None if b is None else from_serialized(type_, b.offsets, b.data, b.valid) for b in told]
+    told = [columns.get(bounds, field_id) for bounds in ("lower_bounds", "upper_bounds")]
+    read = [None if b is None else from_serialized(type_, offsets_of(b), data_of(b), valid_of(b)) for b in told]
     unreadable = np.zeros(columns.count, np.bool_)
     for bound, vector in zip(told, read, strict=True):
         if bound is not None and isinstance(vector, NumberVector):
@@ -134,13 +135,13 @@ def _microseconds(lower: Vector | None, upper: Vector | None) -> tuple[Vector | 
 
 
 def _presence(columns: ManifestColumns, field_id: int, bounded: BoolArray, *, floating: bool, nested: bool) -> Presence:
-    values, values_known = _counts(columns.value_counts.get(field_id), columns.count)
-    rows = columns.record_count.values
+    values, values_known = _counts(columns.get("value_counts", field_id), columns.count)
+    rows = columns.numbers("record_count")
     rows_known = rows >= 0  # some v1 writers stored -1 for "not counted"
     complete = np.where(values_known & rows_known, values >= rows, not nested) & ~_is_imported(columns)
     rows, rows_known = np.where(rows_known, rows, values), rows_known | values_known
-    nulls, null_known = _counts(columns.null_value_counts.get(field_id), columns.count)
-    nans, nan_known = _counts(columns.nan_value_counts.get(field_id), columns.count)
+    nulls, null_known = _counts(columns.get("null_value_counts", field_id), columns.count)
+    nans, nan_known = _counts(columns.get("nan_value_counts", field_id), columns.count)
     excess = rows_known & (nulls + nans > rows)
     null_known, nan_known = null_known & ~excess, nan_known & ~excess
     empty = rows_known & null_known & ~bounded
@@ -153,42 +154,43 @@ def _presence(columns: ManifestColumns, field_id: int, bounded: BoolArray, *, fl
     )
 
 
-def _counts(column: FixedColumn | None, count: int) -> tuple[Int64Array, BoolArray]:
+def _counts(column: pa.Array | None, count: int) -> tuple[Int64Array, BoolArray]:
     """Counts and whether they are known; a negative count is not."""
     if column is None:
         return np.zeros(count, np.int64), np.zeros(count, np.bool_)
-    known = column.values >= 0
-    known = known if column.valid is None else known & column.valid
-    return np.where(known, column.values, 0), known
+    values, valid = values_of(column), valid_of(column)
+    known = values >= 0 if valid is None else (values >= 0) & valid
+    return np.where(known, values, 0), known
 
 
-def _is_there(column: BytesColumn | None, count: int) -> BoolArray:
+def _is_there(column: pa.Array | None, count: int) -> BoolArray:
     if column is None:
         return np.zeros(count, np.bool_)
-    return np.ones(count, np.bool_) if column.valid is None else column.valid
+    valid = valid_of(column)
+    return np.ones(count, np.bool_) if valid is None else valid
 
 
 def _may_pass_over_row_groups(columns: ManifestColumns) -> BoolArray:
     """Files of several row groups with PyIceberg's names, which end in the write's uuid; those of Iceberg Java, and of
     this engine, have a number behind it."""
-    found: BoolArray = np.diff(columns.split_offsets.offsets) > 1
+    found: BoolArray = np.diff(offsets_of(columns["split_offsets"])) > 1
     if found.any():
-        paths = columns.file_path
-        found &= np.diff(paths.offsets) > _NAME_END
-        starts = paths.offsets[1:][found] - _NAME_END
-        found[found] = (paths.data[starts[:, np.newaxis] + _DASHES] == _DASH).all(axis=1)
+        paths = columns["file_path"]
+        ends = offsets_of(paths)
+        found &= np.diff(ends) > _NAME_END
+        starts = ends[1:][found] - _NAME_END
+        found[found] = (data_of(paths)[starts[:, np.newaxis] + _DASHES] == _DASH).all(axis=1)
     return found
 
 
 def _is_imported(columns: ManifestColumns) -> BoolArray:
     """Parquet files whose row groups the writer of the entry does not name, as those that it has not written itself."""
-    offsets = columns.split_offsets
-    unsplit = np.diff(offsets.offsets) == 0
+    unsplit: BoolArray = np.diff(offsets_of(columns["split_offsets"])) == 0
     if not unsplit.any():
         return unsplit
-    formats = columns.file_format
-    found = unsplit & (np.diff(formats.offsets) == len(_PARQUET))
-    starts = formats.offsets[:-1][found]
-    letters = formats.data[starts[:, np.newaxis] + np.arange(len(_PARQUET))] | _TO_LOWER
+    ends = offsets_of(columns["file_format"])
+    found = unsplit & (np.diff(ends) == len(_PARQUET))
+    starts = ends[:-1][found]
+    letters = data_of(columns["file_format"])[starts[:, np.newaxis] + np.arange(len(_PARQUET))] | _TO_LOWER
     found[found] = (letters == _PARQUET).all(axis=1)
     return found

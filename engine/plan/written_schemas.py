@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from engine.codec.columns import BoolArray, Int64Array, ManifestColumns
+from engine.codec.columns import BoolArray, Int64Array, ManifestColumns, valid_of
 from engine.expressions.bounds import ColumnBounds, Evidence, Presence
 from engine.expressions.vectors import vector_of
 from engine.spec.metadata import TableMetadata
@@ -70,8 +70,9 @@ class WrittenSchemas:
 def has_metrics(columns: ManifestColumns, field_id: int) -> BoolArray:
     """Whether each entry says anything of a column."""
     found = np.zeros(columns.count, np.bool_)
-    for metrics in (columns.value_counts, columns.null_value_counts, columns.lower_bounds, columns.upper_bounds):
-        column = metrics.get(field_id)
+    for metric in ("value_counts", "null_value_counts", "lower_bounds", "upper_bounds"):
+        column = columns.get(metric, field_id)
         if column is not None:
-            found |= True if column.valid is None else column.valid
+            valid = valid_of(column)
+            found |= True if valid is None else valid
     return found

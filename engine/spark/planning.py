@@ -116,5 +116,4 @@ class _CarriedOut:
     order: Order
 
     def __call__(self, group: Sequence[Numbered], attempt: int) -> bytes:
-        data: bytes = self.order.carried_out(group).to_pybytes()
-        return data
+        return self.order.carried_out(group)

@@ -46,6 +46,7 @@ from engine.spec.types import (
     NestedField,
     PrimitiveType,
 )
+from tests.property.manifest_batches import metrics_of
 
 COLUMNS: dict[str, tuple[PrimitiveType, Any]] = {
     "i": (INT, 7),
@@ -175,4 +176,4 @@ def test_we_read_what_pyiceberg_writes(tmp_path: Path, version: Any):
     assert found.data_file.partition == (7,)
     assert found.data_file.value_counts == {1: 3, 2: 3}
     assert found.data_file.upper_bounds == {1: b"\x02\x00\x00\x00"}
-    assert decode_columns(data, metrics=[1]).lower_bounds[1].to_pylist() == [b"\x01\x00\x00\x00"]
+    assert metrics_of(decode_columns(data, metrics=[1]), "lower_bounds")[1] == [b"\x01\x00\x00\x00"]

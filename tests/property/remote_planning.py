@@ -27,7 +27,7 @@ class OtherProcesses:
 
     group_bytes: int = 1
     requests: Counters = field(default_factory=Counters)
-    given: list[pa.Buffer] = field(default_factory=list)
+    given: list[bytes] = field(default_factory=list)
 
     def take(self, manifests: Sequence[ManifestFile]) -> bool:
         assert len({manifest.content for manifest in manifests}) == 1
@@ -39,7 +39,7 @@ class OtherProcesses:
         # Whoever is ready first answers first.
         return answers(reversed(given), manifests, counters, self.requests)
 
-    def answer(self, alone: bytes, order: Order, group: list[Numbered]) -> pa.Buffer:
+    def answer(self, alone: bytes, order: Order, group: list[Numbered]) -> bytes:
         got: Order = pickle.loads(alone)
         # Copied as pickled, a store that counts is the one that it counts for.
         store = copy(order.store) if isinstance(order.store, CountingStore) else order.store

@@ -18,6 +18,7 @@ from engine.codec.columns import ManifestColumns
 from engine.codec.manifests.reader import decode_columns, decode_entries
 from engine.kernels.compiling import jit
 from engine.spec.manifest import ManifestEntry
+from tests.property.manifest_batches import metrics_of
 from tests.property.manifest_strategies import (
     BOUND_MAPS,
     COLUMN_IDS,
@@ -63,26 +64,23 @@ def metric_of(entry: dict[str, Any], name: str) -> dict[int, Any]:
 def check_columns(columns: ManifestColumns, entries: list[dict[str, Any]], metrics: set[int] | None) -> None:
     assert columns.count == len(entries)
     for name in ("status", *ENTRY_FIELDS):
-        assert getattr(columns, name).to_pylist() == [plain(e.get(name)) for e in entries], name
+        assert columns[name].to_pylist() == [plain(e.get(name)) for e in entries], name
     for name in {**REQUIRED_FIELDS, **OPTIONAL_FIELDS}:
         expected = [as_read(plain(e["data_file"].get(name))) for e in entries]
         if name == "content":
             expected = [code or 0 for code in expected]
-        assert getattr(columns, name).to_pylist() == expected, name
+        assert columns[name].to_pylist() == expected, name
     for name in MAPS:
         maps = [metric_of(e, name) for e in entries]
         present = {key for m in maps for key in m}
         wanted = present if metrics is None else present & metrics
-        found = getattr(columns, name)
-        assert set(found) == wanted, name
-        for key in wanted:
-            assert found[key].to_pylist() == [m.get(key) for m in maps], (name, key)
+        assert metrics_of(columns, name) == {key: [m.get(key) for m in maps] for key in wanted}, name
 
 
 def check_partition(columns: ManifestColumns, entries: list[dict[str, Any]]) -> None:
     for name in entries[0]["data_file"]["partition"] if entries else ():
         expected = [as_read(plain(e["data_file"]["partition"][name])) for e in entries]
-        assert columns.partition[field_id_of(name)].to_pylist() == expected, name
+        assert columns[f"partition/{field_id_of(name)}"].to_pylist() == expected, name
 
 
 def field_id_of(partition_name: str) -> int:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import engine
-from engine.codec.columns import BytesColumn
+from engine.codec.columns import bytes_array_of
 from engine.columnar.scalars import to_arrow_array
 from engine.file_indexes.blob import Hashes, build_index, decode_index, encode_index, joined_index
 from engine.file_indexes.lookup import LoadedIndex
@@ -87,9 +87,7 @@ def test_a_file_with_the_value_is_never_excluded(
     old, new = built(0, cut), built(cut, len(files))
     stays = np.array(kept[: old.count], np.bool_)
     index = decode_index(encode_index(joined_index(old, stays, new)))
-    raw = [p.encode() for p in paths]
-    offsets = np.concatenate([[0], np.cumsum([len(p) for p in raw])]).astype(np.int64)
-    own = BytesColumn(offsets, np.frombuffer(b"".join(raw), np.uint8))
+    own = bytes_array_of([p.encode() for p in paths])
     numbers = LoadedIndex.of(index).files(own, np.arange(len(files)))
     assert [n >= 0 for n in numbers] == [*stays.tolist(), *[True] * new.count]
     for now in (type_, *promoted):

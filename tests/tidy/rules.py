@@ -56,7 +56,7 @@ ENGINE_LIBRARIES: dict[str, tuple[str, ...]] = {
     "kernels": ("llvmlite", "numba", "numpy"),
     "lazy_module": (),
     "spec": ("mmh3",),
-    "codec": ("cramjam", "deflate", "isal", "numba", "numpy", "pyroaring", "zstandard"),
+    "codec": ("cramjam", "deflate", "isal", "numba", "numpy", "pyarrow", "pyroaring", "zstandard"),
     "expressions": ("numpy", "sqlglot"),
     "storage": ("pyarrow",),
     "runtime": (),

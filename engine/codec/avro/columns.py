@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.codec.avro.arena import TOO_LARGE, Failure, Layout, Part, run
@@ -23,10 +24,8 @@ from engine.codec.avro.machine_kernels import DECODE_CHUNK
 from engine.codec.avro.program import ColumnLayout, Path, Selection, compile_schema
 from engine.codec.block_codecs import BadBlockError, Buffer, Inflater
 from engine.codec.budget import Allowance, Budget, budget_of, piece_limit, too_large
-from engine.codec.columns import BoolArray, BytesColumn, FixedColumn, Int64Array, ListColumn
+from engine.codec.columns import Int64Array, bytes_array, has_values, list_array, number_array
 from engine.errors import CorruptTable
-
-Column: TypeAlias = FixedColumn | BytesColumn | ListColumn
 
 _CHUNK_BYTES = 1 << 20
 """Compressed bytes of a chunk: large enough for the cost of calling compiled code not to matter."""
@@ -37,7 +36,6 @@ _MOST_RATIO = 8
 _SMALL_BYTES = 1 << 16
 _MOST_INFLATED = 2
 """How many budgets a file may inflate to in total: most bytes of a manifest are skipped."""
-_NO_VALUES: Int64Array = np.zeros(0, np.int64)
 _DTYPES: dict[str, Any] = {"boolean": np.uint8, "float": np.dtype("<f4"), "double": np.dtype("<f8")}
 
 
@@ -49,12 +47,13 @@ class MapFunction(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DecodedObjects:
-    """The decoded columns. A list column's elements are columns of their own, whose paths extend the list's; their
-    rows are all elements of all lists, in order. `slots` has a column for each wanted key that occurs, map by map."""
+    """The decoded columns (see `engine.codec.columns`). Those of lists have elements of Arrow's type null: these are
+    columns of their own, whose paths extend the list's; their rows are all elements of all lists, in order. `slots` has
+    a column for each wanted key that occurs, map by map."""
 
     count: int
-    columns: Mapping[Path, Column]
-    slots: Mapping[Path, Mapping[int, Column]]
+    columns: Mapping[Path, pa.Array]
+    slots: Mapping[Path, Mapping[int, pa.Array]]
     layouts: Mapping[Path, ColumnLayout]
 
 
@@ -97,11 +96,11 @@ def decode_objects(
     task = _ChunkTask(data, header, layout, Budget(budget_of(len(data)) // fraction, len(chunks)))
     joined = _Joined(layout, [part for parts in map_chunks(task, chunks) for part in parts])
     columns = {column.path: joined.column(index) for index, column in enumerate(program.columns)}
-    slots: dict[Path, dict[int, Column]] = {}
+    slots: dict[Path, dict[int, pa.Array]] = {}
     index = len(columns)
     for slot in program.slots:
         found = {key: joined.column(index + k) for k, key in enumerate(layout.keys)}
-        slots[slot.path] = {key: column for key, column in found.items() if column.has_values}
+        slots[slot.path] = {key: column for key, column in found.items() if has_values(column)}
         index += len(layout.keys)
     return DecodedObjects(joined.count, columns, slots, {column.path: column for column in program.columns})
 
@@ -228,30 +227,25 @@ class _Joined:
         self._valid = [_concatenate([part.valid[t] for part in parts]) for t in tables]
         self._all_valid = [np.asarray(valid.all(axis=1)).tolist() for valid in self._valid]
 
-    def column(self, index: int) -> Column:
+    def column(self, index: int) -> pa.Array:
         """A column by index: those of the program first, then those of the slot maps."""
         table, place = self._layout.place[index]
         valid = None if self._all_valid[table][place] else self._valid[table][place]
         match self._layout.kinds[index]:
             case "int" | "null":
-                return FixedColumn(self._numbers[table][place], valid)
+                return number_array(self._numbers[table][place], valid)
             case "list":
-                return ListColumn(_concatenate_offsets([part.lists[index] for part in self._parts]), _NO_VALUES, valid)
+                ends = _concatenate_offsets([part.lists[index] for part in self._parts])
+                return list_array(ends, pa.nulls(int(ends[-1])), valid)
         strings = [part.strings[index] for part in self._parts]
-        column = BytesColumn(
-            _concatenate_offsets([part.offsets for part in strings]),
-            np.concatenate([part.data for part in strings]),
-            valid,
-        )
+        data = np.concatenate([part.data for part in strings])
         kind = self._layout.kinds[index]
-        return column if kind == "bytes" else _numbers_of(column, self._valid[table][place], _DTYPES[kind])
-
-
-def _numbers_of(column: BytesColumn, valid: BoolArray, dtype: Any) -> FixedColumn:  # noqa: ANN401 - any numpy dtype
-    """Reinterpret byte strings of fixed width as numbers."""
-    numbers = np.zeros(len(column), dtype)
-    numbers[valid] = column.data.view(dtype)
-    return FixedColumn(numbers, column.valid)
+        if kind == "bytes":
+            return bytes_array(_concatenate_offsets([part.offsets for part in strings]), data, valid)
+        # Byte strings of fixed width are numbers.
+        numbers = np.zeros(self._valid[table].shape[1], _DTYPES[kind])
+        numbers[self._valid[table][place]] = data.view(numbers.dtype)
+        return number_array(numbers, valid)
 
 
 def _concatenate(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:

@@ -6,16 +6,24 @@ Columns are read in place: those of Arrow tables in Arrow's own memory, whatever
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.codec.avro import write_kernels as kernels
 from engine.codec.avro.machine_kernels import WRITE_ROWS
-from engine.codec.columns import BoolArray, ByteArray, BytesColumn, Int64Array
-
-Integers: TypeAlias = NDArray[np.int64] | NDArray[np.int32]
+from engine.codec.columns import (
+    BoolArray,
+    ByteArray,
+    Int64Array,
+    Integers,
+    data_of,
+    offsets_of,
+    valid_of,
+    values_of,
+)
 
 _LONGEST_NUMBER = 10
 
@@ -39,6 +47,22 @@ class RowProgram:
         """Write the same bytes in each row."""
         self._literal += data
         self._bound += self._rows * len(data)
+
+    def add(self, array: pa.Array, *, required: bool, is_fixed: bool = False) -> None:
+        """Write numbers, byte strings or text, lists of numbers, or maps from ints to numbers or byte strings; a map is
+        not null."""
+        type_, valid = array.type, valid_of(array)
+        if pa.types.is_map(type_):
+            offsets, items = offsets_of(array), array.items
+            is_number = pa.types.is_integer(items.type)
+            values = values_of(items) if is_number else (offsets_of(items), data_of(items))
+            self.add_maps(offsets, offsets, values_of(array.keys), values)
+        elif pa.types.is_nested(type_):
+            self.add_lists(offsets_of(array), values_of(array.values), valid, required=required)
+        elif pa.types.is_primitive(type_):
+            self.add_numbers(values_of(array), valid, required=required)
+        else:
+            self.add_bytes(offsets_of(array), data_of(array), valid, required=required, is_fixed=is_fixed)
 
     def add_numbers(self, values: Integers, valid: BoolArray | None, *, required: bool) -> None:
         """Write ints or longs."""
@@ -141,19 +165,3 @@ def _span(offsets: Integers) -> int:
 def _address(array: NDArray[Any]) -> int:
     found: int = array.__array_interface__["data"][0]
     return found
-
-
-def to_bytes_column(values: Sequence[bytes | None]) -> BytesColumn:
-    """Convert byte strings to a column."""
-    sizes = np.fromiter((0 if value is None else len(value) for value in values), np.int64, len(values))
-    offsets = np.zeros(len(values) + 1, np.int64)
-    np.cumsum(sizes, out=offsets[1:])
-    data = np.frombuffer(b"".join(value for value in values if value is not None), np.uint8)
-    if None not in values:
-        return BytesColumn(offsets, data)
-    return BytesColumn(offsets, data, np.array([value is not None for value in values], np.bool_))
-
-
-def valid_mask(values: Sequence[Any]) -> BoolArray | None:
-    """Which values are not None; None if all are."""
-    return np.array([value is not None for value in values], np.bool_) if None in values else None

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+import pyarrow as pa
 
-from engine.codec.avro.columns import Column, DecodedObjects
+from engine.codec.avro.columns import DecodedObjects
 from engine.codec.avro.file import AvroHeader
 from engine.codec.avro.program import ColumnLayout, Path, Selection
 from engine.codec.columns import (
-    BytesColumn,
-    FixedColumn,
-    ListColumn,
     ManifestColumns,
-    PartitionColumn,
     first_not_utf8,
     fits_int32,
+    list_array,
+    number_array,
+    offsets_of,
+    valid_of,
+    values_of,
 )
 from engine.codec.manifests import schema as ids
 from engine.codec.manifests.metric_pairs import pairs_by_key
 from engine.errors import CorruptTable
 from engine.spec.data_file import FileContent
 from engine.spec.manifest import EntryStatus
-
-C = TypeVar("C", FixedColumn, BytesColumn)
 
 _D = ids.DATA_FILE
 PARTITION = (_D, ids.PARTITION)
@@ -63,6 +62,9 @@ _BOUND_MAPS: dict[str, Path] = {
     "upper_bounds": (_D, ids.UPPER_BOUNDS),
 }
 MAPS = {**_COUNT_MAPS, **_BOUND_MAPS}
+"""Metrics: fields that are maps from column ids."""
+FIELDS = (*_NUMBERS, *_BYTES, *_LISTS, "partition", *MAPS)
+"""The fields that `ManifestColumns` has columns of."""
 _REQUIRED = frozenset({"status", "file_path", "file_format", "record_count", "file_size_in_bytes"})
 
 _ELEMENTS = frozenset((*path, "element") for path in _LISTS.values())
@@ -81,7 +83,6 @@ class ManifestReader:
     def __init__(self, header: AvroHeader, found: DecodedObjects) -> None:
         self._header = header
         self._found = found
-        self._nothing = np.zeros(found.count, np.bool_)
 
     @property
     def count(self) -> int:
@@ -97,128 +98,113 @@ class ManifestReader:
         """The error about this manifest."""
         return CorruptTable(reason, location=self._header.location, path=path)
 
-    def _column(self, name: str, path: Path, kind: type[Column]) -> Any:  # noqa: ANN401 - a `kind` or None
+    def _column(self, name: str, path: Path, is_kind: Callable[[pa.DataType], bool]) -> pa.Array | None:
         column = self._found.columns.get(path)
         if column is None:
             if name in _REQUIRED:
                 raise self.corrupt(f"the schema of the entries has no field {name} ({path[-1]})", "header.avro.schema")
             return None
-        if not isinstance(column, kind) or self._found.layouts[path].kind in ("float", "double", "boolean"):
+        if not is_kind(column.type):
             raise self.corrupt(f"the field {name} ({path[-1]}) has another type", "header.avro.schema")
-        if name in _REQUIRED and column.valid is not None:
-            raise self.corrupt(f"has no {name}", f"entry {int(np.argmin(column.valid))}")
+        if name in _REQUIRED and column.null_count:
+            raise self.corrupt(f"has no {name}", f"entry {column.to_pylist().index(None)}")
         return column
 
-    def number(self, name: str) -> FixedColumn:
+    def number(self, name: str) -> pa.Array:
         """A field that is an int or a long."""
-        column = self._column(name, _NUMBERS[name], FixedColumn)
-        if column is not None and name == "sort_order_id":
+        column = self._column(name, _NUMBERS[name], pa.types.is_int64)
+        if column is None:
+            return pa.nulls(self._found.count, pa.int64())
+        if name == "sort_order_id":
             self._check_ints(name, column)
-        return column or FixedColumn(np.zeros(self._found.count, np.int64), self._nothing)
+        return column
 
-    def _check_ints(self, name: str, column: FixedColumn) -> None:
-        if not fits_int32(column.values):
+    def _check_ints(self, name: str, column: pa.Array) -> None:
+        if not fits_int32(values_of(column)):
             raise self.corrupt(f"the field {name} has a value of more than 32 bits")
 
-    def code(self, name: str, allowed: type[EntryStatus | FileContent]) -> FixedColumn:
+    def code(self, name: str, allowed: type[EntryStatus | FileContent]) -> pa.Array:
         """A field of codes; null, as in v1, is 0."""
-        values = self.number(name).values
+        values = values_of(self.number(name))
         bad = (values < 0) | (values >= len(allowed))
         if bad.any():
             entry = int(np.argmax(bad))
             raise self.corrupt(f"{values[entry]} is not a {name}", f"entry {entry}")
-        return FixedColumn(values)
+        return number_array(values)
 
-    def text(self, name: str) -> BytesColumn:
+    def text(self, name: str) -> pa.Array:
         """A field that is a string or bytes; a string is checked to be UTF-8."""
-        column: BytesColumn | None = self._column(name, _BYTES[name], BytesColumn)
+        column = self._column(name, _BYTES[name], pa.types.is_large_binary)
         if column is None:
-            return BytesColumn(np.zeros(self._found.count + 1, np.int64), np.zeros(0, np.uint8), self._nothing)
+            return pa.nulls(self._found.count, pa.large_binary())
         if name != "key_metadata":
             bad = first_not_utf8(column)
             if bad is not None:
                 raise self.corrupt(f"the {name} is not UTF-8", f"entry {bad}")
         return column
 
-    def list(self, name: str) -> ListColumn:
+    def list(self, name: str) -> pa.Array:
         """A field that is a list of int or long."""
         path = _LISTS[name]
-        column: ListColumn | None = self._column(name, path, ListColumn)
+        column = self._column(name, path, pa.types.is_large_list)
         if column is None:
-            return ListColumn(np.zeros(self._found.count + 1, np.int64), np.zeros(0, np.int64), self._nothing)
-        elements: FixedColumn | None = self._column(f"element of {name}", (*path, "element"), FixedColumn)
-        if elements is None or elements.valid is not None:
+            return pa.nulls(self._found.count, pa.large_list(pa.int64()))
+        elements = self._column(f"element of {name}", (*path, "element"), pa.types.is_int64)
+        if elements is None or elements.null_count:
             raise self.corrupt(f"the elements of {name} are not numbers", "header.avro.schema")
         if name == "equality_ids":
             self._check_ints(name, elements)
-        return ListColumn(column.offsets, elements.values, column.valid)
+        return list_array(offsets_of(column), elements, valid_of(column))
 
-    def partition(self) -> dict[int, PartitionColumn]:
+    def partition(self) -> dict[int, pa.Array]:
         """The partition columns by partition field id."""
-        made: dict[int, PartitionColumn] = {}
+        made: dict[int, pa.Array] = {}
         for path, column in self._found.columns.items():
             if path[:-1] == PARTITION:
                 field_id = path[-1]
-                if isinstance(column, ListColumn) or isinstance(field_id, str):
+                if pa.types.is_large_list(column.type) or isinstance(field_id, str):
                     raise self.corrupt(f"the partition field {field_id} is nested", "header.avro.schema")
                 made[field_id] = column
         return made
 
-    def metric(self, name: str, keys: Sequence[int] | None, kind: type[C]) -> dict[int, C]:
+    def metric(self, name: str, keys: Sequence[int] | None) -> Mapping[int, pa.Array]:
         """The columns of a map by key: of all keys that occur, or of the wanted ones that occur."""
         path = MAPS[name]
-        by_key: Mapping[int, Column]
+        by_key: Mapping[int, pa.Array]
         if path in self._found.slots:
             by_key = self._found.slots[path]
         else:
-            by_key = {} if keys == [] else self._from_pairs(name, path, keys)
-        for column in by_key.values():
-            if not isinstance(column, kind):
-                raise self.corrupt(f"the values of {name} have another type", "header.avro.schema")
-        return cast("dict[int, C]", by_key)
+            pairs = None if keys == [] else self.pairs(name, path)
+            by_key = {} if pairs is None else pairs_by_key(*pairs, wanted=keys)
+        is_kind = pa.types.is_int64 if name in _COUNT_MAPS else pa.types.is_large_binary
+        if not all(is_kind(column.type) for column in by_key.values()):
+            raise self.corrupt(f"the values of {name} have another type", "header.avro.schema")
+        return by_key
 
-    def _from_pairs(self, name: str, path: Path, keys: Sequence[int] | None) -> Mapping[int, Column]:
-        pairs = self.pairs(name, path)
-        return {} if pairs is None else pairs_by_key(*pairs, wanted=keys)
-
-    def pairs(self, name: str, path: Path) -> tuple[ListColumn, FixedColumn, FixedColumn | BytesColumn] | None:
+    def pairs(self, name: str, path: Path) -> tuple[pa.Array, pa.Array, pa.Array] | None:
         """A map as lists of keys and values; None when the writer's schema lacks it."""
-        lists: ListColumn | None = self._column(name, path, ListColumn)
+        lists = self._column(name, path, pa.types.is_large_list)
         if lists is None:
             return None
         keys = self._found.columns.get((*path, "key"))
         values = self._found.columns.get((*path, "value"))
-        if not isinstance(keys, FixedColumn) or keys.valid is not None or isinstance(values, ListColumn | None):
+        if keys is None or values is None or keys.type != pa.int64() or pa.types.is_large_list(values.type):
             raise self.corrupt(f"{name} is not a map of numbers", "header.avro.schema")
+        if keys.null_count:
+            raise self.corrupt(f"a key of {name} is null", "header.avro.schema")
         self._check_ints(f"key of {name}", keys)
         return lists, keys, values
 
     def manifest_columns(self, keys: Sequence[int] | None) -> ManifestColumns:
         """All columns."""
-        return ManifestColumns(
-            count=self._found.count,
-            status=self.code("status", EntryStatus),
-            snapshot_id=self.number("snapshot_id"),
-            sequence_number=self.number("sequence_number"),
-            file_sequence_number=self.number("file_sequence_number"),
-            content=self.code("content", FileContent),
-            file_path=self.text("file_path"),
-            file_format=self.text("file_format"),
-            record_count=self.number("record_count"),
-            file_size_in_bytes=self.number("file_size_in_bytes"),
-            split_offsets=self.list("split_offsets"),
-            equality_ids=self.list("equality_ids"),
-            sort_order_id=self.number("sort_order_id"),
-            first_row_id=self.number("first_row_id"),
-            referenced_data_file=self.text("referenced_data_file"),
-            content_offset=self.number("content_offset"),
-            content_size_in_bytes=self.number("content_size_in_bytes"),
-            key_metadata=self.text("key_metadata"),
-            partition=self.partition(),
-            column_sizes=self.metric("column_sizes", keys, FixedColumn),
-            value_counts=self.metric("value_counts", keys, FixedColumn),
-            null_value_counts=self.metric("null_value_counts", keys, FixedColumn),
-            nan_value_counts=self.metric("nan_value_counts", keys, FixedColumn),
-            lower_bounds=self.metric("lower_bounds", keys, BytesColumn),
-            upper_bounds=self.metric("upper_bounds", keys, BytesColumn),
-        )
+        made = {
+            **{name: self.number(name) for name in _NUMBERS},
+            **{name: self.text(name) for name in _BYTES},
+            **{name: self.list(name) for name in _LISTS},
+            "status": self.code("status", EntryStatus),
+            "content": self.code("content", FileContent),
+            **{f"partition/{field_id}": column for field_id, column in self.partition().items()},
+        }
+        for name in MAPS:
+            made.update((f"{name}/{key}", column) for key, column in self.metric(name, keys).items())
+        return ManifestColumns(pa.RecordBatch.from_arrays(list(made.values()), list(made)))

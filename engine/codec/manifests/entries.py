@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any, cast
 
+import pyarrow as pa
+
 from engine.codec.avro.program import ColumnLayout
-from engine.codec.columns import BytesColumn, PartitionColumn
+from engine.codec.columns import offsets_of
 from engine.codec.manifests.columns import MAPS, PARTITION, ManifestReader
 from engine.errors import Unsupported
 from engine.spec.data_file import DataFile, FileContent, FileFormat
@@ -69,7 +71,7 @@ def _data_files(reader: ManifestReader, spec: PartitionSpec) -> list[DataFile]:
     return [DataFile(spec_id=spec.spec_id, **dict(zip(names, row, strict=True))) for row in rows]
 
 
-def _texts(column: BytesColumn) -> list[str | None]:
+def _texts(column: pa.Array) -> list[str | None]:
     return [None if value is None else value.decode("utf-8") for value in column.to_pylist()]
 
 
@@ -85,9 +87,9 @@ def _maps(reader: ManifestReader, name: str) -> list[dict[int, Any]]:
     if pairs is None:
         return [{} for _ in range(reader.count)]
     lists, key_column, value_column = pairs
-    ends, keys, values = lists.offsets.tolist(), key_column.to_pylist(), value_column.to_pylist()
+    ends, keys, values = offsets_of(lists).tolist(), key_column.to_pylist(), value_column.to_pylist()
     made = [dict(zip(keys[a:b], values[a:b], strict=True)) for a, b in pairwise(ends)]
-    if value_column.valid is None:
+    if not value_column.null_count:
         return made
     return [{key: value for key, value in one.items() if value is not None} for one in made]
 
@@ -109,8 +111,8 @@ def _partitions(reader: ManifestReader, spec: PartitionSpec) -> list[tuple[Value
     return list(zip(*values, strict=True)) if values else [()] * reader.count
 
 
-def _partition_values(column: PartitionColumn, layout: ColumnLayout) -> list[Any]:
-    values = column.to_pylist()
+def _partition_values(column: pa.Array, layout: ColumnLayout) -> list[Any]:
+    values: list[Any] = column.to_pylist()
     convert = _converter(layout)
     return values if convert is None else [None if value is None else convert(value) for value in values]
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 from typing import Any
+
+import pyarrow as pa
 
 from engine.codec.avro.columns import DecodedObjects, decode_objects
 from engine.codec.avro.file import AvroHeader, encode_bytes, encode_container, encode_long, read_header
 from engine.codec.avro.program import Path, Selection
 from engine.codec.avro.schema import record_schema
 from engine.codec.block_codecs import AVRO_NAMES, Compression, compress_block
-from engine.codec.columns import BytesColumn, FixedColumn, ListColumn, fits_int32
+from engine.codec.columns import fits_int32, offsets_of, valid_of, values_of
 from engine.codec.manifests import schema as ids
 from engine.errors import CorruptTable, Invalid
 from engine.spec.manifest import ManifestContent, ManifestFile, PartitionFieldSummary
@@ -76,13 +79,12 @@ class _Reader:
             if name in _REQUIRED:
                 raise self._corrupt(f"the schema of the entries has no field {name} ({path[-1]})")
             return [None] * count
-        wanted = BytesColumn if name in _BYTES_FIELDS else FixedColumn
-        is_flag = self._found.layouts[path].kind == "boolean"
-        if not isinstance(column, wanted) or is_flag != (name in _FLAG_FIELDS):
+        is_flag = name in _FLAG_FIELDS
+        if column.type != (pa.large_binary() if name in _BYTES_FIELDS else pa.uint8() if is_flag else pa.int64()):
             raise self._corrupt(f"the field {name} ({path[-1]}) has another type")
-        if name in _INTS and isinstance(column, FixedColumn) and not fits_int32(column.values):
+        if name in _INTS and not fits_int32(values_of(column)):
             raise self._corrupt(f"the field {name} ({path[-1]}) has a value of more than 32 bits")
-        values = column.to_pylist()
+        values: list[Any] = column.to_pylist()
         return [None if value is None else bool(value) for value in values] if is_flag else values
 
     def _content(self, index: int, code: int) -> ManifestContent:
@@ -100,9 +102,9 @@ class _Reader:
         lists = self._found.columns.get((ids.PARTITIONS,))
         if lists is None:
             return [None] * self._found.count
-        if not isinstance(lists, ListColumn):
+        if not pa.types.is_large_list(lists.type):
             raise self._corrupt("the field partitions (507) is not a list")
-        ends = lists.offsets.tolist()
+        ends = offsets_of(lists).tolist()
         fields = {
             name: self._values(name, (*_ELEMENT, field_id), ends[-1]) for field_id, name in _SUMMARY_FIELDS.items()
         }
@@ -112,7 +114,9 @@ class _Reader:
             PartitionFieldSummary(contains_null=null, contains_nan=nan, lower_bound=lower, upper_bound=upper)
             for null, nan, lower, upper in zip(*fields.values(), strict=True)
         ]
-        return [None if one is None else tuple(summaries[one[0] : one[1]]) for one in lists.to_ranges()]
+        made = [tuple(summaries[begin:end]) for begin, end in pairwise(ends)]
+        valid = valid_of(lists)
+        return [one if valid is None or valid[index] else None for index, one in enumerate(made)]
 
 
 _BYTES_FIELDS = frozenset({"manifest_path", "key_metadata", "lower_bound", "upper_bound"})

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
 
-from engine.codec.columns import BytesColumn, FixedColumn, ListColumn
-from engine.codec.taking import take_bytes, take_numbers
+from engine.codec.columns import has_values, offsets_of, valid_of, values_of
+from engine.codec.taking import take
 
 
 def pairs_by_key(
-    lists: ListColumn,
-    keys: FixedColumn,
-    values: FixedColumn | BytesColumn,
-    *,
-    wanted: Sequence[int] | None,
-) -> dict[int, FixedColumn | BytesColumn]:
+    lists: pa.Array, keys: pa.Array, values: pa.Array, *, wanted: Sequence[int] | None
+) -> dict[int, pa.Array]:
     """The columns of all keys that occur, or of the wanted ones that occur, with one value per list.
 
     Args:
@@ -27,21 +24,21 @@ def pairs_by_key(
     """
     if len(keys) == 0:
         return {}
-    count = len(lists)
-    owners = np.repeat(np.arange(count), np.diff(lists.offsets))
-    order = np.argsort(keys.values, kind="stable")
-    sorted_keys = keys.values[order]
+    count, valid = len(lists), valid_of(values)
+    owners = np.repeat(np.arange(count), np.diff(offsets_of(lists)))
+    order = np.argsort(values_of(keys), kind="stable")
+    sorted_keys = values_of(keys)[order]
     present, begins = np.unique(sorted_keys, return_index=True)
     ends = [*begins[1:].tolist(), len(order)]
-    made: dict[int, FixedColumn | BytesColumn] = {}
+    made: dict[int, pa.Array] = {}
     for key, begin, end in zip(present.tolist(), begins.tolist(), ends, strict=True):
         if wanted is not None and key not in wanted:
             continue
         source = np.full(count, -1, np.int64)
         source[owners[order[begin:end]]] = order[begin:end]
-        if values.valid is not None:
-            source[source >= 0] = np.where(values.valid[source[source >= 0]], source[source >= 0], -1)
-        column = take_numbers(values, source) if isinstance(values, FixedColumn) else take_bytes(values, source)
-        if column.has_values:
+        if valid is not None:
+            source[source >= 0] = np.where(valid[source[source >= 0]], source[source >= 0], -1)
+        column = take(values, source)
+        if has_values(column):
             made[key] = column
     return made

@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 from engine.codec.avro.columns import MapFunction, decode_objects
 from engine.codec.avro.file import read_header
-from engine.codec.columns import ManifestColumns
+from engine.codec.columns import ManifestColumns, values_of
 from engine.codec.manifests.columns import WITH_PAIRS, WITH_SLOTS, WITHOUT_METRICS, ManifestReader
 from engine.codec.manifests.entries import entries_of
 from engine.codec.manifests.header import ManifestHeader, decode_header, spec_of
@@ -57,7 +57,7 @@ def decode_columns(
     found = decode_objects(data, header, selection, keys=keys or (), map_chunks=map_chunks, count=count)
     columns = ManifestReader(header, found).manifest_columns(keys)
     if listed is not None:
-        check_counts(listed, columns.status.values, columns.record_count.values)
+        check_counts(listed, columns.numbers("status"), columns.numbers("record_count"))
     return columns
 
 
@@ -81,5 +81,6 @@ def decode_entries(
     count = None if listed is None else entry_count(listed)
     reader = ManifestReader(header, decode_objects(data, header, WITH_PAIRS, map_chunks=map_chunks, count=count))
     if listed is not None:
-        check_counts(listed, reader.code("status", EntryStatus).values, reader.number("record_count").values)
+        status = reader.code("status", EntryStatus)
+        check_counts(listed, values_of(status), values_of(reader.number("record_count")))
     return entries_of(reader, spec)

@@ -12,10 +12,19 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from engine.codec.avro.row_program import RowProgram, to_bytes_column, valid_mask
+from engine.codec.avro.row_program import RowProgram
 from engine.codec.avro.schema import decimal_width
-from engine.codec.columns import BytesColumn, FixedColumn, Int64Array, ListColumn
+from engine.codec.columns import (
+    Int64Array,
+    bytes_array_of,
+    data_of,
+    list_array,
+    mask_of_values,
+    number_array,
+    offsets_of,
+)
 from engine.codec.manifests import schema as ids
 from engine.spec.manifest import ManifestEntry
 from engine.spec.types import DecimalType, FixedType, ListType, MapType, PrimitiveType, StructType, Type
@@ -99,8 +108,7 @@ class _Batch:
             case MapType(value=value):
                 self._add_map(value.type.name == "binary" if isinstance(value.type, PrimitiveType) else False, values)
             case ListType():
-                column = _lists(values)
-                self.program.add_lists(column.offsets, column.values, column.valid, required=required)
+                self.program.add(_lists(values), required=required)
             case PrimitiveType():
                 add_values(self.program, type_, values, required=required)
 
@@ -111,8 +119,8 @@ class _Batch:
         first_keys = self._first_keys(maps)
         keys = np.array(self._keys, np.int64)
         if of_bytes:
-            column = to_bytes_column(list(flat))
-            self.program.add_maps(offsets, first_keys, keys, (column.offsets, column.data))
+            column = bytes_array_of(list(flat))
+            self.program.add_maps(offsets, first_keys, keys, (offsets_of(column), data_of(column)))
         else:
             self.program.add_maps(offsets, first_keys, keys, np.fromiter(flat, np.int64, int(offsets[-1])))
 
@@ -142,31 +150,27 @@ def add_values(program: RowProgram, type_: PrimitiveType, values: list[Any], *, 
         if any(value is not None for value in values):
             raise ValueError("a partition field whose source column was dropped has only nulls")
         return
-    column = value_column(type_, values)
-    if isinstance(column, FixedColumn):
-        program.add_numbers(column.values, column.valid, required=required)
-    else:
-        is_fixed = type_.name not in ("string", "binary")
-        program.add_bytes(column.offsets, column.data, column.valid, required=required, is_fixed=is_fixed)
+    is_fixed = type_.name not in ("string", "binary")
+    program.add(value_array(type_, values), required=required, is_fixed=is_fixed)
 
 
-def value_column(type_: PrimitiveType, values: list[Any]) -> FixedColumn | BytesColumn:
+def value_array(type_: PrimitiveType, values: list[Any]) -> pa.Array:
     """Convert primitive values to Avro's representation: numbers, or bytes for all other types; raises as
     `add_values`."""
     if type_.name in _NUMBER_TYPES:
         _check_range(type_.name, values)
-        valid = valid_mask(values)
+        valid = mask_of_values(values)
         plain = values if valid is None else [0 if value is None else value for value in values]
-        return FixedColumn(np.fromiter(plain, np.int64, len(values)), valid)
+        return number_array(np.fromiter(plain, np.int64, len(values)), valid)
     convert = _converter(type_)
-    return to_bytes_column([None if value is None else convert(value) for value in values])
+    return bytes_array_of([None if value is None else convert(value) for value in values])
 
 
-def _lists(values: list[Sequence[int] | None]) -> ListColumn:
+def _lists(values: list[Sequence[int] | None]) -> pa.Array:
     sizes = np.fromiter((0 if value is None else len(value) for value in values), np.int64, len(values))
     offsets = _offsets(sizes)
     flat = np.fromiter(chain.from_iterable(value for value in values if value), np.int64, int(offsets[-1]))
-    return ListColumn(offsets, flat, valid_mask(values))
+    return list_array(offsets, number_array(flat), mask_of_values(values))
 
 
 def _offsets(sizes: Int64Array) -> Int64Array:

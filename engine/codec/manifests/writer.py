@@ -18,7 +18,7 @@ from engine.codec.avro.file import encode_container
 from engine.codec.avro.schema import record_schema
 from engine.codec.block_codecs import AVRO_NAMES, Buffer, Compression, compress_block
 from engine.codec.columns import Int64Array
-from engine.codec.described_files import DescribedFiles, encode_file_rows
+from engine.codec.manifests.data_file_columns import DataFileColumns, encode_file_rows
 from engine.codec.manifests.partition_summaries import PartitionSummaries
 from engine.codec.manifests.rows import encode_rows
 from engine.codec.manifests.schema import CONTENT_OFFSET, entry_type
@@ -172,7 +172,7 @@ class ManifestLayout:
         if file.content_offset is not None and self.format_version < 3:
             raise Invalid(f"{file.file_path} is a deletion vector, which needs format version 3")
 
-    def check_files(self, files: DescribedFiles) -> None:
+    def check_files(self, files: DataFileColumns) -> None:
         """Raise Invalid for files that the format version forbids."""
         if len(files.partition) != len(self.spec.fields):
             raise Invalid(f"the partition of the files does not fit partition spec {self.spec.spec_id}")
@@ -239,7 +239,7 @@ def encode_part(layout: ManifestLayout, entries: Sequence[ManifestEntry]) -> Man
 
 
 def encode_added_part(
-    layout: ManifestLayout, files: DescribedFiles, *, sequence_number: int | None = None
+    layout: ManifestLayout, files: DataFileColumns, *, sequence_number: int | None = None
 ) -> ManifestPart:
     """Encode a part of a manifest from files described by columns, as ADDED entries.
 

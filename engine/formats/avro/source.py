@@ -24,7 +24,7 @@ from engine.codec.avro.file import AvroBlock, AvroHeader, read_blocks, read_head
 from engine.codec.avro.program import Selection
 from engine.codec.block_codecs import BadBlockError, Inflater
 from engine.codec.budget import budget_of, piece_limit, too_large
-from engine.codec.columns import BytesColumn, FixedColumn
+from engine.codec.columns import cast_array, data_of, offsets_of, valid_of
 from engine.columnar.schemas import field_id_of
 from engine.errors import CorruptTable
 from engine.formats.avro.schemas import MALFORMED, arrow_schema, converter, is_plain, plain_schema
@@ -116,9 +116,7 @@ class AvroSource(Source):
         made = {}
         for place, field_id in ids.items():
             assert field_id is not None
-            column = found.columns[field_id,]
-            assert isinstance(column, FixedColumn | BytesColumn)
-            made[place] = _arrow_array(column, self._stored.field(place).type, self.location)
+            made[place] = _typed(found.columns[field_id,], self._stored.field(place).type, self.location)
         return made
 
     def _by_value(self, blocks: Sequence[AvroBlock], places: Sequence[int]) -> dict[int, pa.Array]:
@@ -180,59 +178,47 @@ def _groups(blocks: Sequence[AvroBlock]) -> list[list[AvroBlock]]:
     return groups
 
 
-def _arrow_array(column: FixedColumn | BytesColumn, type_: pa.DataType, location: str) -> pa.Array:
-    """A decoded column as an Arrow array of one of the types of `avro_types.arrow_schema`."""
-    missing = None if column.valid is None else ~column.valid
-    if isinstance(column, FixedColumn):
-        if pat.is_boolean(type_):
-            return pa.array(column.values.astype(np.bool_), type_, mask=missing)
-        if pat.is_floating(type_):
-            return pa.array(column.values, type_, mask=missing)
-        width = np.int32 if type_.bit_width == 32 else np.int64
-        integers = pa.array(column.values.astype(width), mask=missing)
-        return integers if pat.is_integer(type_) else integers.view(type_)
+def _typed(column: pa.Array, type_: pa.DataType, location: str) -> pa.Array:
+    """A decoded column as one of the types of `schemas.arrow_schema`."""
     if pat.is_decimal(type_) or pat.is_fixed_size_binary(type_):
         rows = _fixed_bytes(column, location)
         if pat.is_decimal(type_):
-            return _decimals(rows, column.valid, type_)
-        if not rows.shape[1]:
+            rows = _little_endian(rows)
+        elif not rows.shape[1]:
             return pa.nulls(len(column), type_)
-        return pa.Array.from_buffers(
-            type_, len(column), [_validity(column.valid), pa.py_buffer(np.ascontiguousarray(rows))]
-        )
-    buffers = [_validity(column.valid), pa.py_buffer(column.offsets), pa.py_buffer(column.data)]
-    made = pa.Array.from_buffers(pa.large_string() if pat.is_string(type_) else pa.large_binary(), len(column), buffers)
-    if pat.is_string(type_):
-        try:
-            made.validate(full=True)
-        except pa.ArrowInvalid as error:
-            raise CorruptTable(f"text that is not UTF-8: {error}", location=location) from error
+        buffers = [column.buffers()[0], pa.py_buffer(np.ascontiguousarray(rows))]
+        return pa.Array.from_buffers(type_, len(column), buffers)
+    if not pat.is_large_binary(column.type):
+        return cast_array(column, type_)
+    if not pat.is_string(type_):
+        return column
+    made = pa.Array.from_buffers(pa.large_string(), len(column), column.buffers())
+    try:
+        made.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise CorruptTable(f"text that is not UTF-8: {error}", location=location) from error
     return made
 
 
-def _validity(valid: npt.NDArray[np.bool_] | None) -> pa.Buffer | None:
-    return None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
-
-
-def _fixed_bytes(column: BytesColumn, location: str) -> npt.NDArray[np.uint8]:
+def _fixed_bytes(column: pa.Array, location: str) -> npt.NDArray[np.uint8]:
     """Byte strings of one length as the rows of a matrix, zeros where there is none."""
-    lengths = np.diff(column.offsets)
-    present = np.ones(len(column), np.bool_) if column.valid is None else column.valid
+    ends, valid = offsets_of(column), valid_of(column)
+    lengths = np.diff(ends)
+    present = np.ones(len(column), np.bool_) if valid is None else valid
     own = lengths[present]
     if len(own) and (own != own[0]).any():
         raise CorruptTable("fixed values of several lengths", location=location)
     rows = np.zeros((len(column), int(own[0]) if len(own) else 0), np.uint8)
     if len(own):
-        start = int(column.offsets[0])
-        rows[present] = column.data[start : start + int(own.sum())].reshape(len(own), -1)
+        start = int(ends[0])
+        rows[present] = data_of(column)[start : start + int(own.sum())].reshape(len(own), -1)
     return rows
 
 
-def _decimals(rows: npt.NDArray[np.uint8], valid: npt.NDArray[np.bool_] | None, type_: pa.DataType) -> pa.Array:
-    """Big-endian two's complement of one length as decimal128."""
-    count, width = rows.shape
-    wide = np.zeros((count, _DECIMAL_BYTES), np.uint8)
-    if width:
+def _little_endian(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Big-endian two's complement of one length as decimal128 has it."""
+    wide = np.zeros((len(rows), _DECIMAL_BYTES), np.uint8)
+    if rows.shape[1]:
         wide[:] = np.where(rows[:, :1] & 0x80, 0xFF, 0)
-        wide[:, :width] = rows[:, ::-1]
-    return pa.Array.from_buffers(type_, count, [_validity(valid), pa.py_buffer(wide)])
+        wide[:, : rows.shape[1]] = rows[:, ::-1]
+    return wide

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from engine.codec.columns import FixedColumn
-from engine.codec.described_files import DescribedFiles, DistinctColumn
+from engine.codec.columns import number_array
+from engine.codec.manifests.data_file_columns import DataFileColumns, DistinctColumn
 from engine.codec.manifests.schema import FILE_SIZE_IN_BYTES, RECORD_COUNT
 from engine.commit.summary import FileCounts, summarize
 from engine.spec.data_file import DataFile, FileContent
@@ -139,10 +139,10 @@ def test_files_as_columns_are_summed_up_as_files_are() -> None:
     days = ("mon", "tue")
     codes = np.array([0, 1, 0], np.int64)
     columns = {
-        RECORD_COUNT: FixedColumn(np.array([1, 2, 4], np.int64), None),
-        FILE_SIZE_IN_BYTES: FixedColumn(np.array([10, 20, 40], np.int64), None),
+        RECORD_COUNT: number_array(np.array([1, 2, 4])),
+        FILE_SIZE_IN_BYTES: number_array(np.array([10, 20, 40])),
     }
-    described = DescribedFiles(
+    described = DataFileColumns(
         count=3, spec_id=0, content=FileContent.DATA, columns=columns, partition=(DistinctColumn(codes, days),)
     )
     files = [

@@ -3,27 +3,19 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, Event
 
-import numpy as np
 import pytest
 
-from engine.codec.columns import BytesColumn, FixedColumn, ListColumn, ManifestColumns
+from engine.codec.columns import ManifestColumns
 from engine.errors import CorruptTable, Invalid
 from engine.plan.cache import ManifestCache, Metrics
+from tests.property.manifest_batches import manifest_columns
 
 NONE: Metrics = frozenset()
 
 
 def columns(entries: int = 10) -> ManifestColumns:
     """Columns of a size that grows with the number of entries."""
-    number = FixedColumn(np.zeros(entries, np.int64))
-    text = BytesColumn(np.zeros(entries + 1, np.int64), np.zeros(0, np.uint8))
-    numbers = ListColumn(np.zeros(entries + 1, np.int64), np.zeros(0, np.int64))
-    return ManifestColumns(
-        count=entries, status=number, snapshot_id=number, sequence_number=number, file_sequence_number=number,
-        content=number, file_path=text, file_format=text, record_count=number, file_size_in_bytes=number,
-        split_offsets=numbers, equality_ids=numbers, sort_order_id=number, first_row_id=number,
-        referenced_data_file=text, content_offset=number, content_size_in_bytes=number, key_metadata=text,
-    )  # fmt: skip
+    return manifest_columns(entries, {})
 
 
 class Decoder:

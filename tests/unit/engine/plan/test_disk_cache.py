@@ -3,7 +3,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import engine
-from engine.codec.columns import BytesColumn, FixedColumn, ListColumn, ManifestColumns
+from engine.codec.columns import ManifestColumns, bytes_array, number_array
 from engine.errors import StorageFailed
 from engine.plan.cache import MEMORY_CACHE_HITS, MEMORY_CACHE_MISSES, ManifestCache
 from engine.plan.disk_cache import (
@@ -24,26 +23,23 @@ from engine.plan.disk_cache import (
 )
 from engine.runtime.counters import STORAGE_REQUESTS_READ, Counters
 from engine.storage.directory_cache import DirectoryCache
+from tests.property.manifest_batches import manifest_columns, number_lists
 
 KEY = ("/t/m.avro", 123)
 
 
 def columns(ids: Metrics, entries: int = 3) -> ManifestColumns:
     """Columns of all kinds, with metrics of these ids."""
-    numbers = FixedColumn(np.arange(entries), np.array([True, False, True])[:entries])
-    small = FixedColumn(np.zeros(entries, np.int32))
-    text = BytesColumn(np.arange(entries + 1), np.arange(entries, dtype=np.uint8), None)
-    bound = BytesColumn(np.arange(entries + 1), np.full(entries, 7, np.uint8), np.ones(entries, np.bool_))
-    lists = ListColumn(np.zeros(entries + 1, np.int64), np.zeros(0, np.int64))
-    chosen = [1, 2, 3] if ids is None else sorted(ids)
-    return ManifestColumns(
-        count=entries, status=small, snapshot_id=numbers, sequence_number=numbers, file_sequence_number=numbers,
-        content=small, file_path=text, file_format=text, record_count=numbers, file_size_in_bytes=numbers,
-        split_offsets=lists, equality_ids=lists, sort_order_id=small, first_row_id=numbers, referenced_data_file=text,
-        content_offset=numbers, content_size_in_bytes=numbers, key_metadata=text,
-        partition={1000: FixedColumn(np.array([0.5, np.nan, -0.0])[:entries]), 1001: text},
-        null_value_counts=dict.fromkeys(chosen, numbers), lower_bounds=dict.fromkeys(chosen, bound),
-    )  # fmt: skip
+    valid = np.array([True, False, True])[:entries]
+    numbers = number_array(np.arange(entries), valid)
+    text = bytes_array(np.arange(entries + 1), np.arange(entries, dtype=np.uint8))
+    bound = bytes_array(np.arange(entries + 1), np.full(entries, 7, np.uint8), valid)
+    floats = number_array(np.array([0.5, np.nan, -0.0])[:entries])
+    made = {"snapshot_id": numbers, "file_path": text, "record_count": numbers, "partition/1000": floats}
+    made |= {"split_offsets": number_lists([[i, i + 1] for i in range(entries)]), "partition/1001": text}
+    for key in [1, 2, 3] if ids is None else sorted(ids):
+        made |= {f"null_value_counts/{key}": numbers, f"lower_bounds/{key}": bound}
+    return manifest_columns(entries, made)
 
 
 class Decoder:
@@ -61,17 +57,9 @@ def opened(place: Path, limit_bytes: int = 1 << 20) -> tuple[DiskCache, Counters
 
 
 def same(left: ManifestColumns, right: ManifestColumns) -> bool:
-    return all(_equal(getattr(left, f.name), getattr(right, f.name)) for f in fields(ManifestColumns))
-
-
-def _equal(a: object, b: object) -> bool:
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(_equal(a[k], b[k]) for k in a)
-    if isinstance(a, FixedColumn | BytesColumn | ListColumn):
-        assert type(a) is type(b)
-        pairs = [(getattr(a, f.name), getattr(b, f.name)) for f in fields(a)]
-        return all((x is None and y is None) or (x.dtype == y.dtype and x.tobytes() == y.tobytes()) for x, y in pairs)
-    return a == b
+    """Whether columns have the same values, NaN and the sign of zero included."""
+    assert left.batch.schema == right.batch.schema
+    return all(repr(a.to_pylist()) == repr(b.to_pylist()) for a, b in zip(left.batch, right.batch, strict=True))
 
 
 def test_what_was_decoded_is_opened_the_next_time(tmp_path: Path) -> None:
@@ -121,18 +109,20 @@ def test_a_file_that_was_cut_is_written_anew(tmp_path: Path, share_kept: float) 
     assert len(decode.asked) == 1
 
 
-def test_a_byte_that_changed_never_changes_a_value(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("flipped", "step"), [(0x41, 29), (0x80, 7)])
+def test_a_byte_that_changed_never_changes_a_value(tmp_path: Path, flipped: int, step: int) -> None:
+    """Neither by a length that becomes negative."""
     cache, counters = opened(tmp_path)
     expected = cache.columns(KEY, None, Decoder())
     (file,) = tmp_path.glob("*.cache")
     data = file.read_bytes()
     decode = Decoder()
-    for place in range(0, len(data), 29):
-        replace(file, data[:place] + bytes([data[place] ^ 0x41]) + data[place + 1 :])
+    for place in range(0, len(data), step):
+        replace(file, data[:place] + bytes([data[place] ^ flipped]) + data[place + 1 :])
         assert same(cache.columns(KEY, None, decode), expected), place
         replace(file, data)
     # Bytes between the arrays mean nothing; most others do.
-    assert counters[DISK_CACHE_DAMAGED] == len(decode.asked) > len(data) // 29 // 4
+    assert counters[DISK_CACHE_DAMAGED] == len(decode.asked) > len(data) // step // 4
 
 
 def replace(file: Path, data: bytes) -> None:

@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 
-import numpy as np
-
-from engine.codec.columns import BytesColumn
+from engine.codec.columns import bytes_array_of
 from engine.plan.grouping import partition_codes
 from engine.plan.manifests import ManifestSource, live_entries
 from engine.runtime.local import LocalRunner
@@ -13,6 +10,7 @@ from engine.spec.partitioning import partition_spec
 from engine.spec.schema import Schema
 from engine.spec.transforms import Identity
 from engine.spec.types import DecimalType, NestedField
+from tests.property.manifest_batches import with_column
 from tests.property.table_builder import TableBuilder, added, data_file
 
 
@@ -24,7 +22,7 @@ def test_a_decimal_is_one_partition_however_wide_it_was_written() -> None:
     manifest = builder.add_manifest(files, sequence_number=1)
     columns = ManifestSource(store=builder.store, runner=LocalRunner(1)).columns(manifest, frozenset())
     # 7 in one byte and in two, -7 in one and in three.
-    written = BytesColumn(np.array([0, 1, 3, 4, 7]), np.frombuffer(b"\x07\x00\x07\xf9\xff\xff\xf9", np.uint8))
-    (field_id,) = columns.partition
-    entries = live_entries(manifest, replace(columns, partition={field_id: written}))
+    written = bytes_array_of([b"\x07", b"\x00\x07", b"\xf9", b"\xff\xff\xf9"])
+    (field_id,) = columns.keys_of("partition")
+    entries = live_entries(manifest, with_column(columns, f"partition/{field_id}", written))
     assert partition_codes([entries], builder.metadata()).tolist() == [0, 0, 1, 1]

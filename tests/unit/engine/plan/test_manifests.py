@@ -3,9 +3,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from engine.codec.columns import FixedColumn, ManifestColumns
+from engine.codec.columns import ManifestColumns, number_array
 from engine.codec.manifests.reader import decode_entries
 from engine.errors import CorruptTable, FileNotFound, Unsupported
 from engine.plan.cache import ManifestCache
@@ -18,6 +19,7 @@ from engine.spec.schema import Schema
 from engine.spec.snapshots import Snapshot
 from engine.spec.types import INT, NestedField
 from engine.storage.counting import CountingStore
+from tests.property.manifest_batches import with_column
 from tests.property.table_builder import SNAPSHOT_ID, TableBuilder, added, data_file
 
 SCHEMA = Schema((NestedField(field_id=1, name="a", type=INT),))
@@ -95,7 +97,7 @@ def test_an_existing_file_needs_its_own_number() -> None:
     builder = TableBuilder(SCHEMA)
     manifest = builder.add_manifest([entry(EntryStatus.EXISTING, "memory://t/a", 1)], sequence_number=7)
     columns = columns_of(builder, manifest)
-    nothing = replace(columns, sequence_number=FixedColumn(np.zeros(1, np.int64), np.zeros(1, np.bool_)))
+    nothing = with_column(columns, "sequence_number", pa.nulls(1, pa.int64()))
     with pytest.raises(CorruptTable, match="no sequence number"):
         live_entries(manifest, nothing)
     assert live_entries(replace(manifest, sequence_number=0), nothing).sequence_number.tolist() == [0]
@@ -110,7 +112,7 @@ def test_data_and_deletes_do_not_mix() -> None:
     with pytest.raises(CorruptTable, match="DATA"):
         live_entries(replace(manifest, content=ManifestContent.DATA), columns)
     two = builder.add_manifest([deletes, deletes], sequence_number=1)
-    mixed = replace(columns_of(builder, two), content=FixedColumn(np.array([1, 0], np.int32)))
+    mixed = with_column(columns_of(builder, two), "content", number_array(np.array([1, 0])))
     with pytest.raises(CorruptTable, match="DELETES"):
         live_entries(two, mixed)
 

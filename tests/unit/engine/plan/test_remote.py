@@ -1,23 +1,23 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.codec.columns import BytesColumn, FixedColumn, ListColumn, ManifestColumns
+from engine.codec.columns import ManifestColumns, bytes_array_of, number_array
+from engine.codec.manifests.columns import MAPS
 from engine.errors import CorruptTable, EngineError, FileNotFound, StorageFailed, Unsupported
 from engine.expressions.bound import BOUND_TRUE
-from engine.plan.array_files import METRICS, open_arrays
 from engine.plan.filtering import Filtered
 from engine.plan.incremental import incremental_append_scan
 from engine.plan.manifests import live_entries
-from engine.plan.remote import balance, compact_survivors, decode_survivors, encode_survivors
+from engine.plan.remote import Answer, balance, compact_survivors
 from engine.plan.scan import ScanPlan, TableScan, table_scan
 from engine.runtime.counters import STORAGE_BYTES_READ, STORAGE_REQUESTS_READ, Counters
 from engine.runtime.local import LocalRunner
@@ -28,6 +28,7 @@ from engine.spec.partitioning import UNPARTITIONED
 from engine.spec.schema import Schema
 from engine.spec.types import INT, STRING, NestedField
 from engine.storage.counting import CountingStore
+from tests.property.manifest_batches import BYTES, manifest_columns, number_lists
 from tests.property.remote_planning import OtherProcesses, assert_same
 from tests.property.table_builder import SNAPSHOT_ID, TableBuilder, added, data_file
 from tests.services.faulty_store import Fault, FaultyStore
@@ -43,57 +44,41 @@ def _mask(draw: Draw, count: int) -> np.ndarray[Any, np.dtype[np.bool_]] | None:
     )
 
 
-def _fixed(draw: Draw, count: int, *, dtypes: tuple[str, ...] = ("i4", "i8", "f4", "f8", "u1")) -> FixedColumn:
+def _numbers(draw: Draw, count: int, *, dtypes: tuple[str, ...] = ("i8", "f4", "f8", "u1")) -> pa.Array:
     values = draw(st.lists(st.integers(0, 100), min_size=count, max_size=count))
-    return FixedColumn(np.array(values, draw(st.sampled_from(dtypes))), _mask(draw, count))
+    return number_array(np.array(values, draw(st.sampled_from(dtypes))), _mask(draw, count))
 
 
-def _bytes(draw: Draw, count: int) -> BytesColumn:
-    values = draw(st.lists(st.binary(max_size=5), min_size=count, max_size=count))
-    ends = np.cumsum([0, *map(len, values)], dtype=np.int64)
-    return BytesColumn(ends, np.frombuffer(b"".join(values), np.uint8), _mask(draw, count))
+def _bytes(draw: Draw, count: int) -> pa.Array:
+    return bytes_array_of(draw(st.lists(st.none() | st.binary(max_size=5), min_size=count, max_size=count)))
 
 
-def _lists(draw: Draw, count: int, least: int = 0) -> ListColumn:
-    values = draw(st.lists(st.lists(st.integers(1, 3), min_size=least, max_size=3), min_size=count, max_size=count))
-    ends = np.cumsum([0, *map(len, values)], dtype=np.int64)
-    return ListColumn(ends, np.array([v for each in values for v in each], np.int64), None)
+def _lists(draw: Draw, count: int, least: int = 0) -> pa.Array:
+    values = st.lists(st.integers(1, 3), min_size=least, max_size=3)
+    return number_lists(draw(st.lists(values, min_size=count, max_size=count)))
 
 
 def _columns(draw: Draw, count: int, content: FileContent) -> ManifestColumns:
     status = draw(st.lists(st.sampled_from([EntryStatus.ADDED, EntryStatus.DELETED]), min_size=count, max_size=count))
-    whole = {
-        name: _fixed(draw, count, dtypes=("i8",))
+    made = {
+        name: _numbers(draw, count, dtypes=("i8",))
         for name in (*INHERITED, "record_count", "file_size_in_bytes", "content_offset", "content_size_in_bytes")
     }
-    texts = {n: _bytes(draw, count) for n in ("file_path", "file_format", "referenced_data_file", "key_metadata")}
+    made |= {name: _bytes(draw, count) for name in BYTES}
+    made |= {"status": number_array(np.array(status, np.int64)), "content": number_array(np.full(count, content, "i8"))}
+    made |= {"split_offsets": _lists(draw, count), "equality_ids": _lists(draw, count, least=1)}
+    made |= {"partition/1000": _numbers(draw, count), "partition/1001": _bytes(draw, count)}
     ids = st.lists(st.sampled_from([1, 2, 3, DELETE_FILE_PATH_ID]), unique=True)
-    metrics = {
-        name: {i: _bytes(draw, count) if "bounds" in name else _fixed(draw, count, dtypes=("i8",)) for i in draw(ids)}
-        for name in METRICS
-    }
-    return ManifestColumns(
-        count=count,
-        status=FixedColumn(np.array(status, np.int32)),
-        content=FixedColumn(np.full(count, content, np.int32)),
-        split_offsets=_lists(draw, count),
-        equality_ids=_lists(draw, count, least=1),
-        sort_order_id=_fixed(draw, count, dtypes=("i4",)),
-        partition={1000: _fixed(draw, count), 1001: _bytes(draw, count)},
-        **whole, **texts, **metrics,  # type: ignore[arg-type]
-    )  # fmt: skip
+    for name in MAPS:
+        for i in draw(ids):
+            made[f"{name}/{i}"] = _bytes(draw, count) if "bounds" in name else _numbers(draw, count, dtypes=("i8",))
+    return manifest_columns(count, made)
 
 
 def _values(columns: ManifestColumns, rows: list[int], skipped: tuple[str, ...]) -> dict[str, Any]:
     """Everything that a manifest says of these entries, with the types of numbers."""
-    found: dict[str, Any] = {}
-    for field in fields(ManifestColumns):
-        value = getattr(columns, field.name)
-        own = value if isinstance(value, Mapping) else {} if field.name in (*skipped, "count") else {None: value}
-        for column_id, column in own.items():
-            dtype = column.values.dtype if isinstance(column, FixedColumn) else None
-            found[f"{field.name} {column_id}"] = [column.to_pylist()[row] for row in rows], dtype
-    return found
+    values = {name: columns[name].to_pylist() for name in columns.batch.schema.names if name not in skipped}
+    return {name: ([own[row] for row in rows], columns[name].type) for name, own in values.items()}
 
 
 @given(data=st.data())
@@ -113,9 +98,10 @@ def test_survivors_come_back_as_they_were_without_statistics(data: st.DataObject
         codes = np.array([draw(st.integers(0, 1)) for _ in range(len(kept))], np.int64)
         found[number] = Filtered(entries=kept, residual=codes, residuals=(BOUND_TRUE, BOUND_TRUE))
     compact = {number: compact_survivors(each, sent_keys) for number, each in found.items()}
-    stored = open_arrays(encode_survivors(compact, {"told": 1}))
-    assert stored.about["told"] == 1
-    back = dict(decode_survivors(stored, manifests))
+    survivors = {n: (each.entries.columns.batch, each.residual, each.residuals) for n, each in compact.items()}
+    answer = Answer.decode(Answer(survivors=survivors, counters={"told": 1}, requests={}).encode())
+    assert answer.counters == {"told": 1}
+    back = dict(answer.filtered(manifests))
     assert list(back) == list(found)
     for number, each in back.items():
         sent, got = found[number].entries, each.entries
@@ -129,12 +115,12 @@ def test_survivors_come_back_as_they_were_without_statistics(data: st.DataObject
                 other.to_pylist() if name == "first_row_id" else other.tolist()
             )
         deleting = sent.manifest.content == ManifestContent.DELETES
-        keys = {*sent.columns.equality_ids.values.tolist(), DELETE_FILE_PATH_ID} if deleting else sent_keys
+        keys = {*sent.columns["equality_ids"].values.to_pylist(), DELETE_FILE_PATH_ID} if deleting else sent_keys
         expected = _values(sent.columns, sent.rows.tolist(), INHERITED)
-        for name in METRICS:
-            for column_id in getattr(sent.columns, name):
+        for name in MAPS:
+            for column_id in sent.columns.keys_of(name):
                 if name == "column_sizes" or column_id not in keys:
-                    expected.pop(f"{name} {column_id}")
+                    expected.pop(f"{name}/{column_id}")
         assert _values(got.columns, got.rows.tolist(), INHERITED) == expected
 
 
@@ -234,8 +220,9 @@ def test_statistics_are_not_sent_back() -> None:
 
     def sent(others: OtherProcesses) -> list[set[str]]:
         """Which metrics of which columns each process gave back."""
-        names = [[name.partition(":")[2].split("/") for name in open_arrays(data).index] for data in others.given]
-        return [{"/".join(parts[:2]) for parts in each if parts[0] in METRICS} for each in names]
+        given = [Answer.decode(data).survivors.values() for data in others.given]
+        names = [[name for batch, *_ in each for name in batch.schema.names] for each in given]
+        return [{name for name in each if name.partition("/")[0] in MAPS} for each in names]
 
     plan, others = elsewhere(made)
     assert plan.files.num_rows == 1
@@ -243,7 +230,7 @@ def test_statistics_are_not_sent_back() -> None:
     builder.add_manifest([added(keys)], sequence_number=2)
     plan, others = elsewhere(scan(builder, filter="b = 'c'"))
     assert plan.counters["delete_files_planned"] == 1
-    own = {f"{name}/1" for name in METRICS if name not in ("column_sizes", "nan_value_counts")}
+    own = {f"{name}/1" for name in MAPS if name not in ("column_sizes", "nan_value_counts")}
     assert sent(others) == [own, own]
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 
-from engine.codec.columns import BytesColumn, FixedColumn, ListColumn
+from engine.codec.columns import bytes_array, list_array, number_array
 from engine.codec.manifests.metric_pairs import pairs_by_key
 
 # Five lists: keys 1 and 2; no list; none; key 2 twice; key 1 without a value.
-LISTS = ListColumn(np.array([0, 2, 2, 2, 4, 5]), np.zeros(0, np.int64), np.array([True, False, True, True, True]))
-KEYS = FixedColumn(np.array([1, 2, 2, 2, 1]))
-NUMBERS = FixedColumn(np.array([10, 20, 21, 22, 0]), np.array([True, True, True, True, False]))
-STRINGS = BytesColumn(np.array([0, 1, 3, 3, 5, 5]), np.frombuffer(b"abbcc", np.uint8), NUMBERS.valid)
+LISTS = list_array(np.array([0, 2, 2, 2, 4, 5]), pa.nulls(5), np.array([True, False, True, True, True]))
+KEYS = number_array(np.array([1, 2, 2, 2, 1]))
+VALID = np.array([True, True, True, True, False])
+NUMBERS = number_array(np.array([10, 20, 21, 22, 0]), VALID)
+STRINGS = bytes_array(np.array([0, 1, 3, 3, 5, 5]), np.frombuffer(b"abbcc", np.uint8), VALID)
 
 
 def test_numbers_by_key():
@@ -30,4 +32,4 @@ def test_byte_strings_by_key():
 
 def test_only_wanted_keys_that_occur():
     assert set(pairs_by_key(LISTS, KEYS, NUMBERS, wanted=[2, 3])) == {2}
-    assert pairs_by_key(LISTS, FixedColumn(np.zeros(0, np.int64)), FixedColumn(np.zeros(0)), wanted=None) == {}
+    assert pairs_by_key(LISTS, number_array(np.zeros(0, np.int64)), number_array(np.zeros(0)), wanted=None) == {}

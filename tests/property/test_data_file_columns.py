@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from engine.codec.manifests.reader import decode_entries
 from engine.codec.manifests.writer import ManifestBuilder, ManifestLayout, encode_added_part, encode_part
-from engine.columnar import described_files
-from engine.columnar.described_files import check_described, described_batches, described_columns
+from engine.columnar import data_file_columns as file_tables
+from engine.columnar.data_file_columns import check_file_table, data_file_columns, file_batches
 from engine.commit.summary import FileCounts
 from engine.inspect.files import file_columns
 from engine.spec.creation import new_table_metadata
@@ -54,12 +54,12 @@ def test_columns_are_written_as_objects_are(data: st.DataObject) -> None:
     expected.add(encode_part(layout, [entry(file, sequence_number) for file in files]))
     made, counts = ManifestBuilder(layout), FileCounts()
     described = as_table(metadata, files, data.draw(st.integers(0, 3)))
-    check_described(described.schema)
+    check_file_table(described.schema)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(described_files, "BATCH_ENTRIES", data.draw(st.sampled_from([1, 3, 1024])))
-        patch.setattr(described_files, "BATCH_METRICS", data.draw(st.sampled_from([1, 1024])))
-        for batch in described_batches(described):
-            for columns in described_columns(batch, metadata):
+        patch.setattr(file_tables, "BATCH_ENTRIES", data.draw(st.sampled_from([1, 3, 1024])))
+        patch.setattr(file_tables, "BATCH_METRICS", data.draw(st.sampled_from([1, 1024])))
+        for batch in file_batches(described):
+            for columns in data_file_columns(batch, metadata):
                 made.add(encode_added_part(layout, columns, sequence_number=sequence_number))
                 counts.add_columns(columns)
     one, other = made.finish(), expected.finish()

@@ -1,4 +1,4 @@
-"""Arrow tables that describe data files, as columns that manifests are written from: no Python object a file."""
+"""Tables of data files as columns that manifests are written from, with no Python object per file."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.codec.avro.row_program import Integers
-from engine.codec.columns import BoolArray, FixedColumn
-from engine.codec.described_files import DescribedFiles, DistinctColumn, FileColumn, Lists, PairsColumn, Strings
+from engine.codec.columns import offsets_of, values_of
 from engine.codec.manifests import schema as ids
+from engine.codec.manifests.data_file_columns import DataFileColumns, DistinctColumn
 from engine.codec.manifests.writer import BATCH_ENTRIES, BATCH_METRICS
 from engine.columnar.scalars import from_arrow_array
 from engine.columnar.schemas import storage_of, to_arrow_type
@@ -57,7 +56,7 @@ _NOT_WRITTEN = ("readable_metrics",)
 """Columns of metadata table ``files`` that say nothing of a data file that its other columns do not."""
 
 
-def check_described(schema: pa.Schema) -> None:
+def check_file_table(schema: pa.Schema) -> None:
     """Raise Invalid where a table with these columns does not describe data files."""
     known = {*_FIELDS, *_READ_OTHERWISE, *_NOT_FOR_DATA, *_NOT_WRITTEN}
     if strange := [name for name in schema.names if name not in known]:
@@ -67,20 +66,20 @@ def check_described(schema: pa.Schema) -> None:
             raise Invalid(f"a table of files needs the column {name!r}")
 
 
-def described_batches(files: pa.Table | pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+def file_batches(files: pa.Table | pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
     """The files in batches small enough to bound memory however many columns have metrics."""
     for batch in files.to_batches() if isinstance(files, pa.Table) else files:
         metrics = 0
         for name in ("value_counts", "lower_bounds"):
             if name in batch.schema.names and pa.types.is_map(batch.schema.field(name).type):
-                offsets = batch.column(name).offsets
-                metrics += offsets[-1].as_py() - offsets[0].as_py() if len(offsets) else 0
+                ends = offsets_of(batch.column(name))
+                metrics += int(ends[-1] - ends[0])
         rows = max(1, min(BATCH_ENTRIES, BATCH_METRICS * batch.num_rows // max(1, metrics)))
         for start in range(0, batch.num_rows, rows):
             yield batch.slice(start, rows)
 
 
-def described_columns(files: pa.RecordBatch, metadata: TableMetadata) -> list[DescribedFiles]:
+def data_file_columns(files: pa.RecordBatch, metadata: TableMetadata) -> list[DataFileColumns]:
     """Data files by column, one part for each partition spec, the order kept within each.
 
     Args:
@@ -111,8 +110,8 @@ def described_columns(files: pa.RecordBatch, metadata: TableMetadata) -> list[De
     return made
 
 
-def _columns(files: pa.RecordBatch, spec: PartitionSpec, schema: Schema) -> DescribedFiles:
-    columns: dict[int, FileColumn] = {}
+def _columns(files: pa.RecordBatch, spec: PartitionSpec, schema: Schema) -> DataFileColumns:
+    columns: dict[int, pa.Array] = {}
     names = set(files.schema.names)
     for name, f in _FIELDS.items():
         if name not in names:
@@ -122,8 +121,8 @@ def _columns(files: pa.RecordBatch, spec: PartitionSpec, schema: Schema) -> Desc
             raise Invalid(f"{name}: {array.null_count} files have none")
         if name == "file_format":
             array = _formats(array)
-        columns[f.field_id] = _column(array, name)
-    return DescribedFiles(
+        columns[f.field_id] = _pairs(array, name) if isinstance(array, pa.MapArray) else array
+    return DataFileColumns(
         count=files.num_rows,
         spec_id=spec.spec_id,
         content=FileContent.DATA,
@@ -149,55 +148,15 @@ def _formats(array: pa.StringArray) -> pa.StringArray:
     return upper
 
 
-def _column(array: pa.Array, name: str) -> FileColumn:
-    if isinstance(array, pa.MapArray):
-        return _pairs(array, name)
-    valid = _valid(array)
-    if isinstance(array, pa.ListArray):
-        return Lists(_offsets(array.offsets), _integers(array.values), valid)
-    if isinstance(array, pa.StringArray | pa.BinaryArray):
-        return _strings(array, valid)
-    return FixedColumn(_integers(array), valid)
-
-
-def _pairs(array: pa.MapArray, name: str) -> PairsColumn:
+def _pairs(array: pa.MapArray, name: str) -> pa.MapArray:
+    """Maps without nulls, neither of maps nor of values."""
     if array.null_count:
         # A null map may have pairs in the buffers; one that was taken has none.
         array = array.take(pa.array(np.arange(len(array))))
-    offsets = _offsets(array.offsets)
-    items = array.items
-    if items.null_count and (nulls := items[int(offsets[0]) : int(offsets[-1])].null_count):
+    ends = offsets_of(array)
+    if nulls := array.items[int(ends[0]) : int(ends[-1])].null_count:
         raise Invalid(f"{name}: {nulls} values are null; leave out columns without one")
-    values = _strings(items, None) if isinstance(items, pa.BinaryArray) else _integers(items)
-    return PairsColumn(offsets, _integers(array.keys), values)
-
-
-def _strings(array: pa.StringArray | pa.BinaryArray, valid: BoolArray | None) -> Strings:
-    _, offsets, data = array.buffers()
-    raw = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    if offsets is None:
-        return Strings(np.zeros(1, np.int32), raw, valid)
-    return Strings(np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1], raw, valid)
-
-
-def _integers(array: pa.Array) -> Integers:
-    """Values as they are in the buffer, whatever they are where there is none."""
-    raw = array.buffers()[1]
-    if raw is None:
-        return np.zeros(len(array), np.int64)
-    values: Integers = np.frombuffer(raw, f"<i{array.type.bit_width // 8}")
-    return values[array.offset : array.offset + len(array)]
-
-
-def _offsets(array: pa.Array) -> Integers:
-    return _integers(array) if len(array) else np.zeros(1, np.int64)
-
-
-def _valid(array: pa.Array) -> BoolArray | None:
-    if not array.null_count:
-        return None
-    mask: BoolArray = pc.is_valid(array).to_numpy(zero_copy_only=False)
-    return mask
+    return array
 
 
 def _partition(files: pa.RecordBatch, spec: PartitionSpec, schema: Schema) -> tuple[DistinctColumn, ...]:
@@ -231,4 +190,4 @@ def _distinct(array: pa.Array, type_: PrimitiveType) -> DistinctColumn:
         distinct = distinct.view(array.type)
     if isinstance(array, pa.ExtensionArray):
         distinct = pa.ExtensionArray.from_storage(array.type, distinct)
-    return DistinctColumn(_integers(encoded.indices).astype(np.int64), tuple(from_arrow_array(type_, distinct)))
+    return DistinctColumn(values_of(encoded.indices).astype(np.int64), tuple(from_arrow_array(type_, distinct)))

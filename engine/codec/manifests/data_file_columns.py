@@ -1,21 +1,19 @@
-"""Descriptions of files to be added, by column: what a manifest says of them, without a Python object a file.
-
-Offsets need not begin at 0, and numbers have 32 or 64 bits, so that columns can be those of an Arrow table.
-"""
+"""Data files to be added, by column: what a manifest says of them, with no Python object per file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from engine.codec.avro.file import encode_long
-from engine.codec.avro.row_program import Integers, RowProgram
-from engine.codec.columns import BoolArray, ByteArray, FixedColumn, Int64Array
+from engine.codec.avro.row_program import RowProgram
+from engine.codec.columns import Int64Array, Integers, has_values, values_of
 from engine.codec.manifests import schema as ids
-from engine.codec.manifests.rows import value_column
+from engine.codec.manifests.rows import value_array
+from engine.codec.taking import take
 from engine.spec.data_file import FileContent
 from engine.spec.manifest import EntryStatus
 from engine.spec.partitioning import PartitionKey, partition_key
@@ -27,33 +25,6 @@ _NULL, _PRESENT = b"\x00", b"\x02"
 
 
 @dataclass(frozen=True, slots=True)
-class Strings:
-    """Byte strings where they are: value i is ``data[offsets[i]:offsets[i + 1]]``."""
-
-    offsets: Integers
-    data: ByteArray
-    valid: BoolArray | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Lists:
-    """Lists of numbers where they are: list i is ``elements[offsets[i]:offsets[i + 1]]``."""
-
-    offsets: Integers
-    elements: Integers
-    valid: BoolArray | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PairsColumn:
-    """Metric maps where they are: map i has the pairs ``offsets[i]`` to ``offsets[i + 1]``; keys are int32."""
-
-    offsets: Integers
-    keys: Integers
-    values: Integers | Strings
-
-
-@dataclass(frozen=True, slots=True)
 class DistinctColumn:
     """Partition values that repeat: value i is ``values[codes[i]]``, in the internal representation; all occur."""
 
@@ -61,11 +32,8 @@ class DistinctColumn:
     values: tuple[Value | None, ...]
 
 
-FileColumn: TypeAlias = FixedColumn | Strings | Lists | PairsColumn
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DescribedFiles:
+class DataFileColumns:
     """Files of one partition spec and one kind of content.
 
     Args:
@@ -73,22 +41,20 @@ class DescribedFiles:
         spec_id: Their partition spec.
         content: What they hold.
         columns: By field id (see `engine.codec.manifests.schema`), without content and partition; optional ones may be
-            missing.
+            missing. Integers of 32 or 64 bits, text, byte strings, lists and maps; they may be slices. No map is null.
         partition: A column for each field of the spec.
     """
 
     count: int
     spec_id: int
     content: FileContent
-    columns: Mapping[int, FileColumn]
+    columns: Mapping[int, pa.Array]
     partition: tuple[DistinctColumn, ...]
 
     def has_values(self, field_id: int) -> bool:
         """Whether any file has a value of that field."""
         column = self.columns.get(field_id)
-        if column is None or isinstance(column, PairsColumn):
-            return False
-        return column.valid is None or bool(column.valid.any())
+        return column is not None and has_values(column)
 
     @property
     def row_count(self) -> int:
@@ -125,13 +91,11 @@ class DescribedFiles:
         return int(self._numbers(field_id).sum())
 
     def _numbers(self, field_id: int) -> Integers:
-        column = self.columns[field_id]
-        assert isinstance(column, FixedColumn)
-        return column.values
+        return values_of(self.columns[field_id])
 
 
 def encode_file_rows(
-    files: DescribedFiles, entry_type: StructType, *, snapshot_id: int, sequence_number: int | None
+    files: DataFileColumns, entry_type: StructType, *, snapshot_id: int, sequence_number: int | None
 ) -> tuple[memoryview, Int64Array]:
     """The Avro objects of ADDED entries of these files, at least one, and where each one ends.
 
@@ -158,7 +122,7 @@ def encode_file_rows(
 
 
 def _add_struct(
-    program: RowProgram, files: DescribedFiles, type_: StructType, constants: Mapping[int, int | None]
+    program: RowProgram, files: DataFileColumns, type_: StructType, constants: Mapping[int, int | None]
 ) -> None:
     for f in type_.fields:
         if f.field_id == ids.DATA_FILE:
@@ -183,23 +147,13 @@ def _add_constant(program: RowProgram, value: int | None, *, required: bool) -> 
         program.add_literal(_NULL)
 
 
-def _add_column(program: RowProgram, f: NestedField, column: FileColumn | None) -> None:
-    match column:
-        case None:
-            if f.required:
-                raise ValueError(f"files have no {f.name}")
-            program.add_literal(_NULL)
-        case PairsColumn(offsets=offsets, keys=keys, values=Strings(offsets=ends, data=data)):
-            program.add_maps(offsets, offsets, keys, (ends, data))
-        case PairsColumn(offsets=offsets, keys=keys, values=numbers):
-            assert not isinstance(numbers, Strings)
-            program.add_maps(offsets, offsets, keys, numbers)
-        case FixedColumn(values=numbers, valid=valid):
-            program.add_numbers(numbers, valid, required=f.required)
-        case Strings(offsets=offsets, data=data, valid=valid):
-            program.add_bytes(offsets, data, valid, required=f.required)
-        case Lists(offsets=offsets, elements=elements, valid=valid):
-            program.add_lists(offsets, elements, valid, required=f.required)
+def _add_column(program: RowProgram, f: NestedField, column: pa.Array | None) -> None:
+    if column is not None:
+        program.add(column, required=f.required)
+    elif f.required:
+        raise ValueError(f"files have no {f.name}")
+    else:
+        program.add_literal(_NULL)
 
 
 def _add_partition_values(program: RowProgram, f: NestedField, column: DistinctColumn) -> None:
@@ -210,14 +164,5 @@ def _add_partition_values(program: RowProgram, f: NestedField, column: DistinctC
         return
     if f.required and None in column.values:
         raise ValueError("a required value is missing")
-    distinct = value_column(f.type, list(column.values))
-    valid = None if distinct.valid is None else distinct.valid[column.codes]
-    if isinstance(distinct, FixedColumn):
-        program.add_numbers(distinct.values[column.codes], valid, required=f.required)
-        return
-    sizes = np.diff(distinct.offsets)[column.codes]
-    offsets = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=offsets[1:])
-    places = np.repeat(distinct.offsets[:-1][column.codes] - offsets[:-1], sizes) + np.arange(offsets[-1])
-    is_fixed = f.type.name not in ("string", "binary")
-    program.add_bytes(offsets, distinct.data[places], valid, required=f.required, is_fixed=is_fixed)
+    values = take(value_array(f.type, list(column.values)), column.codes)
+    program.add(values, required=f.required, is_fixed=f.type.name not in ("string", "binary"))
