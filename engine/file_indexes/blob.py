@@ -1,14 +1,14 @@
-"""Indexes of data files: which values of one column a file may hold, as a blob of a Puffin file.
+"""Indexes of data files, as blobs of Puffin files: which values of one column each file may hold.
 
-This engine's own blob type, ``icebench-file-index-v1``; other engines skip it, as the Puffin specification asks. Values
-are known by 64-bit hashes only. Two kinds:
+The blob type ``icebench-file-index-v1`` is this engine's own; other engines ignore it, as the Puffin specification
+requires. Values are represented by 64-bit hashes. Two kinds:
 
 bloom
-    A split-block Bloom filter a file (the one of Parquet, with these hashes): some 10.5 bits for each distinct value at
-    1 % false positives.
+    A split-block Bloom filter per file (as in Parquet, with these hashes): some 10.5 bits per distinct value for a
+    false-positive probability of 1 %.
 values
-    All hashes of all files with the file of each, sorted by hash: 12 bytes for each distinct value of a file,
-    practically no false positives, and a look-up is a binary search.
+    All hashes with the file of each, sorted by hash: 12 bytes per distinct value of a file, practically no false
+    positives; look-up is a binary search.
 
 A blob is ``magic, kind, five counts, arrays, CRC-32``, integers little-endian: offsets (int64) and bytes of the files'
 paths, sizes of the files (int64), then offsets in 256-bit blocks (int64) and words (uint32) of the filters, or hashes
@@ -53,14 +53,14 @@ _SALT = np.array(
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FileIndex:
-    """The index of one column over some data files, which are numbered.
+    """The index of one column over numbered data files.
 
     Args:
         kind: Which of the two.
         paths: Locations of the files.
-        sizes: Their sizes, so that another file of the same name is told from them.
-        places: Of ``bloom`` where each file's filter begins, in blocks, with the end; of ``values`` the hashes, sorted.
-        content: Of ``bloom`` the words of all filters; of ``values`` the file of each hash.
+        sizes: Their sizes, to detect other files of the same name.
+        places: For ``bloom`` the offsets of the files' filters in blocks; for ``values`` the sorted hashes.
+        content: For ``bloom`` the words of all filters; for ``values`` the file of each hash.
     """
 
     kind: IndexKind
@@ -71,7 +71,7 @@ class FileIndex:
 
     @property
     def count(self) -> int:
-        """How many files are in it."""
+        """The number of files."""
         return len(self.sizes)
 
     @property
@@ -80,7 +80,7 @@ class FileIndex:
         return self.paths.nbytes + self.sizes.nbytes + self.places.nbytes + self.content.nbytes
 
     def may_hold(self, hashes: Hashes) -> BoolArray:
-        """For each file whether it may hold a value with any of these hashes."""
+        """Whether each file may hold a value with any of these hashes."""
         found = np.zeros(self.count, np.bool_)
         for value in hashes:
             if self.kind == "values":
@@ -91,7 +91,7 @@ class FileIndex:
         return found
 
     def _filters_with(self, value: np.uint64) -> Int64Array:
-        """The files whose Bloom filters have all bits of a hash; one without values has no filter."""
+        """The files whose Bloom filters have all bits of a hash; files without values have no filter."""
         blocks = np.diff(self.places)
         files = np.flatnonzero(blocks)
         first = (self.places[files] + _block(value, blocks[files])) * _WORDS
@@ -123,7 +123,7 @@ def build_index(kind: IndexKind, paths: list[str], sizes: list[int], hashes: lis
 
 
 def joined_index(old: FileIndex, kept: BoolArray, new: FileIndex) -> FileIndex:
-    """The files of `old` that are kept, then those of `new`; both of one kind."""
+    """Combine the kept files of `old` with those of `new`; both are of one kind."""
     files = np.flatnonzero(kept)
     paths = pa.concat_arrays([take(old.paths, files), new.paths])
     sizes = np.concatenate([old.sizes[files], new.sizes])
@@ -155,7 +155,7 @@ def encode_index(index: FileIndex) -> bytes:
 
 
 def decode_index(data: bytes, *, location: str | None = None) -> FileIndex:
-    """The index of a blob; raises CorruptTable for anything else."""
+    """Decode the index of a blob; raises CorruptTable for anything else."""
     if len(data) < _HEADER.size + 4 or zlib.crc32(data[:-4]) != struct.unpack_from("<I", data, len(data) - 4)[0]:
         raise CorruptTable("a file index with a wrong checksum", location=location)
     magic, number, *counts = _HEADER.unpack_from(data)
@@ -176,15 +176,15 @@ def _offsets(lengths: list[int]) -> Int64Array:
 
 
 def _block_count(distinct: int, fpp: float) -> int:
-    """Blocks for so many values."""
+    """The number of blocks for so many distinct values."""
     return math.ceil(distinct / _values_in_block(fpp))
 
 
 @lru_cache(maxsize=64)
 def _values_in_block(fpp: float) -> float:
-    """How many values a block may hold on average, if so many look-ups of other values may be wrong.
+    """The average number of values per block for a false-positive probability.
 
-    Values fall on blocks by chance, so some blocks hold more: a block of i values sets a bit of a word with probability
+    The number of values of a block is Poisson-distributed. A block of i values has a bit of a word set with probability
     1 - (31/32)^i, and all eight that a look-up tests with its eighth power.
     """
     low, high = 0.0, 200.0
@@ -199,13 +199,13 @@ def _values_in_block(fpp: float) -> float:
 
 
 def _block(hashes: Hashes | np.uint64, blocks: Int64Array | np.int64) -> Int64Array:
-    """The block of a hash in a filter of so many; one of the two is an array."""
+    """The block of each hash in filters of `blocks` blocks; one of the two is an array."""
     high = (hashes >> np.uint64(32)).astype(np.int64)
     return np.asarray((high * blocks) >> 32, np.int64)
 
 
 def _bits(hashes: Hashes) -> NDArray[np.uint32]:
-    """For each hash one bit in each of the eight words of its block."""
+    """For each hash, one bit in each of the eight words of its block."""
     low = (hashes & np.uint64(0xFFFFFFFF)).astype(np.uint32)
     return np.uint32(1) << ((low[:, None] * _SALT) >> np.uint32(27))
 

@@ -1,4 +1,4 @@
-"""Secondary indexes in a plan: data files that certainly hold none of the values that a filter looks for.
+"""Looks up secondary indexes for a plan: finds data files that hold none of the values that a filter requires.
 
 An index is a blob of a statistics file (`engine.file_indexes.blob`). It identifies data files by path and size. Data
 files never change, so an entry is valid in every snapshot that has the file; files without an entry are kept. An index
@@ -48,7 +48,7 @@ KIND = "kind"
 
 @dataclass(frozen=True)
 class LoadedIndex:
-    """An index, and its files in the order of the hashes of their paths."""
+    """A loaded index, with its files sorted by the hashes of their paths."""
 
     index: FileIndex
     hashes: Hashes
@@ -86,7 +86,7 @@ class LoadedIndex:
 
 
 def blob_properties(kind: str, schema: Schema, field_id: int, metadata: TableMetadata) -> dict[str, str] | None:
-    """What an index of a column says of how its values were read and hashed; None for a column that cannot have one."""
+    """Properties of the blob that identify how values were hashed; None for a column that cannot have an index."""
     family = value_hashes.hash_family(schema.by_id[field_id].type)
     if family is None:
         return None
@@ -95,7 +95,7 @@ def blob_properties(kind: str, schema: Schema, field_id: int, metadata: TableMet
 
 
 def index_of(metadata: TableMetadata, schema: Schema, field_id: int, kind: str | None = None) -> StatisticsFile | None:
-    """The newest statistics file with an index of a column that can be used as schema and table now are."""
+    """The newest statistics file with an index of a column that is valid for the current schema and table."""
     usable = blob_properties("", schema, field_id, metadata)
     if usable is None:
         return None
@@ -112,7 +112,7 @@ def index_of(metadata: TableMetadata, schema: Schema, field_id: int, kind: str |
 
 
 def load_index(file: StatisticsFile, field_id: int, store: Store) -> FileIndex:
-    """The index of a column in a statistics file.
+    """Load the index of a column from a statistics file.
 
     Raises:
         FileNotFound: The statistics file is gone.
@@ -176,7 +176,7 @@ class FileIndexes:
     def restrict(
         self, outcomes: Sequence[Outcomes], paths: pa.Array, sizes: Int64Array, counters: Counters
     ) -> list[Outcomes]:
-        """Removes TRUE from the outcomes of each leaf for the files that hold none of its values, loading indexes."""
+        """Remove TRUE from the outcomes of each leaf for files that hold none of its values. Loads indexes."""
         found = list(outcomes)
         for place, field_id, hashes in self._tests:
             loaded = self._index(field_id, counters)
@@ -205,13 +205,13 @@ class FileIndexes:
             assert isinstance(kept, LoadedIndex)
             return kept
         except (FileNotFound, CorruptTable, Unsupported):
-            # Statistics are no part of the table's state: a plan is right without them (spec: "Table Statistics").
+            # Statistics are not part of the table's state: a plan is correct without them (spec: "Table Statistics").
             counters.add(INDEXES_UNUSABLE)
             return None
 
 
 def _sought(leaf: BoundLeaf) -> tuple[Value, ...]:
-    """The values of which a row must have one for the leaf to be true; empty if that is not what the leaf says."""
+    """The values of which a matching row must have one; empty if the leaf is of another form."""
     match leaf:
         case BoundCompare(_, "=", value):
             return (value,)

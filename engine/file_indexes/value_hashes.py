@@ -1,4 +1,4 @@
-"""64-bit hashes of column values that stay the same when the column is promoted, for indexes of data files.
+"""64-bit hashes of column values for file indexes; promotion of a column does not change them.
 
 Equal values have equal hashes: -0.0 and 0.0, all NaN, an int and the long that it became, a float and its double, a
 decimal of any precision. Values of types in different families are never compared.
@@ -24,7 +24,7 @@ _NOT_HASHED = ("unknown", "variant", "geometry", "geography")
 
 
 def hash_family(type_: Type) -> str | None:
-    """What types are hashed alike, by name; None for types that are not hashed."""
+    """The family of types that hash alike, by name; None for types that are not hashed."""
     if not isinstance(type_, PrimitiveType) or type_.name in _NOT_HASHED:
         return None
     if isinstance(type_, DecimalType):
@@ -33,7 +33,7 @@ def hash_family(type_: Type) -> str | None:
 
 
 def value_hashes(array: pa.Array) -> Hashes:
-    """The hash of each value that is not null, of an array of an engine type."""
+    """The hash of each non-null value of an array of an engine type."""
     stored = storage_of(array).drop_null()
     type_ = stored.type
     if pat.is_string(type_) or pat.is_binary(type_) or pat.is_fixed_size_binary(type_):
@@ -61,7 +61,7 @@ def literal_hashes(type_: PrimitiveType, values: tuple[Value, ...]) -> Hashes:
 
 
 def _mixed(words: Hashes) -> Hashes:
-    """Every bit of each word spread over all bits (the finalizer of SplitMix64)."""
+    """Mix every bit of each word into all bits (the finalizer of SplitMix64)."""
     with np.errstate(over="ignore"):
         mixed = words + np.uint64(0x9E3779B97F4A7C15)
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -70,7 +70,7 @@ def _mixed(words: Hashes) -> Hashes:
 
 
 def bytes_hashes(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> Hashes:
-    """A 64-bit hash of each byte string, eight bytes at a time for all strings at once."""
+    """A 64-bit hash of each byte string, computed eight bytes at a time for all strings."""
     lengths = np.diff(offsets)
     found = _mixed(lengths.astype(np.uint64))
     windows = np.lib.stride_tricks.sliding_window_view(np.concatenate([data, np.zeros(8, np.uint8)]), 8)

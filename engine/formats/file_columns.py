@@ -14,14 +14,14 @@ from engine.spec.types import ListType, MapType, NestedField, StructType
 
 
 class FileColumns:
-    """A file's Arrow schema, with field ids, to be asked for columns.
+    """The columns of a file, by field id.
 
-    A file may have thousands of columns of which a few are wanted: a column is looked for under its name first, and
-    only when it is not there are all ids read.
+    A file may have thousands of columns of which few are wanted: a column is looked up by its name first, and all ids
+    are read only if that fails.
 
     Args:
         schema: The file's columns with field ids, as an Arrow reader of the file names them.
-        leaf_count: How many leaves they have, where that is known.
+        leaf_count: The number of leaves, if known.
     """
 
     def __init__(self, schema: pa.Schema, leaf_count: int | None = None) -> None:
@@ -39,7 +39,7 @@ class FileColumns:
 
     @cached_property
     def _first_leaves(self) -> list[int] | None:
-        """The number of each column's first leaf; None where each column is a leaf."""
+        """The number of each column's first leaf; None if each column is a leaf."""
         if self._leaf_count == len(self.schema):
             return None
         found, before = [], 0
@@ -49,7 +49,7 @@ class FileColumns:
         return found
 
     def place_of(self, field_id: int, name: str) -> int | None:
-        """Where the top-level column of an id is; `name` is where it is likely to be. None where there is none."""
+        """The index of the top-level column with an id, or None; `name` is its likely name."""
         near: int = self.schema.get_field_index(name)
         if near >= 0 and field_id_of(self.schema.field(near)) == field_id:
             return near
@@ -58,7 +58,7 @@ class FileColumns:
     def leaf_indices(self, wanted: Schema) -> tuple[int, ...]:
         """The leaves to decode for the wanted fields, ascending.
 
-        Of a struct of which only fields that the file lacks are wanted, one leaf is decoded for its nulls.
+        If all wanted fields of a struct are missing from the file, one leaf is decoded for the struct's nulls.
         """
         chosen: list[int] = []
         for target in wanted.fields:
@@ -75,7 +75,8 @@ def _count_leaves(type_: pa.DataType) -> int:
 
 
 def _choose(source: pa.Field, target: NestedField | None, first: int, chosen: list[int]) -> int:
-    """Add the leaves of `source` that are wanted, of which `first` is the first; gives the number after its last."""
+    """Append the wanted leaves of `source`, the first of which has number `first`; returns the number after its last
+    leaf."""
     inner = child_fields(source.type)
     if not inner:
         if target is not None:
@@ -103,8 +104,8 @@ def _children_by_id(target: NestedField | None) -> dict[int, NestedField]:
 
 
 def _matching(source: pa.Field, child: pa.Field, place: int, by_id: Mapping[int, NestedField]) -> NestedField | None:
-    """The wanted child that a file's child stands for. An element, key or value is found by its place: there is only
-    one, and some writers give it no id."""
+    """The wanted child that corresponds to a file's child. Elements, keys and values are matched by position: there is
+    only one of each, and some writers give it no id."""
     if not pat.is_struct(source.type):
         return tuple(by_id.values())[place] if place < len(by_id) else None
     field_id = field_id_of(child)

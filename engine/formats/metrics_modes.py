@@ -1,4 +1,4 @@
-"""How much a manifest says of each column (table properties ``write.metadata.metrics.*``).
+"""Which metrics a manifest has of each column (table properties ``write.metadata.metrics.*``).
 
 ``none``: nothing; ``counts``: sizes and counts; ``truncate(n)``: also bounds, text and binary cut to n characters or
 bytes; ``full``: also bounds, whole. Without a default the first 100 columns get ``truncate(16)`` and the rest ``none``,
@@ -79,7 +79,7 @@ def metrics_modes(
 
 
 def _own_first(schema: Schema) -> list[int]:
-    """Primitive columns: those of the top level first, then all of the first nested field, then of the next."""
+    """Primitive columns: those of the top level first, then all those of the first nested field, then of the next."""
     found: list[int] = []
 
     def visit(fields: tuple[NestedField, ...]) -> None:

@@ -23,7 +23,7 @@ def _carries_id(field_: pa.Field) -> bool:
 
 
 def assign_field_ids(schema: pa.Schema, mapping: NameMapping | None, location: str) -> pa.Schema:
-    """The schema of a file with field ids: its own, or else those that the table's name mapping gives.
+    """The schema of a file with field ids: its own, else those of the table's name mapping.
 
     Raises:
         Unsupported: The file has no ids and the table no mapping.

@@ -1,4 +1,4 @@
-"""Data and delete files, opened by their format."""
+"""Opens data and delete files by their format."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from engine.spec.name_mapping import NameMapping
 from engine.storage.store import Store
 
 FORMATS = ("parquet", "orc", "avro")
-"""The formats of data files that are read."""
+"""The supported formats of data files."""
 
 
 def check_format(file_format: str, location: str) -> None:
-    """Raise Unsupported, naming the file, for a format that is not read."""
+    """Raise Unsupported, naming the file, for any other format."""
     if file_format not in FORMATS:
         raise Unsupported(f"{location}: reading {file_format} files is not supported, only {', '.join(FORMATS)}")
 
@@ -39,12 +39,11 @@ def open_source(
         store: Where the file is.
         location: The file.
         file_format: As its manifest entry says, in lower case.
-        name_mapping: Gives field ids to a file that has none.
+        name_mapping: Field ids for files that have none.
         needed_by: What refers to the file, for errors, e.g. ``"table db.t, snapshot 17"``.
         dictionaries: Text columns, by name, that may come as Arrow dictionaries.
-        size_bytes: The file's size, where it is known; the file must have it.
-        field_ids: The top-level columns that will be asked for, so that what a wide file says of others is not read;
-            None for any.
+        size_bytes: The expected size of the file, if known.
+        field_ids: The top-level columns that will be read, so that the metadata of others is skipped; None for any.
 
     Raises:
         FileNotFound: Naming the file and `needed_by`.

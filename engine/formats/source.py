@@ -1,4 +1,4 @@
-"""What a reader needs of a data or delete file, whatever its format."""
+"""Interface of open data and delete files, whatever their format."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from engine.spec.schema import Schema
 from engine.storage.store import InputFile
 
 _MANY = 0.8
-"""From this share of kept rows on, columns are filtered one by one."""
+"""At or above this fraction of kept rows, filter column by column."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """A part of a file that is decoded at once: a row group of Parquet, a stripe of ORC, blocks of Avro.
+    """A unit of decoding: a row group of Parquet, a stripe of ORC, blocks of Avro.
 
     Args:
         index: Its place among the file's.
         first_row: The position of its first row in the file.
         num_rows: Its rows.
-        size_bytes: How many they are, before compression where the format tells.
+        size_bytes: Their size, before compression if the format records that.
     """
 
     index: int
@@ -39,7 +39,7 @@ class RowGroup:
 
 
 class Source(ABC):
-    """An open file. Threads may share it; closing it is for the last.
+    """An open file. Thread-safe, except for closing.
 
     Args:
         store: Where the file is.
@@ -67,22 +67,22 @@ class Source(ABC):
 
     @abstractmethod
     def offset(self, row_group: int) -> int:
-        """Where the bytes of a row group begin in the file.
+        """The offset of a row group's bytes in the file.
 
         Raises:
-            CorruptTable: The file does not tell.
+            CorruptTable: The file does not record it.
         """
 
     @abstractmethod
     def read(self, row_group: int, wanted: Schema) -> pa.Table:
-        """Decode a row group's columns as far as `wanted` has them, in the file's own types and with field ids.
+        """Decode the columns of a row group that `wanted` has, in the file's own types and with field ids.
 
         Args:
             row_group: Its index.
-            wanted: Columns, of which the file may lack some, at every depth; more may come than are wanted.
+            wanted: Columns, of which the file may lack some, at every depth; the result may have others, too.
 
         Raises:
-            CorruptTable: The bytes are not what the file's own metadata says.
+            CorruptTable: The bytes contradict the file's own metadata.
         """
 
     def batches(
@@ -94,15 +94,15 @@ class Source(ABC):
         narrow: bool = False,
         threads: bool = False,
     ) -> Iterator[pa.Table]:
-        """The same in tables of `rows` rows each, the last of which may have fewer; decoded as they are taken, where
-        the format allows. One thread at a time may take them.
+        """Decode the same columns in tables of `rows` rows each (the last may have fewer), as they are consumed if the
+        format allows it. Not thread-safe.
 
         Args:
             row_group: Its index.
             wanted: As `read`.
             rows: At least 1.
-            narrow: Decimals are welcome as decimal32 and decimal64, where that is less work.
-            threads: Several threads may decode it.
+            narrow: Return decimals as decimal32 and decimal64 where that is less work.
+            threads: May decode on several threads.
 
         Raises:
             CorruptTable: As `read`.
@@ -112,7 +112,7 @@ class Source(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the file."""
+        """Release the file."""
 
     def __enter__(self) -> Self:
         return self
@@ -123,7 +123,7 @@ class Source(ABC):
 
 @contextmanager
 def explaining_missing_file(location: str, needed_by: str | None) -> Iterator[None]:
-    """Around the first request for a file: one that is not there is told together with what refers to it."""
+    """Context of the first request for a file: if it is missing, the error names what refers to it."""
     try:
         yield
     except FileNotFound as error:
@@ -132,7 +132,7 @@ def explaining_missing_file(location: str, needed_by: str | None) -> Iterator[No
 
 @contextmanager
 def locating_errors(location: str) -> Iterator[None]:
-    """Around what is made of a file's values: an error that names no file is about this one."""
+    """Context of decoding a file: errors that name no file are about this one."""
     try:
         yield
     except CorruptTable as error:
@@ -147,25 +147,25 @@ def native_file(file: InputFile) -> pa.NativeFile:
 
 
 def check_size(found: int, size_bytes: int | None, location: str) -> None:
-    """Raise CorruptTable where a file has not the size that its manifest entry says."""
+    """Raise CorruptTable unless the file has the size that its manifest entry states."""
     if size_bytes is not None and found != size_bytes:
         raise CorruptTable(f"has {found} bytes, and its manifest entry says {size_bytes}", location=location)
 
 
 def without_columns(rows: int) -> pa.Table:
-    """A table of so many rows and nothing in them."""
+    """A table of so many rows without columns."""
     return pa.table({"": pa.nulls(rows)}).select([])
 
 
 def slice_table(table: pa.Table, rows: int) -> Iterator[pa.Table]:
-    """A table in tables of `rows` rows, the last of which may have fewer."""
+    """Split a table into tables of `rows` rows; the last may have fewer."""
     for start in range(0, table.num_rows, rows):
         # A table without columns does not clip a slice.
         yield table.slice(start, min(rows, table.num_rows - start))
 
 
 def rechunk(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
-    """The rows of small tables in tables of `rows` rows, the last of which may have fewer."""
+    """Combine small tables into tables of `rows` rows; the last may have fewer."""
     waiting: list[pa.Table] = []
     count = 0
     for table in tables:
@@ -183,8 +183,8 @@ def rechunk(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
 def keep_rows(table: pa.Table, keep: npt.NDArray[np.bool_] | None) -> pa.Table:
     """The rows to keep, or all.
 
-    Arrow filters a table by taking row numbers, value by value; its filter of a single column copies what lies between
-    left-out rows at once, which is faster while those are few.
+    Arrow filters a table by row numbers, value by value. Its filter of a single column copies runs of kept rows, which
+    is faster while few rows are dropped.
     """
     if keep is None:
         return table

@@ -1,4 +1,4 @@
-"""Avro schemas of data files as Arrow schemas, with field ids (spec: appendix A, "Avro")."""
+"""Converts Avro schemas of data files to Arrow schemas with field ids (spec: appendix A, "Avro")."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _PRIMITIVES = {
     "null": pa.null(),
 }
 MALFORMED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
-"""What walking something else than a schema comes to, and what pyarrow says to types that can not be."""
+"""Errors of walking something that is no schema, and of pyarrow for impossible types."""
 
 
 def arrow_schema(schema: AvroSchema, location: str) -> pa.Schema:
-    """The columns of a record schema, under their Avro names, with the ids that it gives.
+    """The columns of a record schema, under their Avro names, with its field ids.
 
     Raises:
         CorruptTable: Not an Avro schema.
@@ -45,7 +45,7 @@ def arrow_schema(schema: AvroSchema, location: str) -> pa.Schema:
 
 
 class _Types:
-    """Walks one schema; types may be defined once and named after that."""
+    """Walks one schema. Named types are defined once and referred to afterwards."""
 
     def __init__(self, location: str) -> None:
         self._location = location
@@ -94,7 +94,7 @@ class _Types:
         return pa.list_(_field("element", self.of(schema["items"]), schema.get("element-id")))
 
     def _takes_no_bytes(self, schema: AvroSchema) -> bool:
-        """Whether a value of that type has no bytes at all."""
+        """Whether values of that type take no bytes."""
         if isinstance(schema, str):
             schema = self._named.get(schema, schema)
         if not isinstance(schema, dict):
@@ -129,7 +129,7 @@ class _Types:
 
 
 def _zone(schema: Mapping[str, Any], name: str) -> str | None:
-    """A timestamp is in UTC unless the schema says otherwise; Avro's own local timestamps always are not."""
+    """The time zone of a timestamp: UTC unless the schema says otherwise; none for Avro's local timestamps."""
     return None if name.startswith("local") or schema.get("adjust-to-utc") is False else "UTC"
 
 
@@ -140,8 +140,8 @@ def _field(name: Any, type_: pa.DataType, field_id: Any) -> pa.Field:  # noqa: A
 
 
 def is_plain(field: pa.Field, stored: AvroSchema) -> bool:
-    """Whether the columnar decoder has a column for the field: it has an id, is no nested type, and, if a decimal, is
-    stored in a fixed length."""
+    """Whether the columnar decoder supports the field: it has an id, is no nested type and, if a decimal, has a fixed
+    length."""
     if field_id_of(field) is None or child_fields(field.type) or pat.is_null(field.type):
         return False
     return not pat.is_decimal(field.type) or _is_fixed(stored)
@@ -154,7 +154,7 @@ def _is_fixed(stored: AvroSchema) -> bool:
 
 
 def plain_schema(schema: AvroSchema) -> Any:  # noqa: ANN401 - JSON
-    """The schema without logical types: fastavro then gives numbers and bytes as they are stored."""
+    """The schema without logical types, so that fastavro returns numbers and bytes as they are stored."""
     if isinstance(schema, list):
         return [plain_schema(branch) for branch in schema]
     if not isinstance(schema, dict):
@@ -168,7 +168,8 @@ def plain_schema(schema: AvroSchema) -> Any:  # noqa: ANN401 - JSON
 
 
 def converter(type_: pa.DataType) -> Callable[[Any], Any]:
-    """Turns a value of fastavro, read with `plain_schema`, into one that Arrow takes for the type."""
+    """A function that converts values that fastavro reads with `plain_schema` to values that Arrow takes for the
+    type."""
     if pat.is_decimal(type_):
         scale = type_.scale
         return lambda raw: decimal_of(int.from_bytes(raw, "big", signed=True), scale)

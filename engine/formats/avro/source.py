@@ -1,8 +1,7 @@
 """Avro data and delete files: blocks by field id (spec: appendix A, "Avro").
 
-Top-level columns of primitive types are decoded by the columnar decoder of `engine.codec`. What it can not tell apart
-(a null struct from a struct of nulls) or has no columns for (nested types, decimals of varying length, fields without
-ids) goes through fastavro, value by value.
+Top-level columns of primitive types are decoded by the columnar decoder of `engine.codec`. fastavro decodes, value by
+value, what that does not support: nested types, decimals of varying length and fields without ids.
 """
 
 from __future__ import annotations
@@ -38,15 +37,15 @@ from engine.storage.store import Store
 _SYNC_SIZE = 16
 _DECIMAL_BYTES = 16
 _MOST_EMPTY_ROWS = 1 << 20
-"""A block may have so many rows that take no bytes: of nulls that are no choice."""
+"""The most rows without bytes in one block: nulls of a type that is only null."""
 _VALUE_TIMES = 32
-"""What is decoded value by value takes so many times more than columns do: an empty record has hundreds of bytes."""
+"""Memory of values decoded one by one, relative to columns: an empty record takes hundreds of bytes."""
 _GROUP_BYTES = 8 << 20
-"""Compressed bytes that are decoded at once, about."""
+"""Compressed bytes that are decoded at a time, about."""
 
 
 class AvroSource(Source):
-    """An Avro file, in memory whole: blocks can not be found without reading what is before them."""
+    """An Avro file, held in memory: blocks cannot be found without reading those before them."""
 
     def __init__(
         self,
@@ -75,7 +74,8 @@ class AvroSource(Source):
         self.num_rows = first_row
 
     def _check_counts(self, blocks: Sequence[AvroBlock]) -> None:
-        """Raise CorruptTable for a block with more rows than its bytes can be, before anyone makes room for them."""
+        """Raise CorruptTable for a block that claims more rows than its bytes can hold, before memory is allocated for
+        them."""
         most = max(piece_limit(len(self._data)), _MOST_EMPTY_ROWS)
         for block in blocks:
             if block.count > most:
@@ -97,13 +97,13 @@ class AvroSource(Source):
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
     def _start_of(self, blocks: Sequence[AvroBlock]) -> int:
-        """Where the first block begins with its count: after the sync marker of the one before."""
+        """The offset of the first block, with its count: after the sync marker of the one before."""
         first = blocks[0].index
         return self._header.size if first == 0 else self._before[first] + _SYNC_SIZE
 
     @cached_property
     def _before(self) -> list[int]:
-        """For each block, where the bytes of the block before it end."""
+        """For each block, the end of the block before it."""
         return [0, *(block.end for blocks in self._groups for block in blocks)]
 
     def _decoded(self, blocks: Sequence[AvroBlock], places: Sequence[int]) -> dict[int, pa.Array]:
@@ -141,7 +141,7 @@ class AvroSource(Source):
         return {place: pa.concat_arrays(parts) for place, parts in made.items()}
 
     def _values(self, block: AvroBlock, inflate: Inflater, schema: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - JSON
-        """The rows of a block as Python's own values."""
+        """The rows of a block as Python values."""
         path = f"block {block.index}"
         try:
             body = bytes(inflate(memoryview(self._data)[block.start : block.end]))
@@ -155,7 +155,7 @@ class AvroSource(Source):
             raise CorruptTable(f"{error!s:.300}", location=self.location, path=path) from error
 
     def _value_schema(self) -> Any:  # noqa: ANN401 - JSON
-        """The schema as fastavro takes it."""
+        """The schema in fastavro's form."""
         try:
             return fastavro.parse_schema(plain_schema(self._header.schema))
         except (SchemaParseException, *MALFORMED) as error:
@@ -166,7 +166,7 @@ class AvroSource(Source):
 
 
 def _groups(blocks: Sequence[AvroBlock]) -> list[list[AvroBlock]]:
-    """Neighbouring blocks that are decoded together."""
+    """Group neighbouring blocks that are decoded together."""
     groups: list[list[AvroBlock]] = []
     size = 0
     for block in blocks:

@@ -1,7 +1,7 @@
-"""The footers of an ORC file, looked at before a library is given the file (ORC specification: "File Tail").
+"""Checks the footers of an ORC file before the library reads it (ORC specification: "File Tail").
 
-The library makes objects of whatever a footer lists, a hundred bytes of each two, and goes down a tree of types as deep
-as it says, or round and round.
+The library creates objects for all that a footer lists, a hundred bytes for every two, and follows its tree of types to
+any depth, even in a circle.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PS_FOOTER_LENGTH, _PS_COMPRESSION = 1, 2
 _FOOTER_TYPES, _TYPE_SUBTYPES = 4, 2
 _CHUNK_HEADER = 3
 _OBJECTS = 192
-"""How many bytes the library's objects take for a byte of footer, at most."""
+"""Memory of the library's objects for each byte of footer, at most."""
 
 
 def _snappy(block: memoryview, limit: int) -> bytes:
@@ -53,11 +53,11 @@ _INFLATE: dict[int, Callable[[memoryview, int], bytes]] = {
 
 @dataclass(frozen=True, slots=True)
 class OrcFooters:
-    """How the footers of a file are stored, and its own.
+    """The footer of a file, and how footers of its stripes are stored.
 
     Args:
         footer: Of the file, inflated; None where it is longer than what was read.
-        end_bytes: How many bytes at the end of the file hold it and what is after it.
+        end_bytes: The length of the footer and all that follows it.
         compression: The number of its kind.
         limit: The most bytes that a footer may have, inflated.
         location: For messages.
@@ -70,12 +70,12 @@ class OrcFooters:
     location: str | None
 
     def check_stripe(self, stored: bytes, stripe: int) -> None:
-        """Look at the footer of a stripe before a library does; errors as `footers_of`."""
+        """Check the footer of a stripe before the library reads it; raises as `footers_of`."""
         _whole(memoryview(stored), self.compression, self.limit, self.location, f"stripe {stripe}")
 
 
 def footers_of(tail: bytes, file_size: int, *, location: str | None = None) -> OrcFooters:
-    """The footer in the end of a file, and how others are stored.
+    """The footer in the end of a file, and how footers of stripes are stored.
 
     Raises:
         CorruptTable: Not the end of an ORC file, or a tree of types that is none.
@@ -112,7 +112,7 @@ def _whole(stored: memoryview, kind: int, limit: int, location: str | None, path
 
 
 def _inflated(stored: memoryview, kind: int, limit: int, location: str | None) -> Iterator[bytes]:
-    """The chunks of a footer, inflated, as far as they are not more than a limit by much."""
+    """Inflate the chunks of a footer, up to little more than a limit."""
     if kind == 0:
         yield bytes(stored)
         return
@@ -132,7 +132,7 @@ def _inflated(stored: memoryview, kind: int, limit: int, location: str | None) -
 
 
 def _check_types(footer: bytes, location: str | None) -> None:
-    """Raise where the types of a footer are no tree, or too deep a one. A type stands before those inside it."""
+    """Raise unless the types of a footer are a tree of limited depth. Types precede their children."""
     try:
         children = [list(_subtypes(value)) for n, value in fields_of(footer) if n == _FOOTER_TYPES]
     except IndexError as error:

@@ -25,13 +25,13 @@ from engine.storage.store import Store
 _ID, _LONG_TYPE, _BINARY_TYPE, _LENGTH = b"iceberg.id", b"iceberg.long-type", b"iceberg.binary-type", b"iceberg.length"
 _UUID_BYTES = 16
 _TAIL_BYTES = 16 << 10
-"""What is fetched of a file to begin with, as the library does."""
+"""Bytes fetched from the end of a file first, as the library does."""
 _MOST_MILLISECONDS = (2**63 - 1) // 1_000_000
 """pyarrow reads timestamps of ORC as 64-bit nanoseconds, whatever they are in the table; see `_check_timestamps`."""
 
 
 class OrcSource(Source):
-    """An open ORC file, to be shared by threads: each `read` has a reader of its own.
+    """An open ORC file. Thread-safe: each `read` has a reader of its own.
 
     Raises:
         Unsupported: Besides, the file holds timestamps before 1678 or after 2261, which pyarrow can not read.
@@ -86,7 +86,7 @@ class OrcSource(Source):
         if not places:
             return without_columns(rows)
         names = [self._stored.field(place).name for place in places]
-        # pyarrow takes a dot for a step into a struct.
+        # pyarrow takes a dot as a path into a struct.
         chosen = None if any("." in name for name in names) else names
         stripe = self._stripes[row_group]
         try:
@@ -94,7 +94,7 @@ class OrcSource(Source):
             self._footers.check_stripe(self._input.read_at(stripe.footer_bytes, footer_at), row_group)
             batch = orc.ORCFile(self._input).read_stripe(row_group, columns=chosen)
             table = pa.Table.from_batches([batch]).select(names)
-            # ORC has no checksums, and pyarrow does not look whether text is UTF-8.
+            # ORC has no checksums, and pyarrow does not check for UTF-8.
             table.validate(full=True)
             return table.cast(pa.schema([self._schema.field(place) for place in places]))
         except (pa.ArrowException, OSError, OverflowError, MemoryError) as error:
@@ -105,7 +105,7 @@ class OrcSource(Source):
 
 
 def _checked_footer(file: pa.NativeFile, location: str) -> tuple[OrcFooters, bytes]:
-    """The footer of a file; errors as `engine.formats.orc.footer.footers_of`."""
+    """The footer of a file; raises as `engine.formats.orc.footer.footers_of`."""
     size, wanted = file.size(), _TAIL_BYTES
     while True:
         tail = file.read_at(min(wanted, size), max(size - wanted, 0))
@@ -121,7 +121,7 @@ def _check_timestamps(bounds_ms: tuple[int, ...], location: str) -> None:
 
 
 def _identified_field(field: pa.Field) -> pa.Field:
-    """A field with its id in Parquet's place, and the type that its attributes say."""
+    """A field with its id in Parquet's metadata key, and the type that its attributes state."""
     attributes = field.metadata or {}
     metadata = {FIELD_ID_KEY: str(int(attributes[_ID]))} if _ID in attributes else None
     return pa.field(field.name, _type_of(field.type, attributes), nullable=True, metadata=metadata)

@@ -1,4 +1,4 @@
-"""What the footer of an ORC file says of stripes, as far as readers need it (ORC specification: "File Tail").
+"""The stripes in the footer of an ORC file, as far as readers need them (ORC specification: "File Tail").
 
 It is a protocol-buffers message; its few fields are found by their numbers.
 """
@@ -21,7 +21,7 @@ _TIMESTAMP_BOUNDS = frozenset({1, 2, 3, 4})
 
 @dataclass(frozen=True, slots=True)
 class Stripe:
-    """Where a stripe is in the file, in bytes, how much of its end is its footer, and how many rows it has."""
+    """A stripe: offset and length in bytes, length of its footer, and number of rows."""
 
     offset: int
     size_bytes: int
@@ -31,7 +31,7 @@ class Stripe:
 
 @dataclass(frozen=True, slots=True)
 class OrcTail:
-    """The stripes of a file, and the bounds of all its timestamp columns in milliseconds, where statistics tell."""
+    """The stripes of a file, and the bounds of all its timestamp columns in milliseconds, if it has statistics."""
 
     stripes: tuple[Stripe, ...]
     timestamp_bounds_ms: tuple[int, ...]
@@ -79,7 +79,7 @@ def _timestamp_bounds(statistics: bytes) -> Iterator[int]:
 
 
 def fields_of(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Field numbers with their values; IndexError where the message is cut off."""
+    """Field numbers with their values; IndexError if the message is cut off."""
     position = 0
     while position < len(data):
         key, position = varint(data, position)
@@ -103,7 +103,7 @@ def fields_of(data: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def varint(data: bytes, position: int) -> tuple[int, int]:
-    """A number and the position after it; IndexError where it is cut off or has more than 64 bits."""
+    """A number and the position after it; IndexError if it is cut off or has more than 64 bits."""
     value = shift = 0
     while shift < _VARINT_BITS:
         byte = data[position]

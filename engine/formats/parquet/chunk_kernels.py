@@ -1,8 +1,8 @@
-"""Where a Parquet footer says that column chunks are (parquet.thrift: FileMetaData), read by compiled code.
+"""Lists the column chunks of a Parquet footer (parquet.thrift: FileMetaData) in compiled code.
 
-Importing this module imports Numba. pyarrow's objects of column chunks end the process where some footers are damaged;
-this reads only what is wanted of them, and trusts nothing: each read is checked against the end, each turn of a loop
-consumes a byte or is bounded by the chunks that there is room for.
+Importing this module imports Numba. pyarrow's objects of column chunks end the process for some damaged footers. The
+input is untrusted: each read is checked against the end, and each loop consumes a byte per iteration or is bounded by
+the size of the output.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _COLUMN_ORDERS = 7
 
 
 def read_list(position: int, end: int) -> tuple[int, int, int]:
-    """How many elements a list has, of which type, and the position of the first or an error code."""
+    """Read the head of a list: number of elements, their type, and the position of the first or an error code."""
     if position >= end:
         return 0, 0, TRUNCATED
     head = load8(position)
@@ -67,10 +67,10 @@ def read_list(position: int, end: int) -> tuple[int, int, int]:
 
 
 def skip_any(position: int, end: int, kind: int, stack: int) -> int:
-    """The position after a value of this type, lists within it or not; or an error code.
+    """Skip a value of this type, with any lists in it; returns the position after it, or an error code.
 
-    At `stack` there is room for two numbers for each of STACK_DEPTH: a list's elements that are left and their type, or
-    -1 for a struct.
+    `stack` is the address of 2 * STACK_DEPTH numbers: for each level the remaining elements of a list and their type,
+    or -1 for a struct.
     """
     open_ = int64s_at(stack, 2 * STACK_DEPTH)
     top = 0
@@ -107,7 +107,7 @@ def skip_any(position: int, end: int, kind: int, stack: int) -> int:
 
 
 def read_meta(position: int, end: int, chunk: int, footer: int, stack: int) -> int:
-    """The fields of a ColumnMetaData that are wanted; the position after it, or an error code."""
+    """Read the wanted fields of a ColumnMetaData; returns the position after it, or an error code."""
     table = int64s_at(chunk, CHUNK_WIDTH)
     number = 0
     while True:
@@ -139,7 +139,7 @@ def read_meta(position: int, end: int, chunk: int, footer: int, stack: int) -> i
 
 
 def read_chunk(position: int, end: int, chunk: int, footer: int, stack: int) -> int:
-    """One ColumnChunk; the position after it, or an error code."""
+    """Read a ColumnChunk; returns the position after it, or an error code."""
     table = int64s_at(chunk, CHUNK_WIDTH)
     for slot in range(CHUNK_WIDTH):
         table[slot] = -1
@@ -160,7 +160,7 @@ def read_chunk(position: int, end: int, chunk: int, footer: int, stack: int) -> 
 
 
 def read_group(position: int, end: int, group: int, count: int, numbers: int) -> tuple[int, int]:
-    """One RowGroup, after `count` chunks; how many there are now, and the position after it or an error code."""
+    """Read a RowGroup after `count` chunks; returns the new count, and the position after it or an error code."""
     list_ = int64s_at(numbers, LIST_LENGTH)
     number = 0
     while True:
@@ -186,10 +186,10 @@ def read_group(position: int, end: int, group: int, count: int, numbers: int) ->
 
 
 def list_chunks_at(address: int) -> int:
-    """Describe the column chunks of the footer that LIST_LENGTH numbers at an address tell of, in its order.
+    """Describe the column chunks of a footer, in order; `address` is that of LIST_LENGTH numbers.
 
     Returns:
-        How many there are; NO_ROOM, or an error code.
+        The number of chunks; NO_ROOM, or an error code.
     """
     list_ = int64s_at(address, LIST_LENGTH)
     position = list_[LIST_FOOTER]

@@ -1,7 +1,7 @@
-"""Footers of wide Parquet files, of which only the wanted columns are worth reading.
+"""Reduces footers of wide Parquet files to the wanted columns.
 
-pyarrow makes objects of all that a footer says: of 5,000 columns and two row groups in 22 ms, which is as long as
-decoding ten of them takes. Taking the others out of its bytes first takes 3 ms.
+pyarrow creates objects for all columns of a footer: 22 ms for 5,000 columns and two row groups, as long as decoding ten
+of them. Removing the others from the bytes first takes 3 ms.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from engine.formats.parquet.machine_kernels import SLIM_FOOTER
 from engine.formats.parquet.thrift import shape_of
 
 _ELEMENT_BYTES, _CHUNK_BYTES = 2000, 700
-"""What a column of the schema takes in pyarrow and here, and what a column chunk takes in pyarrow."""
+"""Memory of a schema element in pyarrow and here, and of a column chunk in pyarrow."""
 _STRUCT_BYTES = 1000
-"""Either, before it is known which it is."""
+"""Memory of either, before it is known which it is."""
 _MOST_TIMES = 256
-"""How many times its bytes a footer may take."""
+"""A footer may take this many times its size."""
 _FEWEST_BYTES = 1 << 14
 """pyarrow reads a smaller footer in a quarter of a millisecond."""
 _SLACK_BYTES = 64
 
 
 def check_footer(footer: bytes, file_size: int, *, location: str | None = None) -> None:
-    """Look at a footer before pyarrow makes objects of it, of three bytes some seven hundred.
+    """Check a footer before pyarrow creates objects of it: up to seven hundred bytes for every three.
 
     Raises:
         TooLarge: See `engine.codec.budget`.
@@ -39,10 +39,10 @@ def check_footer(footer: bytes, file_size: int, *, location: str | None = None) 
 
 
 def _objects_bytes(footer: bytes, limit: int) -> int:
-    """What is made of a footer, or more, where that is within a limit."""
+    """An upper bound of the memory of a footer's objects, if it is within the limit."""
     zeros = np.frombuffer(footer, np.uint8) == 0
-    # A struct ends with a zero; of other zeros, those in bounds and counts, many stand in a row, which empty ones may,
-    # too: fifteen of them take as much as a column chunk.
+    # A struct ends with a zero. Other zeros, in bounds and counts, often come in runs, as do those of empty structs:
+    # fifteen of these take as much as a column chunk.
     ends = zeros.copy()
     ends[3:] &= ~(zeros[2:-1] & zeros[1:-2] & zeros[:-3])
     quick = _STRUCT_BYTES * int(np.count_nonzero(ends) + np.count_nonzero(zeros) // 15)
@@ -59,17 +59,17 @@ def _objects_bytes(footer: bytes, limit: int) -> int:
 
 
 def slim_footer(footer: bytes, field_ids: Iterable[int]) -> bytes | None:
-    """The footer as if the file had only the top-level columns of these field ids, and no key-value metadata.
+    """Reduce a footer to the top-level columns of these field ids, without key-value metadata.
 
-    Row groups stay as they are; their sort order, which counts columns, is left out.
+    Row groups stay; their sort order, which refers to column numbers, is dropped.
 
     Args:
-        footer: A FileMetaData of the Parquet format, without what surrounds it.
-        field_ids: Those of the file's columns that may be wanted.
+        footer: A FileMetaData of the Parquet format, without length and magic.
+        field_ids: The columns that may be read.
 
     Returns:
-        None where the footer is damaged, encrypted or unusual, for whoever reads it whole to say; where it has none of
-        these columns; and where it is too small for this to pay.
+        None if the footer is damaged, encrypted or unusual (which reading it whole will report), has none of these
+        columns, or is too small to gain from it.
     """
     if len(footer) < _FEWEST_BYTES or not SLIM_FOOTER.should_use(len(footer)):
         return None

@@ -1,20 +1,20 @@
-"""The bytes of a Parquet file's footer."""
+"""Reads the bytes of a Parquet file's footer."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
 _TAIL_BYTES = 64 << 10
-"""What is fetched of a file to begin with, as pyarrow does."""
+"""Bytes fetched from the end of a file first, as pyarrow does."""
 _MAGIC = b"PAR1"
 _MARK_BYTES = 8
-"""After the footer: its length and the magic."""
+"""Length and magic after the footer."""
 
 
 def footer_bytes(file: pa.NativeFile, size_bytes: int) -> bytes | None:
-    """The footer of a Parquet file, without what surrounds it, by one request if it is not large.
+    """Read the footer of a Parquet file, without length and magic, by one request if it is small.
 
-    None where there is none that could be read; then pyarrow may say why.
+    Returns None if it cannot be found; pyarrow then reports why.
     """
     tail = file.read_at(min(_TAIL_BYTES, size_bytes), max(0, size_bytes - _TAIL_BYTES))
     if len(tail) < _MARK_BYTES or not tail.endswith(_MAGIC):
@@ -29,5 +29,5 @@ def footer_bytes(file: pa.NativeFile, size_bytes: int) -> bytes | None:
 
 
 def footer_file(footer: bytes) -> pa.BufferReader:
-    """A Parquet file of nothing but a footer, for pyarrow to read that from."""
+    """A Parquet file that consists of a footer only, for pyarrow to read it from."""
     return pa.BufferReader(_MAGIC + footer + len(footer).to_bytes(4, "little") + _MAGIC)

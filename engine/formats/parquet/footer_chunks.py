@@ -1,8 +1,8 @@
-"""What a Parquet footer says of its column chunks: where they are, how they are stored, and their statistics.
+"""Column chunks of a Parquet footer: offsets, storage and statistics.
 
-pyarrow has objects for that, but where some parts of a footer are damaged (statistics that are too short, size
-statistics that do not fit the column, marks of encryption) making one ends the process. So they are read here, by
-compiled code where that is at hand and else in plain Python.
+pyarrow's objects of column chunks end the process for some damaged footers (statistics that are too short, size
+statistics that do not fit the column, marks of encryption). So they are decoded here, by compiled code if it is loaded,
+else in plain Python.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _OLD_MAX, _OLD_MIN, _NULL_COUNT, _MAX, _MIN = 1, 2, 3, 5, 6
 
 @dataclass(frozen=True, slots=True)
 class ChunkStatistics:
-    """The statistics of a column chunk; None for what they do not tell.
+    """The statistics of a column chunk; None for unknown values.
 
     Args:
         values: In the chunk, with nulls.
         nulls: Of these.
         lower: No value is lower, in the order of the column's logical type; in plain encoding.
         upper: No value is higher.
-        is_signed: The bounds are of the older kind (`min`, `max`), which writers filled in the order of signed numbers
-            whatever the type was: right for signed numbers alone.
+        is_signed: The bounds are of the older kind (`min`, `max`), which writers computed in the order of signed
+            numbers for any type: correct for signed numbers only.
     """
 
     values: int
@@ -42,12 +42,12 @@ class ChunkStatistics:
 
 
 class FooterChunks:
-    """The column chunks of a footer, listed when one is asked for.
+    """The column chunks of a footer, listed at the first use.
 
     Args:
-        footer: A FileMetaData of the Parquet format, without what surrounds it; None where it could not be found.
-        row_groups: How many it has.
-        leaves: How many columns each of them has.
+        footer: A FileMetaData of the Parquet format, without length and magic; None if it could not be found.
+        row_groups: The number of row groups.
+        leaves: The number of columns of each.
     """
 
     def __init__(self, footer: bytes | None, row_groups: int, leaves: int) -> None:
@@ -61,11 +61,11 @@ class FooterChunks:
         return self._table is not None
 
     def offset(self, row_group: int) -> int | None:
-        """Where the bytes of a row group begin: the first page of its first column; None where that is not known."""
+        """The offset of a row group: of the first page of its first column; None if unknown."""
         return None if self._table is None else _start(self._table[row_group, 0].tolist())
 
     def statistics(self, row_group: int, leaf: int, physical_type: str) -> ChunkStatistics | None:
-        """The statistics of a column chunk; None where there are none, or none that can be right.
+        """The statistics of a column chunk; None if it has none, or none that can be right.
 
         Args:
             row_group: The row group.
@@ -99,7 +99,7 @@ class FooterChunks:
 
     @cached_property
     def _listed(self) -> tuple[npt.NDArray[np.int64] | None, int]:
-        """By row group and leaf the CHUNK_WIDTH numbers of a column chunk, and where the column orders are."""
+        """The CHUNK_WIDTH numbers of each column chunk by row group and leaf, and the offset of the column orders."""
         if not self._footer or not self._row_groups or not self._leaves:
             return None, -1
         if not LIST_CHUNKS.should_use(len(self._footer)):
@@ -125,9 +125,9 @@ class FooterChunks:
 
 
 def listed_in_python(footer: bytes, row_groups: int, leaves: int) -> tuple[npt.NDArray[np.int64] | None, int]:
-    """The numbers of all column chunks, row group by row group, and where the list of column orders begins, or -1.
+    """The numbers of all column chunks in the order of row groups, and the offset of the list of column orders, or -1.
 
-    None for the numbers where the footer is damaged, unusual, or has another number of row groups or leaves.
+    None for the numbers if the footer is damaged, unusual, or has another number of row groups or leaves.
     """
     try:
         table, orders = thrift.list_chunks(footer, row_groups, leaves)
@@ -157,7 +157,7 @@ def _start(chunk: list[int]) -> int:
 
 
 def _fields(footer: bytes, at: int) -> dict[int, int | bytes]:
-    """The numbers and texts of a struct whose extent was checked."""
+    """The numbers and strings of a struct whose extent was checked."""
     found: dict[int, int | bytes] = {}
     number = 0
     while True:

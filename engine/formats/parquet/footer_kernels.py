@@ -1,9 +1,8 @@
-"""A Parquet footer without the columns that nobody asks for (parquet.thrift: FileMetaData), made by compiled code.
+"""Reduces a Parquet footer to the wanted columns (parquet.thrift: FileMetaData), in compiled code.
 
-What stays is copied as it is: a column chunk, a schema element, the fields of a row group. Written anew are the lengths
-of lists, and how many columns the schema's root has. Importing this module imports Numba. Nothing here trusts the
-input: each read is checked against the end, and each turn of a loop consumes a byte; what is written is never longer
-than what was read.
+Column chunks, schema elements and fields of row groups are copied unchanged; the lengths of lists and the number of
+columns of the schema's root are rewritten. Importing this module imports Numba. The input is untrusted: each read is
+checked against the end, and each loop consumes a byte per iteration. The output is never longer than the input.
 """
 
 from __future__ import annotations
@@ -46,11 +45,11 @@ _NO_ID = -1
 
 
 def slim_footer_at(address: int) -> int:
-    """Write the footer that SLIM_LENGTH numbers at an address tell of, with only the top-level columns that are wanted.
+    """Reduce a footer to the wanted top-level columns; `address` is that of SLIM_LENGTH numbers.
 
     Returns:
-        The bytes written; a negative number where the footer is damaged, encrypted, or in an order that no writer uses,
-        and where no column is wanted.
+        The number of bytes written; negative if the footer is damaged, encrypted, in an order that no writer uses, or
+        has no wanted column.
     """
     numbers = int64s_at(address, SLIM_LENGTH)
     int64s_at(numbers[SLIM_LEAVES], 2)[0] = 0
@@ -86,7 +85,7 @@ def slim_footer_at(address: int) -> int:
 
 
 def slim_schema(position: int, end: int, address: int, made: int) -> tuple[int, int]:
-    """The list of schema elements; the positions after it (or an error code) and after what was written."""
+    """Copy the list of schema elements; returns the position after it (or an error code) and after the output."""
     numbers = int64s_at(address, SLIM_LENGTH)
     stack, size = numbers[SLIM_STACK], numbers[SLIM_SIZE]
     count, kind, position = read_list(position, end)
@@ -135,7 +134,7 @@ def slim_schema(position: int, end: int, address: int, made: int) -> tuple[int, 
 
 
 def read_element(position: int, end: int, stack: int) -> tuple[int, int, int]:
-    """How many children a schema element has, its field id, and the position after it or an error code."""
+    """Read a schema element: number of children, field id, and the position after it or an error code."""
     number, children, field_id = 0, 0, _NO_ID
     while True:
         number, kind, position = read_field(position, end, number)
@@ -160,7 +159,7 @@ def read_element(position: int, end: int, stack: int) -> tuple[int, int, int]:
 
 
 def copy_root(position: int, end: int, stack: int, columns: int, made: int) -> int:
-    """Copy the schema's root, which was read before, with another number of children; the position after it."""
+    """Copy the schema's root with another number of children; returns the position after the output."""
     number, copied = 0, position
     while True:
         number, kind, position = read_field(position, end, number)
@@ -175,7 +174,7 @@ def copy_root(position: int, end: int, stack: int, columns: int, made: int) -> i
 
 
 def slim_row_groups(position: int, end: int, address: int, made: int) -> tuple[int, int]:
-    """The list of row groups; the positions after it (or an error code) and after what was written."""
+    """Copy the list of row groups; returns the position after it (or an error code) and after the output."""
     stack = int64s_at(address, SLIM_LENGTH)[SLIM_STACK]
     count, kind, position = read_list(position, end)
     if position < 0:
@@ -211,7 +210,7 @@ def slim_row_groups(position: int, end: int, address: int, made: int) -> tuple[i
 
 
 def slim_leaves(position: int, end: int, address: int, made: int) -> tuple[int, int]:
-    """A list with a struct for each leaf; the positions after it (or an error code) and after what was written."""
+    """Copy a list with a struct per leaf; returns the position after it (or an error code) and after the output."""
     numbers = int64s_at(address, SLIM_LENGTH)
     counts = int64s_at(numbers[SLIM_LEAVES], 2)
     count, kind, position = read_list(position, end)
@@ -232,12 +231,13 @@ def slim_leaves(position: int, end: int, address: int, made: int) -> tuple[int, 
 
 
 def drop_list(position: int, end: int, stack: int, made: int) -> tuple[int, int]:
-    """An empty list in place of another; the positions after that (or an error code) and after what was written."""
+    """Write an empty list in place of another; returns the position after that (or an error code) and after the
+    output."""
     return skip_any(position, end, _LIST, stack), put_list(made, 0)
 
 
 def is_wanted(field_id: int, wanted: int, count: int) -> int:
-    """1 if a number is among those at an address, which ascend."""
+    """Whether (1 or 0) a number is among the ascending numbers at an address."""
     numbers = int64s_at(wanted, count)
     low, high = 0, count
     while low < high:
@@ -250,7 +250,7 @@ def is_wanted(field_id: int, wanted: int, count: int) -> int:
 
 
 def put_list(made: int, count: int) -> int:
-    """Write the head of a list of structs; the position after it."""
+    """Write the head of a list of structs; returns the position after it."""
     if count < 15:
         store8(made, count << 4 | _STRUCT)
         return made + 1
@@ -259,7 +259,7 @@ def put_list(made: int, count: int) -> int:
 
 
 def put_number(made: int, value: int) -> int:
-    """Write an unsigned number; the position after it."""
+    """Write an unsigned number; returns the position after it."""
     while value > 127:
         store8(made, (value & 127) | 128)
         made += 1
@@ -269,6 +269,6 @@ def put_number(made: int, value: int) -> int:
 
 
 def copy_span(start: int, after: int, made: int) -> int:
-    """Copy what lies between two positions; the position after it."""
+    """Copy the bytes between two positions; returns the position after the output."""
     copy_bytes(made, start, after - start)
     return made + after - start

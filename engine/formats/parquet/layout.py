@@ -1,8 +1,8 @@
-"""What stands where in the arrays that the kernels of Parquet footers take, and what their answers mean."""
+"""Layout of the arrays that the kernels of Parquet footers take, and their error codes."""
 
 from __future__ import annotations
 
-# A column chunk, as `list_chunks` describes it: CHUNK_WIDTH numbers, -1 for what the footer does not tell.
+# A column chunk, as `list_chunks` describes it: CHUNK_WIDTH numbers, -1 if unknown.
 CHUNK_GROUP = 0  # number of the row group
 CHUNK_VALUES = 1
 CHUNK_DATA_AT = 2  # offset of the first data page

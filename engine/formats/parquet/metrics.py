@@ -30,9 +30,9 @@ _NANOS_PER = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 @dataclass(frozen=True, kw_only=True)
 class FileMetrics:
-    """What a manifest entry says of a Parquet file's columns; maps are keyed by column id.
+    """Metrics of a Parquet file's columns for a manifest entry; maps are keyed by column id.
 
-    Of columns inside lists and maps it tells sizes alone.
+    Columns inside lists and maps only have sizes.
     """
 
     record_count: int
@@ -71,7 +71,7 @@ def parquet_metrics(
         chunks = [group.column(leaf.index) for group in groups]
         sizes[column_id] = sum(chunk.total_compressed_size for chunk in chunks)
         if leaf.repeated:
-            # The footer counts a null or empty list or map as a null value, which it is not.
+            # The footer counts a null or empty list or map as a null value, which is wrong for manifests.
             continue
         values[column_id] = sum(chunk.num_values for chunk in chunks)
         known = [chunk.statistics for chunk in chunks if chunk.num_values]
@@ -99,14 +99,14 @@ def parquet_metrics(
 
 
 def _offset(chunk: pq.ColumnChunkMetaData) -> int:
-    """Where the first page of a column chunk begins."""
+    """The offset of a column chunk's first page."""
     return int(chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset)
 
 
 def _bounds(
     leaf: Leaf, type_: PrimitiveType, mode: MetricsMode, statistics: list[pq.Statistics]
 ) -> tuple[bytes | None, bytes | None]:
-    """The serialized bounds over all row groups; None where a row group does not tell."""
+    """The serialized bounds over all row groups; None if a row group has none."""
     told = []
     for s in statistics:
         if s is None:

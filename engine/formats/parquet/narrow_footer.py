@@ -21,10 +21,10 @@ columns and few rows."""
 
 
 def narrow_footer(footer: pq.FileMetaData) -> pq.FileMetaData | None:
-    """A footer of the same file with which pyarrow decodes decimals of up to 18 digits narrow.
+    """A footer of the same file with which pyarrow decodes decimals of up to 18 digits to decimal32 and decimal64.
 
-    None where that gains nothing (no such decimals, or few rows for many columns), or where pyarrow would not write the
-    file's schema as its writer did (lists of an older style, say).
+    None if that gains nothing (no such decimals, or few rows for many columns), or if pyarrow writes such a schema in
+    another way than the file's writer (lists of an older style, for example).
     """
     if footer.num_rows < _FEWEST_ROWS_A_COLUMN * footer.num_columns:
         return None
@@ -42,7 +42,7 @@ def narrow_footer(footer: pq.FileMetaData) -> pq.FileMetaData | None:
 
 
 def _stores_integers(footer: pq.FileMetaData) -> bool:
-    """Whether decimals are stored as integers: a file that mixes both ways is no file that pyarrow writes."""
+    """Whether decimals are stored as integers. Files that mix both are not written by pyarrow."""
     columns = (footer.schema.column(i) for i in range(footer.num_columns))
     decimals = (c.physical_type for c in columns if c.converted_type == "DECIMAL" and c.precision <= 18)
     return next(decimals, "INT64") != "FIXED_LEN_BYTE_ARRAY"
@@ -50,7 +50,7 @@ def _stores_integers(footer: pq.FileMetaData) -> bool:
 
 @lru_cache(maxsize=64)
 def _empty_file(schema: bytes, *, as_integers: bool) -> bytes:
-    """A Parquet file without rows; files of a table mostly have one schema, and so one of these."""
+    """A Parquet file without rows. Files of a table mostly share a schema, so this is cached."""
     sink = pa.BufferOutputStream()
     arrow = pa.ipc.read_schema(pa.BufferReader(schema))
     pq.ParquetWriter(sink, arrow, store_decimal_as_integer=as_integers).close()

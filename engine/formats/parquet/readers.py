@@ -1,4 +1,4 @@
-"""pyarrow's readers of one Parquet file, of which each thread needs one for itself."""
+"""A pool of pyarrow's readers of one Parquet file, which are not thread-safe."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from engine.formats.parquet.footer_bytes import footer_file
 from engine.formats.parquet.narrow_footer import narrow_footer
 
 _BUFFER_BYTES = 24 << 20
-"""What the columns of a large row group may hold of their compressed bytes, together."""
+"""Buffered compressed bytes of all columns of a large row group."""
 _LEAST_BUFFER_BYTES, _MOST_BUFFER_BYTES = 64 << 10, 2 << 20
-"""And each of them: enough to make few requests."""
+"""Limits of the buffer of each column; the lower one keeps requests few."""
 
 
 class ParquetReaders:
-    """Readers of an open file; making one for a wide file takes milliseconds, so those that are idle are kept.
+    """Readers of an open file. Creating one for a wide file takes milliseconds, so idle ones are reused.
 
     Args:
         file: The file, which threads may share.
-        footer: Its footer, as `engine.formats.parquet.footer_bytes.footer_bytes` finds it; None for pyarrow to look.
+        footer: Its footer (see `engine.formats.parquet.footer_bytes`); None to let pyarrow read it.
         dictionaries: Text columns, by name, to decode as Arrow dictionaries, if there are any.
         in_memory: Whether the file is in memory already.
 
@@ -50,7 +50,7 @@ class ParquetReaders:
         self._idle: dict[tuple[bool, int], list[pq.ParquetFile]] = {(False, 0): [first]}
 
     def read(self, row_group: int, leaves: Sequence[int], *, narrow: bool) -> pa.Table:
-        """Leaves of a row group, whole.
+        """Read leaves of a whole row group.
 
         Args:
             row_group: Its index.
@@ -63,15 +63,15 @@ class ParquetReaders:
     def batches(
         self, row_group: int, leaves: Sequence[int], *, rows: int, narrow: bool, at_once: bool, threads: bool
     ) -> Iterator[pa.RecordBatch]:
-        """The same in batches of at most `rows` rows, decoded as they are taken.
+        """Read leaves of a row group in batches of at most `rows` rows, decoded as they are consumed.
 
         Args:
             row_group: Its index.
             leaves: Their numbers, ascending.
             rows: At least 1.
             narrow: As `read`.
-            at_once: Their bytes are fetched before the first batch, by few requests; otherwise as they are decoded.
-            threads: Several threads decode columns.
+            at_once: Fetch their bytes before the first batch, by few requests; otherwise as they are decoded.
+            threads: Decode columns on several threads.
         """
         share = _BUFFER_BYTES // len(leaves)
         size = min(max(share, _LEAST_BUFFER_BYTES), _MOST_BUFFER_BYTES) if not (at_once or self._in_memory) else 0
@@ -90,7 +90,7 @@ class ParquetReaders:
         if found is None:
             found = self._open(footer or self.footer, buffer_bytes)
         yield found
-        # One that was left within a row group, or that failed, is not used again.
+        # A reader that failed or was left inside a row group is not reused.
         with self._lock:
             idle.append(found)
 
@@ -108,13 +108,13 @@ class ParquetReaders:
 
     @property
     def _narrow_footer(self) -> pq.FileMetaData | None:
-        """The footer for decoding decimals, made once, when the first decimal is wanted."""
+        """The footer for narrow decimals, created when the first decimal is read."""
         with self._lock:
             if not self._narrow_made:
                 self._narrow, self._narrow_made = narrow_footer(self.footer), True
             return self._narrow
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Release the file."""
         with self._lock:
             self._idle.clear()

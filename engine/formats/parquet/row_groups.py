@@ -1,4 +1,4 @@
-"""Parquet row-group statistics as one more source for the bounds evaluator of `engine.expressions.bounds`."""
+"""Parquet row-group statistics as a source for the evaluator of `engine.expressions.bounds`."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ _PLAIN = {
     "FLOAT": struct.Struct("<f"),
     "DOUBLE": struct.Struct("<d"),
 }
-"""How values of a physical type are stored in plain encoding; those of INT96 have no order."""
+"""Plain encoding of physical types; INT96 has no order."""
 _SIGNED = frozenset({"INT32", "INT64", "FLOAT", "DOUBLE"})
 
 
 class RowGroupStatistics:
-    """What the footer of one file says of each of its row groups.
+    """Statistics of the row groups of one file.
 
-    pyarrow's own objects of column chunks and statistics are not asked: damaged, some of them end the process.
+    pyarrow's objects of column chunks and statistics are not used: some damaged ones end the process.
 
     Args:
         footer: The file's metadata.
         chunks: Its column chunks.
         columns: The file's columns.
         schema: The table's types.
-        missing: Gives the value that a column reads as when the file does not have it.
+        missing: Returns the value of a column that the file lacks.
     """
 
     def __init__(
@@ -63,11 +63,11 @@ class RowGroupStatistics:
 
     @property
     def count(self) -> int:
-        """How many row groups there are."""
+        """The number of row groups."""
         return int(self._footer.num_row_groups)
 
     def evidence(self, field_id: int) -> Sequence[Evidence]:
-        """Bounds and null counts of a column; nothing where the file does not tell."""
+        """Bounds and null counts of a column; empty if the file has none."""
         type_ = self._schema.by_id[field_id].type
         if not isinstance(type_, PrimitiveType):
             return ()
@@ -107,13 +107,13 @@ def _bounds(
     if statistics.is_signed and stored.physical_type not in _SIGNED:
         return None, None
     lower, upper = (_decoded(raw, stored) for raw in (statistics.lower, statistics.upper))
-    # Of zeros, which are equal in a footer's order, either may stand for both.
+    # Zeros are equal in a footer's order, so either may be the bound.
     lower, upper = -0.0 if _is_zero(lower) else lower, 0.0 if _is_zero(upper) else upper
     return None if lower is None else _value(leaf, type_, lower), None if upper is None else _value(leaf, type_, upper)
 
 
 def _decoded(raw: bytes | None, stored: pq.ColumnSchema) -> Any:  # noqa: ANN401 - Parquet's physical types
-    """A bound out of its plain encoding; None for one that is no bound."""
+    """Decode a bound from its plain encoding; None if it is no bound."""
     if raw is None or stored.physical_type == "BYTE_ARRAY":
         return raw
     if stored.physical_type == "FIXED_LEN_BYTE_ARRAY":
@@ -141,6 +141,6 @@ def _value(leaf: Leaf, type_: PrimitiveType, raw: Any) -> Any:  # noqa: ANN401 -
 
 
 def matching_row_groups(source: RowGroupStatistics, bound: BoundPredicate) -> tuple[int, ...]:
-    """The row groups in which a row may match; the others hold none for certain."""
+    """The row groups in which a row may match; the others have none."""
     outcomes = Evaluator(bound).outcomes(source)
     return tuple(int(i) for i in np.flatnonzero(outcomes & TRUE))

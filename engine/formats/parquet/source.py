@@ -1,4 +1,4 @@
-"""Parquet files: open one, know its row groups, decode the leaves that are wanted."""
+"""Parquet files: opening, row groups, and decoding of the wanted leaves."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ Footer: TypeAlias = pq.FileMetaData
 """The metadata of a Parquet file."""
 
 _WHOLE_FILE_BYTES = 1 << 20
-"""Smaller files are fetched by one request: more requests take longer than the bytes that they would save."""
+"""Smaller files are fetched by one request, as further requests would take longer than they save."""
 _AT_ONCE_BYTES = 64 << 20
-"""The column chunks of a row group that has no more are fetched before it is decoded, by few requests; of a larger one
-while it is decoded, so that its size does not matter."""
+"""The column chunks of smaller row groups are fetched before decoding, by few requests; those of larger ones while they
+are decoded, so that memory does not depend on the size of row groups."""
 _BROKEN = (pa.ArrowException, OSError, ValueError, IndexError, OverflowError, MemoryError)
-"""What pyarrow raises at a damaged file; a length that it would need too much memory for is among them."""
+"""Errors of pyarrow for a damaged file, including a length that needs too much memory."""
 
 
 class ParquetSource(Source):
-    """An open Parquet file, to be shared by threads.
+    """An open Parquet file. Thread-safe.
 
     Args:
         dictionaries: Text columns, by name, to decode as Arrow dictionaries.
-        field_ids: The top-level columns that will be asked for; None for any.
+        field_ids: The top-level columns that will be read; None for any.
 
     Attributes:
         has_field_ids: Whether they are its own.
-        chunks: What the footer says of column chunks.
+        chunks: The column chunks of the footer.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ def _holds_narrow_decimal(type_: Type) -> bool:
 
 
 def _row_groups(footer: Footer) -> tuple[RowGroup, ...]:
-    """All row groups; raises ValueError where their rows are not those of the file."""
+    """All row groups; raises ValueError if their rows do not add up to those of the file."""
     found = []
     first_row = 0
     for index in range(footer.num_row_groups):

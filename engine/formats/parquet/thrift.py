@@ -1,7 +1,7 @@
-"""Footers of Parquet files (parquet.thrift: FileMetaData) read in plain Python, as far as column chunks go.
+"""Decodes footers of Parquet files (parquet.thrift: FileMetaData) in plain Python, as far as column chunks go.
 
-For processes that have not loaded `engine.formats.parquet.chunk_kernels`, which read the same, and faster. Nothing here
-trusts the input: where it ends too early that is an IndexError, and everything else that can not be, a ValueError.
+For processes that have not loaded the faster `engine.formats.parquet.chunk_kernels`. The input is untrusted: raises
+IndexError where it ends too early, and ValueError for anything else that is wrong.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def read_field(data: bytes, at: int, before: int) -> tuple[int, int, int]:
 
 
 def read_list(data: bytes, at: int) -> tuple[int, int, int]:
-    """How many elements a list has, of which type, and the position of the first."""
+    """Read the head of a list: number of elements, their type, and the position of the first."""
     head = data[at]
     if head >> 4 != 15:
         return head >> 4, head & 15, at + 1
@@ -144,7 +144,7 @@ def _skip_all(data: bytes, at: int, kind: int, depth: int) -> int:
 
 
 def shape_of(footer: bytes) -> tuple[int, int, int]:
-    """How many schema elements a footer has, how many of them are leaves, and how many row groups it has.
+    """The number of schema elements of a footer, of leaves among them, and of row groups.
 
     Raises:
         IndexError: It ends too early.
@@ -163,7 +163,7 @@ def shape_of(footer: bytes) -> tuple[int, int, int]:
             continue
         if number == _ROW_GROUPS and kind == _LIST:
             row_groups, _, at = read_list(footer, at)
-            # What follows matters to nobody who knows the number of row groups.
+            # The rest is not needed.
             return elements, leaves, row_groups
         at = skip(footer, at, kind)
 
@@ -181,7 +181,7 @@ def _skip_element(footer: bytes, at: int) -> tuple[int, bool]:
 
 
 def list_chunks(footer: bytes, row_groups: int, leaves: int) -> tuple[npt.NDArray[np.int64], int]:
-    """The column chunks of a footer, CHUNK_WIDTH numbers each, in its order, and where its column orders are or -1.
+    """The column chunks of a footer in order, CHUNK_WIDTH numbers each, and the offset of its column orders or -1.
 
     Raises:
         IndexError: It ends too early.

@@ -1,7 +1,7 @@
-"""Thrift's compact protocol, in which Parquet's footers are written, read by compiled code.
+"""Decodes Thrift's compact protocol, the encoding of Parquet's footers, in compiled code.
 
-Importing this module imports Numba. Nothing here trusts the input: each read is checked against the end, and each turn
-of a loop consumes a byte.
+Importing this module imports Numba. The input is untrusted: each read is checked against the end, and each loop
+consumes a byte per iteration.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from engine.formats.parquet.layout import BAD_NUMBER, TRUNCATED, UNKNOWN
 from engine.kernels.intrinsics import load8
 
-# Types of the compact protocol; lists and structs with lists in them are for `parquet_chunk_kernels.skip_any`.
+# Types of the compact protocol; lists and structs with lists in them are for `chunk_kernels.skip_any`.
 _STOP = 0
 _TRUE = 1
 _FALSE = 2

@@ -1,4 +1,4 @@
-"""Writing one Parquet file: physical types, row groups by size, footer to metrics.
+"""Writes one Parquet file: physical types, row groups by size, metrics from the footer.
 
 Decimals up to 18 digits are stored as integers, as the specification asks (appendix A: "Parquet").
 """
@@ -35,12 +35,12 @@ from engine.spec.types import PrimitiveType
 from engine.storage.store import OutputFile
 
 _BLOOM_BITS_SET = 8
-"""So many bits of a block are set for each value (Parquet: "Bloom Filter")."""
+"""Bits of a block that are set for each value (Parquet: "Bloom Filter")."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ParquetOptions:
-    """How to write Parquet. Sizes are bytes before compression, except that of a file."""
+    """Options for writing Parquet. Sizes are bytes before compression, except that of a file."""
 
     compression: str = PARQUET_COMPRESSION.default
     compression_level: int | None = None
@@ -86,7 +86,7 @@ def _most_distinct(fpp: float, max_bytes: int) -> int:
 
 
 def encoded_width(type_: pa.DataType) -> float | None:
-    """Bytes that Parquet's plain encoding takes for a value of a fixed-width leaf type; None for others."""
+    """Bytes of a value of a fixed-width leaf type in Parquet's plain encoding; None for other types."""
     if pat.is_decimal(type_):
         return 4 if type_.precision <= 9 else 8 if type_.precision <= 18 else 16
     if isinstance(type_, pa.BaseExtensionType):
@@ -97,7 +97,7 @@ def encoded_width(type_: pa.DataType) -> float | None:
 
 
 def encoded_size(batch: pa.RecordBatch) -> int:
-    """About how many bytes a batch takes in Parquet before dictionaries and compression."""
+    """Estimated bytes of a batch in Parquet before dictionaries and compression."""
     total = 0.0
     for column in batch.columns:
         width = encoded_width(column.type)
@@ -106,7 +106,7 @@ def encoded_size(batch: pa.RecordBatch) -> int:
 
 
 class ParquetFileWriter:
-    """Writes one Parquet file and tells its metrics. Rows are kept until they fill a row group.
+    """Writes one Parquet file and returns its metrics. Rows are buffered until they fill a row group.
 
     Args:
         output: The open output; this writer closes or aborts it.
@@ -114,7 +114,7 @@ class ParquetFileWriter:
         schema: The table schema that the ids refer to.
         modes: Column id -> metrics mode.
         options: How to write.
-        sort_order: The order that the rows are in, if any; told to readers as far as Parquet can say it.
+        sort_order: The order of the rows, if any; recorded as far as Parquet can express it.
         key_values: File metadata, e.g. ``{"delete-type": "position"}``.
     """
 
@@ -145,8 +145,8 @@ class ParquetFileWriter:
         self._writer: pq.ParquetWriter | None = None
 
     def _open(self, rows: int) -> pq.ParquetWriter:
-        """The writer, made when the first row group, of so many rows, is there to be written: no column has more
-        distinct values than rows, and a Bloom filter need not be larger."""
+        """The writer, created for the first row group of `rows` rows: no column has more distinct values than rows, so
+        Bloom filters need not be larger."""
         if self._writer is not None:
             return self._writer
         options = self._options
@@ -176,7 +176,7 @@ class ParquetFileWriter:
         return self._writer
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Keep a batch, of the columns of the schema in its order, for the next row group."""
+        """Buffer a batch, with the columns of the schema in its order, for the next row group."""
         columns = [batch.column(place) for place in self._places]
         kept = pa.RecordBatch.from_arrays(columns, schema=self._arrow_schema)
         self._nans.add(kept)
@@ -185,7 +185,7 @@ class ParquetFileWriter:
         self.rows += kept.num_rows
 
     def flush(self) -> None:
-        """Write what waits as one row group; nothing when nothing waits."""
+        """Write the buffered rows as one row group, if there are any."""
         if not self._waiting:
             return
         table = pa.Table.from_batches(self._waiting)
@@ -201,11 +201,11 @@ class ParquetFileWriter:
 
     @property
     def compression_ratio(self) -> float:
-        """Bytes in the file for each byte before compression, so far; 1 before the first row group."""
+        """Bytes in the file per byte before compression, so far; 1 before the first row group."""
         return self._output.tell() / self._encoded_bytes if self._encoded_bytes else 1.0
 
     def close(self) -> tuple[FileMetrics, int]:
-        """Write the rest, make the file visible and tell its metrics and its size in bytes."""
+        """Write the rest, make the file visible, and return its metrics and its size in bytes."""
         self.flush()
         writer = self._open(0)
         writer.close()
@@ -220,7 +220,7 @@ class ParquetFileWriter:
         return parquet_metrics(footer, self._arrow_schema, types, self._modes, self._nans.counts), size
 
     def abort(self) -> None:
-        """Leave no file."""
+        """Discard the file."""
         self._waiting = []
         if self._writer is not None:
             # Else pyarrow writes a footer into the closed output when the writer is collected.
@@ -234,7 +234,7 @@ def storable(schema: pa.Schema) -> pa.Schema:
 
 
 def _sorting_columns(sort_order: SortOrder | None, schema: pa.Schema) -> list[pq.SortingColumn] | None:
-    """The leading keys that are plain columns; Parquet can not name a transform."""
+    """The leading sort keys that are plain columns; Parquet cannot express transforms."""
     by_id: dict[int | None, Leaf] = {field_id_of(leaf.field): leaf for leaf in leaves(schema)}
     found = []
     for key in sort_order.fields if sort_order is not None else ():
