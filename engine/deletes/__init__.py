@@ -1,1 +1,1 @@
-"""What delete files say: positions, deletion vectors, equality keys."""
+"""Decoded delete files: positions, deletion vectors, equality keys."""

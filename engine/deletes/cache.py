@@ -1,7 +1,7 @@
-"""Decoded delete files, kept for the next one who reads them.
+"""A cache of decoded delete files.
 
-A process that reads a plan task by task (an executor) meets the same delete files again: an equality-delete file of the
-whole table concerns every task. Delete files never change, so what was decoded of one stays right.
+A process that reads a plan task by task (an executor) needs the same delete files repeatedly: an equality-delete file
+of the whole table applies to every task. Delete files never change, so entries stay valid.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ DEFAULT_MAX_BYTES = 256 << 20
 
 
 class DeleteCache:
-    """Keeps what was used last, up to a number of bytes. Threads may share it; two that miss at once both load.
+    """Keeps the most recently used entries, up to a number of bytes. Thread-safe; two threads that miss at once both
+    load.
 
     Args:
-        max_bytes: Room for decoded deletes; what is larger than that alone is not kept.
+        max_bytes: The most bytes to keep; larger entries are not kept.
     """
 
     def __init__(self, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
@@ -31,11 +32,11 @@ class DeleteCache:
 
     @property
     def size_bytes(self) -> int:
-        """What is kept now."""
+        """The bytes of all entries."""
         return self._size_bytes
 
     def find(self, key: Hashable) -> Any | None:  # noqa: ANN401 - each kind of delete file has its own form
-        """What was kept under a key; None for nothing."""
+        """The entry of a key, or None."""
         with self._lock:
             found = self._kept.get(key)
             if found is None:
@@ -44,7 +45,7 @@ class DeleteCache:
             return found[0]
 
     def keep(self, key: Hashable, value: T, size_bytes: int) -> T:
-        """Keep a value, making room for it; gives the value."""
+        """Store an entry, evicting others if needed; returns it."""
         with self._lock:
             if key not in self._kept and size_bytes <= self._max_bytes:
                 self._kept[key] = (value, size_bytes)
@@ -54,7 +55,7 @@ class DeleteCache:
         return value
 
     def of(self, key: Hashable, load: Callable[[], T], size_bytes: Callable[[T], int]) -> T:
-        """What was kept under a key, or else what `load` gives."""
+        """The entry of a key, else the result of `load`."""
         found: T | None = self.find(key)
         if found is not None:
             return found

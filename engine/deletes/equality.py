@@ -1,7 +1,8 @@
-"""Equality-delete files, merged so that their number does not matter (spec: "Equality Delete Files").
+"""Equality-delete files, merged so that the cost of a row does not grow with their number (spec: "Equality Delete
+Files").
 
 All files that compare the same columns in the same scope become one index from key to the highest sequence number that
-deletes it. A row is deleted where that number is greater than its data file's. A scope is one partition, or the whole
+deletes it. A row is deleted if that number is greater than its data file's. A scope is one partition, or the whole
 table for the deletes of unpartitioned specs.
 """
 
@@ -35,15 +36,15 @@ Scope = tuple[object, ...]
 """A partition: spec id and hashable partition tuple."""
 
 GLOBAL: Scope = ()
-"""The scope of deletes that concern more than one partition."""
+"""The scope of deletes that apply to more than one partition."""
 
 
 @dataclass(frozen=True, eq=False)
 class EqualityGroup:
     """The keys of all delete files of one scope that compare the same columns.
 
-    `schema` holds the columns `field_ids`, in the types of the table, and what is around them. `keys` are the values of
-    `field_ids`, key by key as read, and `sequence_numbers` of the files that they were read from.
+    `schema` holds the columns `field_ids`, in the types of the table, and the structs around them. `keys` are the
+    values of `field_ids`, key by key as read, and `sequence_numbers` of the files that they were read from.
     """
 
     scope: Scope
@@ -54,11 +55,11 @@ class EqualityGroup:
 
     @cached_property
     def index(self) -> KeyIndex:
-        """The keys, to be looked up."""
+        """The index of the keys."""
         return KeyIndex.build(self.keys, self.sequence_numbers)
 
     def deleted(self, rows: pa.Table | pa.RecordBatch, sequence_number: int) -> npt.NDArray[np.bool_]:
-        """Which rows are deleted; `rows` has the group's columns, of a data file of that data sequence number."""
+        """A mask of the deleted rows; `rows` has the group's columns, of a data file with that data sequence number."""
         columns = [column_by_id(rows, self.schema, field_id) for field_id in self.field_ids]
         return self.index.greatest(columns) > sequence_number
 
@@ -71,23 +72,23 @@ class EqualityDeletes:
     groups: Mapping[tuple[Scope, tuple[int, ...]], EqualityGroup]
 
     def of(self, deletes: Iterable[DeleteFile]) -> list[EqualityGroup]:
-        """The groups that a data file with these equality deletes must be tested against."""
+        """The groups that apply to a data file with these equality deletes."""
         keys = dict.fromkeys((self.scope_of[file], compared_columns(file)) for file in deletes)
         return [self.groups[key] for key in keys]
 
 
 def compared_columns(file: DeleteFile) -> tuple[int, ...]:
-    """The columns that a delete file compares, in one order for all files."""
+    """The columns that a delete file compares, in the same order for all files."""
     if not file.equality_ids:
         raise CorruptTable("an equality-delete file without equality ids", location=file.file_path)
     return tuple(sorted(set(file.equality_ids)))
 
 
 def scopes(planned: Iterable[tuple[Scope | None, Collection[DeleteFile]]]) -> dict[DeleteFile, Scope]:
-    """The scope of each delete file, from the partitions of the data files that a plan gives it to.
+    """The scope of each delete file, from the partitions of the data files to which a plan applies it.
 
-    A file that came with data files of one partition only is treated as that partition's: within the plan it is. One
-    that came with a data file of unknown partition has a scope of its own and is merged with no other.
+    A file that applies to data files of a single partition gets that partition. One that applies to a data file of
+    unknown partition gets a scope of its own, and is not merged with others.
     """
     found: dict[DeleteFile, Scope] = {}
     alone: dict[DeleteFile, Scope] = {}
@@ -102,8 +103,8 @@ def scopes(planned: Iterable[tuple[Scope | None, Collection[DeleteFile]]]) -> di
 
 
 def key_schema(field_ids: Sequence[int], schemas: Sequence[Schema], location: str) -> Schema:
-    """The columns of a key, each as the first schema that has it says: the current schema first, since a column may
-    have been promoted, then older ones, since it may have been dropped.
+    """The columns of a key, each from the first schema that has it: the current schema first, since a column may have
+    been promoted, then older ones, since it may have been dropped.
 
     Raises:
         CorruptTable: No schema of the table has a column.
@@ -120,7 +121,7 @@ def key_schema(field_ids: Sequence[int], schemas: Sequence[Schema], location: st
 
 
 def joined_fields(left: NestedField, right: NestedField) -> NestedField:
-    """One struct of which two schemas, or two readers, want different fields; any other column is `left`."""
+    """Merge two versions of a column: a struct with the fields of both; any other column is `left`."""
     if not isinstance(left.type, StructType) or not isinstance(right.type, StructType):
         return left
     fields = {f.field_id: f for f in left.type.fields}
@@ -150,7 +151,7 @@ def load_equality(
         counters: Count the files.
         needed_by: For errors, e.g. ``"table db.t, snapshot 17"``.
         name_mapping: For files without field ids.
-        cache: Keeps groups that were made, with their indexes.
+        cache: Keeps groups with their indexes.
     """
     members: dict[tuple[Scope, tuple[int, ...]], list[DeleteFile]] = {}
     for file, scope in scope_of.items():

@@ -1,4 +1,4 @@
-"""Data files and delete files as a plan hands them to readers."""
+"""Data files and delete files, as readers get them from a plan."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from engine.spec.partitioning import Partition, PartitionKey, partition_key
 class DeleteFile:
     """A position-delete file, an equality-delete file or a deletion vector.
 
-    A deletion vector is part of a Puffin file: `content_offset` and `content_size_in_bytes` say which,
-    `referenced_data_file` says whose.
+    A deletion vector is a range of a Puffin file, at `content_offset` and of `content_size_in_bytes`;
+    `referenced_data_file` is its data file.
     """
 
     content: FileContent
@@ -73,8 +73,8 @@ class FileRead:
 
 
 def check_records(file: DeleteFile, source: Source) -> None:
-    """Raise CorruptTable for a delete file with another number of rows than its manifest entry says: it may be another
-    file, or half of one."""
+    """Raise CorruptTable for a delete file whose number of rows is not that of its manifest entry: it may be another
+    file, or truncated."""
     if source.num_rows != file.record_count:
         raise CorruptTable(
             f"a delete file with {source.num_rows} rows, where its manifest entry says {file.record_count}",

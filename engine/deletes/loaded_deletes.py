@@ -1,4 +1,4 @@
-"""All deletes of a plan, loaded once, and what each data file needs of them."""
+"""Loads all deletes of a plan once, and finds those of each data file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from engine.storage.store import Store
 
 @dataclass(frozen=True, slots=True)
 class FileDeletes:
-    """What is deleted of one data file: positions, and keys that its rows must be tested against."""
+    """The deletes of one data file: positions, and keys to test its rows against."""
 
     positions: Positions | None = None
     equality: Sequence[EqualityGroup] = ()
@@ -39,7 +39,7 @@ class LoadedDeletes:
     equality: EqualityDeletes
 
     def of(self, file: FileRead) -> FileDeletes:
-        """What is deleted of a data file. A deletion vector replaces position-delete files (spec: "Scan Planning").
+        """The deletes of a data file. A deletion vector replaces position-delete files (spec: "Scan Planning").
 
         Raises:
             CorruptTable: More than one deletion vector for the file.
@@ -82,7 +82,7 @@ def load_deletes(
         counters: Count files and keys.
         needed_by: For errors, e.g. ``"table db.t, snapshot 17"``.
         name_mapping: For files without field ids.
-        cache: Keeps what was decoded, for plans that share delete files.
+        cache: Keeps decoded deletes, for plans that share delete files.
     """
     files = [file for file in planned if file.deletes]
     with_vector = {file.file_path for file in files if any(d.is_vector for d in file.deletes)}

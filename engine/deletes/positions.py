@@ -27,7 +27,7 @@ from engine.spec.name_mapping import mapping_of
 from engine.storage.store import Store
 
 Positions = npt.NDArray[np.int64]
-"""Row positions, ascending, each once."""
+"""Row positions, ascending and distinct."""
 
 _BY_NAME = mapping_of(POSITION_DELETES)
 _COLUMN_OF: dict[int | None, str] = {DELETE_FILE_PATH_ID: "path", DELETE_POS_ID: "pos"}
@@ -40,7 +40,7 @@ class PositionDeletes:
     by_file: Mapping[DeleteFile, Mapping[str, Positions]]
 
     def of(self, data_file: str, deletes: Iterable[DeleteFile]) -> Positions | None:
-        """The positions of a data file that any of these delete files deletes; None for none."""
+        """The positions of a data file that any of these delete files deletes, or None."""
         found = [p for p in (self.by_file.get(file, {}).get(data_file) for file in deletes) if p is not None]
         if len(found) > 1:
             return np.unique(np.concatenate(found))
@@ -57,14 +57,13 @@ def load_positions(
     needed_by: str | None = None,
     cache: DeleteCache | None = None,
 ) -> PositionDeletes:
-    """Decode position-delete files, keeping what concerns `data_files`.
+    """Decode position-delete files, keeping the positions in `data_files`.
 
-    A path that differs from a data file's only in how the same place is spelled (``file:/a`` and ``/a``, ``s3a`` and
-    ``s3``) counts as that data file.
+    Another spelling of a data file's path (``file:/a`` and ``/a``, ``s3a`` and ``s3``) counts as that data file.
 
     Raises:
         FileNotFound: Naming the delete file and `needed_by`.
-        CorruptTable: A path equals a data file's but for its authority, so that nobody can know what is deleted.
+        CorruptTable: A path equals a data file's except for its authority, which is ambiguous.
         Unsupported: A delete file that is not Parquet.
     """
     places = DataFilePlaces(data_files)
@@ -85,13 +84,12 @@ def load_positions(
 
 
 def positions_by_path(file: DeleteFile, store: Store, needed_by: str | None = None) -> dict[str, Positions]:
-    """All that a position-delete file says: positions by the data file's path as it is spelled there; errors as
-    `load_positions`."""
+    """All positions of a position-delete file by the data file's path, as spelled there; raises as `load_positions`."""
     return _load(file, lambda path, _: path, store, needed_by)
 
 
 def _select_concerned(found: Mapping[str, Positions], file: DeleteFile, places: DataFilePlaces) -> dict[str, Positions]:
-    """Of all that a delete file says, what concerns the data files that matter."""
+    """Select the positions in the given data files."""
     runs: dict[str, list[Positions]] = {}
     for path, positions in found.items():
         data_file = places.find(path, file.file_path)
@@ -107,7 +105,7 @@ def _size_bytes(found: Mapping[str, Positions]) -> int:
 def _load(
     file: DeleteFile, find: Callable[[str, str], str | None], store: Store, needed_by: str | None
 ) -> dict[str, Positions]:
-    """Positions by what `find` makes of a path and the delete file's own."""
+    """Load a file's positions, by the result of `find` for each path."""
     runs: dict[str, list[Positions]] = {}
     with open_source(
         store,
@@ -134,7 +132,7 @@ def _load(
 
 
 def _runs(batch: pa.RecordBatch, location: str) -> Iterable[tuple[str, Positions]]:
-    """Stretches of rows with one path."""
+    """Ranges of rows with one path."""
     if not batch.num_rows:
         return
     paths, column = batch.column("path"), batch.column("pos")
@@ -149,13 +147,13 @@ def _runs(batch: pa.RecordBatch, location: str) -> Iterable[tuple[str, Positions
 
 
 def _ascending(runs: list[Positions]) -> Positions:
-    """Positions of all runs in order, each once; writers sort them, so mostly nothing is to do."""
+    """Merge the positions of all runs, ascending and distinct; writers sort them, so usually there is nothing to do."""
     joined = runs[0] if len(runs) == 1 else np.concatenate(runs)
     return joined if bool(np.all(joined[1:] > joined[:-1])) else np.unique(joined)
 
 
 class DataFilePlaces:
-    """Finds the data file that a path of a delete file means.
+    """Finds the data file that a path in a delete file refers to.
 
     Args:
         data_files: The data files that matter, as their manifests spell them.
@@ -166,7 +164,7 @@ class DataFilePlaces:
         self._by_path: dict[str, list[str]] | None = None
 
     def find(self, path: str, delete_file: str) -> str | None:
-        """The data file, spelled as in its manifest; None if none of them is meant."""
+        """The data file, spelled as in its manifest; None if it is none of them."""
         if path in self._data_files:
             return path
         if self._by_path is None:

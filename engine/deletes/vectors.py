@@ -1,4 +1,4 @@
-"""Deletion vectors, read by Puffin file (spec: "Deletion Vectors"; Puffin spec: `deletion-vector-v1`)."""
+"""Reads deletion vectors, grouped by Puffin file (spec: "Deletion Vectors"; Puffin spec: `deletion-vector-v1`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from engine.runtime.runner import Runner
 from engine.storage.store import Store
 
 _GAP_BYTES = 1 << 20
-"""Vectors less than this apart are fetched by one request: the bytes between cost less than a round trip."""
+"""Vectors less than this apart are fetched by one request: reading the bytes between takes less than a round trip."""
 _REQUEST_BYTES = 64 << 20
 
 
@@ -31,21 +31,21 @@ def load_vectors(
     needed_by: str | None = None,
     cache: DeleteCache | None = None,
 ) -> Mapping[DeleteFile, Positions]:
-    """Read deletion vectors, neighbours in one Puffin file by one request.
+    """Read deletion vectors, by one request for neighbours in a Puffin file.
 
     Args:
         vectors: The vectors.
         store: Where they are.
         runner: Reads in parallel.
         counters: Count them.
-        rows: How many rows a vector's data file has, as far as it is known.
+        rows: The number of rows of a vector's data file, if known.
         needed_by: For errors.
-        cache: Keeps what was decoded.
+        cache: Keeps decoded vectors.
 
     Raises:
         FileNotFound: Naming the Puffin file and `needed_by`.
-        CorruptTable: A vector without its place in the file, with a wrong checksum, with another number of positions
-            than its manifest entry says, or with one that its data file has not.
+        CorruptTable: A vector without offset and size, with a wrong checksum, with another number of positions than its
+            manifest entry states, or with a position beyond the rows of its data file.
     """
     found: dict[DeleteFile, Positions] = {}
     if cache is not None:
@@ -71,7 +71,7 @@ def load_vectors(
 
 
 def vector_blob(positions: Positions) -> bytes:
-    """The blob of a deletion vector with these positions."""
+    """Encode the blob of a deletion vector with these positions."""
     return encode_vector(BitMap64(positions.astype(np.uint64)))
 
 
@@ -86,7 +86,7 @@ def _end(vector: DeleteFile) -> int:
 
 
 def _stretches(vectors: Collection[DeleteFile]) -> list[list[DeleteFile]]:
-    """Vectors that one request fetches."""
+    """Group vectors that one request fetches."""
     stretches: list[list[DeleteFile]] = []
     for vector in sorted(vectors, key=lambda v: (v.file_path, _start(v))):
         last = stretches[-1] if stretches else []

@@ -1,1 +1,1 @@
-"""Scan planning: which files a snapshot's reader needs, with their deletes and what is left of the filter."""
+"""Scan planning: the files that a reader of a snapshot needs, with their deletes and residual filters."""

@@ -1,7 +1,7 @@
-"""Decoded manifests and manifest lists in memory, bounded by bytes, and if asked for on disk.
+"""A cache of decoded manifests and manifest lists, in memory up to a number of bytes and optionally on disk.
 
-Manifests are immutable, so a path and a length name their content for ever. Several plans may ask for one at the same
-time; it is decoded once and the others wait. What is kept is the least recently used first to go.
+Manifests are immutable, so path and length identify their content. If several plans ask for a manifest at the same
+time, one decodes it and the others wait. The least recently used entries are removed first.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ DEFAULT_LIMIT_BYTES = 256 << 20
 DEFAULT_DISK_LIMIT_BYTES = 4 << 30
 
 MEMORY_CACHE_HITS = "memory_cache_hits"
-"""Counter: manifests and lists that were in memory, or that another plan was decoding already."""
+"""Counter: manifests and lists found in memory, including those that another plan was decoding."""
 MEMORY_CACHE_MISSES = "memory_cache_misses"
-"""Counter: those that were not, or not with all the metrics that were wanted."""
+"""Counter: manifests and lists not found in memory, or found without all wanted metrics."""
 
 Key = tuple[str, int]
 """Location and length in bytes."""
@@ -35,11 +35,11 @@ Metrics = frozenset[int] | None
 
 
 class Sized(Protocol):
-    """What the cache keeps."""
+    """An entry of the cache."""
 
     @property
     def size_bytes(self) -> int:
-        """The memory that it takes."""
+        """Its memory."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class _List:
 
     @property
     def size_bytes(self) -> int:
-        """About what the objects take."""
+        """Estimated memory of the objects."""
         return sum(600 + 250 * len(manifest.partitions or ()) for manifest in self.manifests)
 
 
@@ -67,10 +67,10 @@ class ManifestCache:
     """Keeps decoded manifests and manifest lists. Safe to share between threads, scans, tables and catalogs.
 
     Args:
-        limit_bytes: The most that stays in memory; 0 keeps nothing there.
-        directory: Keep decoded manifests in this local directory, too, from which other processes open them without
-            reading, inflating and decoding them again; see `engine.plan.disk_cache`. None keeps none on disk.
-        disk_limit_bytes: The most that stays there.
+        limit_bytes: The most bytes to keep in memory; 0 keeps nothing.
+        directory: A local directory for decoded manifests, which other processes open without reading, inflating and
+            decoding them again; see `engine.plan.disk_cache`. None keeps nothing on disk.
+        disk_limit_bytes: The most bytes to keep there.
 
     Attributes:
         counters: Hits and misses, in memory and on disk.
@@ -100,15 +100,15 @@ class ManifestCache:
 
     @property
     def size_bytes(self) -> int:
-        """Memory held by what is kept; what is mapped from disk counts as well."""
+        """Memory of all entries, including those mapped from disk."""
         with self._lock:
             return self._size_bytes
 
     def get(self, key: Key, metrics: Metrics, decode: Callable[[Metrics], ManifestColumns]) -> ManifestColumns:
         """The manifest's columns with at least these metrics.
 
-        `decode` is called, by one thread, if they are not there; it gets all metrics that are worth decoding, those of
-        an earlier entry included. Its exception goes to everyone who waits, and is not kept.
+        On a miss, one thread calls `decode` with the wanted metrics and those of the entry it replaces. Its exception
+        is raised in all waiting threads, and not kept.
         """
         disk = self._disk
         found = self._get(key, metrics, decode if disk is None else lambda wanted: disk.columns(key, wanted, decode))
@@ -126,7 +126,7 @@ class ManifestCache:
 
         Args:
             location: The manifest list.
-            identity: What tells the snapshot from others, since nothing says how long its list is.
+            identity: Identifies the snapshot, since the length of its list is not recorded.
             read: Reads the list.
             decode: Decodes it.
         """
@@ -139,12 +139,12 @@ class ManifestCache:
         return found.manifests
 
     def other(self, location: str, identity: str, load: Callable[[], Sized]) -> Sized:
-        """Anything else that is made of a part of an immutable file; as `get`.
+        """Anything else derived from part of an immutable file; as `get`.
 
         Args:
             location: The file.
-            identity: What tells its version and the part.
-            load: Makes it.
+            identity: Identifies the version of the file and the part.
+            load: Loads it.
         """
         return self._get((location, identity), frozenset(), lambda _: load())
 
@@ -198,5 +198,5 @@ def _union(a: Metrics, b: Metrics) -> Metrics:
 
 
 def _is_kept(entry: _Entry) -> bool:
-    """Whether its size is counted."""
+    """Whether its size is included in the total."""
     return entry.content.done() and entry.content.exception() is None

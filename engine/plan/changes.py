@@ -1,8 +1,8 @@
-"""What each snapshot of a line did to the data files of a table: which came, which went, whose deletes changed.
+"""The changes that each snapshot made to the data files of a table: added, removed, and with other deletes.
 
-A snapshot is compared with its parent as two plans under one filter, so nothing depends on how a writer recorded the
-change: files that went are told from DELETED entries, dropped manifests or anything else alike. A snapshot that only
-added data files is not compared: its own manifests say it all.
+The plans of a snapshot and its parent are compared under one filter, so the result does not depend on how a writer
+recorded the change (by DELETED entries, dropped manifests, or otherwise). A snapshot that only added data files is not
+compared: its own manifests list them.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _NONE: Int64Array = np.zeros(0, np.int64)
 
 @dataclass(frozen=True, kw_only=True)
 class SnapshotChanges:
-    """What one snapshot did, as far as matching rows may be concerned.
+    """The changes of one snapshot, limited to files that may have matching rows.
 
     Args:
         ordinal: The place of the snapshot among those of the line that change rows, from 0.
         snapshot: The snapshot.
-        before: The plan of its parent; None where it was not needed.
+        before: The plan of its parent; None if not needed.
         after: The plan of the snapshot.
-        removed: Rows of ``before.files``: data files that went.
-        added: Rows of ``after.files``: data files that came.
-        changed_before: Rows of ``before.files``: data files whose deletes are others now.
+        removed: Rows of ``before.files``: removed data files.
+        added: Rows of ``after.files``: added data files.
+        changed_before: Rows of ``before.files``: data files whose deletes have changed.
         changed_after: The same files as rows of ``after.files``.
     """
 
@@ -54,11 +54,11 @@ class SnapshotChanges:
 
 
 def changes_of(scan: TableScan, span: Sequence[Snapshot], counters: Counters) -> Iterator[SnapshotChanges]:
-    """The changes of each snapshot of a line, oldest first; rewrites (operation ``replace``) change no row and have
-    none, nor a number.
+    """The changes of each snapshot of a line of snapshots, oldest first. Rewrites (operation ``replace``) change no
+    row, and are left out.
 
     Args:
-        scan: Gives table, schema, filter and what to plan with.
+        scan: Supplies table, schema, filter and runner.
         span: Snapshots in a line, each the parent of the next, oldest first.
         counters: Count the planning.
 
@@ -111,8 +111,8 @@ def _plan_of_parent(scan: TableScan, snapshot: Snapshot, counters: Counters) -> 
 
 
 def _only_adds(snapshot: Snapshot, metadata: TableMetadata, source: ManifestSource) -> bool:
-    """Whether a snapshot certainly did nothing but add data files: no delete file came or went, and there are as many
-    data files as before and as were added."""
+    """Whether a snapshot certainly only added data files: no delete file was added or removed, and the number of data
+    files grew by the number of added ones."""
     parent = snapshot.parent_snapshot_id
     manifests = source.manifests_of(snapshot)
     own = [m for m in manifests if m.added_snapshot_id == snapshot.snapshot_id]
@@ -132,7 +132,7 @@ def _delete_manifests(manifests: Sequence[ManifestFile]) -> set[str]:
 
 
 def _files(manifests: Sequence[ManifestFile], *, existing: bool = True) -> int | None:
-    """How many live data files manifests list, or only those that were added; None where a writer did not count."""
+    """The number of live data files that manifests list, or of added ones; None if a writer did not record it."""
     total = 0
     for manifest in manifests:
         if manifest.content == ManifestContent.DATA:
@@ -167,7 +167,7 @@ def _difference(ordinal: int, snapshot: Snapshot, before: ScanPlan, after: ScanP
 
 
 def _other_deletes(before: ScanPlan, after: ScanPlan, old: Int64Array, new: Int64Array) -> Int64Array:
-    """The places in `old` and `new`, rows of one file each, at which the two plans have different delete files."""
+    """The positions in `old` and `new`, rows of one file each, at which the two plans have different delete files."""
     names: dict[tuple[str, int | None], int] = {}
     left_counts, left = _delete_codes(before.files.take(pa.array(old)), names)
     right_counts, right = _delete_codes(after.files.take(pa.array(new)), names)
@@ -180,7 +180,7 @@ def _other_deletes(before: ScanPlan, after: ScanPlan, old: Int64Array, new: Int6
 
 
 def _delete_codes(files: pa.Table, names: dict[tuple[str, int | None], int]) -> tuple[Int64Array, Int64Array]:
-    """How many delete files each data file has, and their numbers in `names`, sorted within each data file."""
+    """The number of delete files of each data file, and their numbers in `names`, sorted within each data file."""
     counts, codes = [_NONE], [_NONE]
     for chunk in files.column("deletes").chunks:
         references = chunk.flatten()

@@ -1,8 +1,8 @@
-"""Which delete files apply to which data files (spec: "Scan Planning", "Delete Formats").
+"""Matches delete files to data files (spec: "Scan Planning", "Delete Formats").
 
-Everything is arrays: the scope of a delete file becomes a number (a data file, a partition, or the whole table),
-deletes are sorted by scope and sequence number, and each data file finds its deletes as a stretch of that order by two
-binary searches. The rules, with data sequence numbers:
+All steps work on arrays: the scope of a delete file (a data file, a partition, or the whole table) becomes a number,
+deletes are sorted by scope and sequence number, and two binary searches find the range of deletes of each data file.
+The rules, with data sequence numbers:
 
 ===========================  ====================  ===================================================
 deletion vector              its data file         at most one; replaces position-delete files
@@ -52,7 +52,7 @@ class DeletesOfFiles:
 def match_deletes(
     data: Sequence[LiveEntries], deletes: Sequence[LiveEntries], metadata: TableMetadata
 ) -> DeletesOfFiles:
-    """The deletes of each data file; files are numbered through all entries of `data`, and of `deletes`.
+    """Match deletes to data files; files are numbered across all entries of `data`, and of `deletes`.
 
     Raises:
         CorruptTable: Two live deletion vectors for one data file; a vector without its fields, or older than its data
@@ -104,7 +104,7 @@ class _DeleteIndex:
 
     @cached_property
     def _path_codes(self) -> tuple[Int64Array, Int64Array]:
-        """Codes of the paths of data files and of the data files that deletes are for."""
+        """Codes of the paths of data files, and of the data files that deletes refer to."""
         by_place = self._place_codes()
         if by_place is not None:
             return by_place
@@ -114,8 +114,8 @@ class _DeleteIndex:
         return own, targets
 
     def _place_codes(self) -> tuple[Int64Array, Int64Array] | None:
-        """The codes from the hashes of places, which is quicker; None where a place is spelled in two ways, or two
-        places have one hash."""
+        """The same codes from location hashes, which is faster; None if a file is spelled in two ways, or two files
+        have the same hash."""
         count = len(self._data_seq)
         codes = codes_of(number_array(np.concatenate([self._places, self._target_places]).view(np.int64)))
         own, targets = codes[:count], codes[count:]
@@ -128,7 +128,7 @@ class _DeleteIndex:
         return own, targets
 
     def _find_other_spellings(self, own: Int64Array, targets: Int64Array) -> None:
-        """Give a target that is no data file's path, but means the place of one, the code of that data file."""
+        """Give each target that is another spelling of a data file's path the code of that data file."""
         unknown = np.flatnonzero(self._has_target & ~np.isin(targets, own))
         if not len(unknown):
             return
@@ -149,7 +149,7 @@ class _DeleteIndex:
                 )
 
     def vectors(self) -> Pairs:
-        """Each deletion vector with its data file, where that is planned."""
+        """Pair each deletion vector with its data file, if that is planned."""
         chosen = np.flatnonzero(self._is_vector)
         self._check_vectors(chosen)
         found = self._of_file(chosen, np.full(len(self._data_seq), np.iinfo(np.int64).min))
@@ -177,16 +177,16 @@ class _DeleteIndex:
             raise CorruptTable(f"more than one deletion vector for {_text(self._targets, twice)}")
 
     def positions_of_file(self) -> Pairs:
-        """Position-delete files of one data file."""
+        """Pair position-delete files that refer to one data file."""
         return self._of_file(np.flatnonzero(self._has_target & ~self._is_vector), self._data_seq)
 
     def positions_of_partition(self) -> Pairs:
-        """Position-delete files of any data file of their partition."""
+        """Pair position-delete files that refer to any data file of their partition."""
         chosen = np.flatnonzero(~self._is_equality & ~self._has_target)
         return self._of_partition(chosen, self._data_seq)
 
     def equality(self) -> Pairs:
-        """Equality-delete files, of their partition or of every file."""
+        """Pair equality-delete files, of a partition or of the whole table."""
         specs = [self._metadata.spec_by_id[each.manifest.partition_spec_id] for each in self._deletes]
         lengths = [len(each) for each in self._deletes]
         is_global = self._is_equality & np.repeat([spec.has_global_deletes for spec in specs], lengths)
@@ -216,7 +216,8 @@ class _DeleteIndex:
         return self._paired(chosen, least_seq, self._partitions) if len(chosen) else NO_PAIRS
 
     def _paired(self, chosen: Int64Array, least_seq: Int64Array, scopes: tuple[Int64Array, Int64Array]) -> Pairs:
-        """Data files and chosen deletes of equal scope; equality deletes only where their keys may be in the file."""
+        """Pair data files with the chosen deletes of their scope; equality deletes only if their keys may be in the
+        file."""
         if not len(chosen):
             return NO_PAIRS
         unknown = no_ranges(len(self._data_seq), len(self._seq))

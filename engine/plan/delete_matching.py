@@ -1,8 +1,8 @@
-"""Pairs of data files and delete files by scope and sequence number, made by compiled loops.
+"""Pairs data files with delete files by scope and sequence number, in compiled loops.
 
-A pair is one number, ``data file * number of delete files + delete file``: sorted, pairs are in the order of data files
-and within one of delete files. There may be hundreds of millions (a thousand unpartitioned equality deletes over a
-hundred thousand files), so pairs that key ranges exclude are never made.
+A pair is one number, ``data file * number of delete files + delete file``, so that sorted pairs are in the order of
+data files, then delete files. There may be hundreds of millions (a thousand unpartitioned equality deletes over a
+hundred thousand files), so pairs that key ranges exclude are never created.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ VALUE, NULL, NAN = 1, 2, 4
 
 @dataclass(frozen=True)
 class KeyRanges:
-    """Of each key column (first axis) and file: between which places its values are, and of which kinds they may be.
+    """Ranges of the values of each key column (first axis) in each file, and the kinds of these values.
 
-    Places are comparable between data files and delete files. `used` says which delete files compare the column.
+    Ranges are comparable between data files and delete files. `used` marks the delete files that compare the column.
     """
 
     low: Int64Array
@@ -39,7 +39,7 @@ class KeyRanges:
 
 
 def no_ranges(files: int, deletes: int) -> KeyRanges:
-    """Nothing known, so that every pair is kept."""
+    """Unknown ranges, which keep every pair."""
     places = np.zeros((0, files), np.int64), np.zeros((0, deletes), np.int64)
     kinds = np.zeros((0, files), np.uint8), np.zeros((0, deletes), np.uint8)
     return KeyRanges(places[0], places[0], kinds[0], places[1], places[1], kinds[1], np.zeros((0, deletes), np.bool_))
@@ -52,9 +52,9 @@ def pair_with_deletes(
     chosen: Int64Array,
     ranges: KeyRanges,
 ) -> Pairs:
-    """Each data file with each of the `chosen` delete files of its scope whose number is at least its `least_seq`.
+    """Pair each data file with each of the `chosen` delete files of its scope whose number is at least its `least_seq`.
 
-    `scopes` are those of all data files and of all delete files, `least_seq` is per data file, `delete_seq` per delete
+    `scopes` has those of all data files and of all delete files; `least_seq` is per data file, `delete_seq` per delete
     file, chosen or not.
     """
     scope, delete_scope = scopes
@@ -103,7 +103,7 @@ def _pairs_bytes(stretches: Int64Array, deletes: Int64Array, width: int, own: _O
 def _expand(
     stretches: Int64Array, deletes: Int64Array, width: int, own: _Own, other: _Other
 ) -> Int64Array:  # pragma: no cover - compiled
-    """The pairs of each data file and its stretch of `deletes`, sorted; counted first, so that memory is exact."""
+    """The pairs of each data file and its range of `deletes`, sorted. They are counted first, to allocate exactly."""
     first, end = stretches[0], stretches[1]
     files = first.shape[0]
     total = 0

@@ -1,6 +1,6 @@
-"""For which data file each delete file of a manifest is, and which delete files can concern any of some data files.
+"""Finds the data files that delete files refer to, and the delete files that may concern given data files.
 
-Both sides are known by a hash of their location without scheme and authority, so that every spelling of a place is
+Both sides are identified by a hash of their location without scheme and authority, so that every spelling is
 found (`engine.plan.location_hashes`). Results are kept as long as the decoded columns of the manifest: with a cache,
 from one plan to the next.
 """
@@ -35,8 +35,8 @@ _NOTHING: Hashes = np.zeros(0, np.uint64)
 
 @dataclass(frozen=True, eq=False)
 class DeleteTargets:
-    """Of each entry of a delete manifest: the data file that it is for, if it is for one alone, and the hash of its
-    place; whether the entry is a deletion vector."""
+    """For each entry of a delete manifest: the only data file that it refers to, if any, and its location hash; whether
+    the entry is a deletion vector."""
 
     paths: pa.Array
     hashes: Hashes
@@ -45,22 +45,22 @@ class DeleteTargets:
 
 
 def find_delete_targets(columns: ManifestColumns) -> DeleteTargets:
-    """The targets of a manifest's entries.
+    """Find the targets of a manifest's entries.
 
-    A position-delete file is of one data file if it says so (`referenced_data_file`), or if the bounds of its
-    ``file_path`` column are one path.
+    A position-delete file has one target if `referenced_data_file` names it, or if both bounds of its ``file_path``
+    column are the same path.
     """
     return _remembered(_TARGETS, columns, _targets)
 
 
 def location_hashes(columns: ManifestColumns) -> Hashes:
-    """The hashes of the places of a manifest's files."""
+    """The location hashes of a manifest's files."""
     return _remembered(_HASHES, columns, lambda c: _hashes(c["file_path"]))
 
 
 def select_concerning(data: Sequence[LiveEntries], deletes: Sequence[LiveEntries]) -> list[LiveEntries]:
-    """Of the deletes those that are for one of these data files, or not for one data file alone; and perhaps others,
-    where so many data files are left that looking is not worth it."""
+    """Select the deletes that refer to one of these data files or to several data files. May select others, if there
+    are so many data files that looking them up is not worthwhile."""
     if sum(len(each) for each in data) >= sum(len(each) for each in deletes):
         return list(deletes)
     planned = np.sort(np.concatenate([location_hashes(each.columns)[each.rows] for each in data] or [_NOTHING]))

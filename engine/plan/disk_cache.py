@@ -1,8 +1,8 @@
-"""Decoded manifests and manifest lists on disk, as Arrow IPC files that are mapped into memory.
+"""A cache of decoded manifests and manifest lists on disk, as Arrow IPC files that are mapped into memory.
 
-Opening a manifest that is there costs neither a request to storage, nor inflating, nor decoding: its arrays are the
-file's pages, and only those that a plan touches are read (`engine.plan.batch_files`). The file names the manifest;
-whatever does not agree makes it as good as absent, and it is written anew.
+A cached manifest needs no request to storage, no inflating and no decoding: its arrays are the pages of the file, of
+which only those that a plan touches are read (`engine.plan.batch_files`). The file names the manifest; a file that does
+not match counts as missing, and is replaced.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from engine.runtime.counters import Counters
 from engine.storage.directory_cache import DirectoryCache
 
 DISK_CACHE_HITS = "disk_cache_hits"
-"""Counter: manifests and lists that were opened from disk."""
+"""Counter: manifests and lists found on disk."""
 DISK_CACHE_MISSES = "disk_cache_misses"
-"""Counter: those that were not there, or not with all the metrics that were wanted."""
+"""Counter: manifests and lists not found on disk, or found without all wanted metrics."""
 DISK_CACHE_DAMAGED = "disk_cache_damaged"
-"""Counter: files that were not what they should be, and were taken for absent."""
+"""Counter: damaged or mismatched files, which count as missing."""
 DISK_CACHE_FAILURES = "disk_cache_failures"
-"""Counter: files that could not be written, as on a full disk."""
+"""Counter: files that could not be written, for example to a full disk."""
 
 Metrics = frozenset[int] | None
 
 _FORMAT = "2 " + " ".join(FIELDS)
-"""Part of every name, so that no version of this code reads what another with other columns wrote."""
+"""Part of every name, so that no version of this code reads files of another version with other columns."""
 
 
 class DiskCache:
     """Manifests and manifest lists in a directory. Safe among threads and processes.
 
-    What is kept is named by location and length (a list by location and snapshot), since such files never change.
-    Tables in memory are not kept: their locations mean something in one process only.
+    Entries are named by location and length (lists by location and snapshot), since such files never change. Tables in
+    memory are not cached: their locations are only valid in one process.
 
     Args:
-        directory: Where.
-        counters: Count hits, misses and what went wrong.
+        directory: The directory.
+        counters: Count hits, misses and failures.
     """
 
     def __init__(self, directory: DirectoryCache, counters: Counters) -> None:
@@ -53,7 +53,7 @@ class DiskCache:
     def columns(
         self, key: tuple[str, int], metrics: Metrics, decode: Callable[[Metrics], ManifestColumns]
     ) -> ManifestColumns:
-        """The columns of a manifest with at least these metrics: from disk, or else decoded and kept.
+        """The columns of a manifest with at least these metrics: from disk, else decoded and stored.
 
         What is decoded because some metrics are missing has those that were there as well.
         """
@@ -84,7 +84,7 @@ class DiskCache:
 
         Args:
             location: Where it is.
-            identity: What tells its snapshot from others.
+            identity: Identifies its snapshot.
             read: Reads it from storage.
         """
         if _only_here(location):
@@ -103,7 +103,7 @@ class DiskCache:
         return data
 
     def _opened(self, name: str, about: Mapping[str, object]) -> StoredBatch | None:
-        """The file of that name, if it is whole and is about what it should be."""
+        """Open the file of that name, if it is undamaged and about the expected manifest."""
         data = self._directory.load(name)
         if data is None:
             return None

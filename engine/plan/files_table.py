@@ -1,4 +1,4 @@
-"""`plan.files`: the data files of a plan as an Arrow table, and the delete files that its rows refer to."""
+"""`plan.files`: an Arrow table of the data files of a plan, and the delete files that its rows refer to."""
 
 from __future__ import annotations
 
@@ -34,14 +34,13 @@ DELETE_FILE = pa.struct(
         pa.field("content_size_in_bytes", pa.int64()),
     ]
 )
-"""A delete file as `plan.files` refers to it; a deletion vector has format ``puffin``, an offset and a size.
-`referenced_data_file` is the one data file of position deletes, also where only their bounds tell it."""
+"""A delete file as `plan.files` refers to it; a deletion vector has format ``puffin``, an offset and a size."""
 
 
 _RESIDUAL = pa.field("residual", pa.dictionary(pa.int32(), pa.string()))
-"""Many files have the same residual, and a filter may be long."""
+"""A dictionary, since many files have the same residual, and a filter may be long."""
 _DELETES = pa.field("deletes", pa.list_(pa.dictionary(pa.int32(), DELETE_FILE)), nullable=False)
-"""References to the plan's delete files, which are there once however many data files they concern."""
+"""References to the delete files of the plan, each stored once, however many data files it applies to."""
 
 
 def files_schema(partition: StructType) -> pa.Schema:
@@ -72,12 +71,12 @@ def _partition_type(partition: StructType) -> pa.DataType:
 def files_table(
     entries: Sequence[LiveEntries], partition: StructType, untyped: frozenset[int] = frozenset()
 ) -> pa.Table:
-    """All columns but `residual` and `deletes`, one row a data file, in the order of `entries`.
+    """All columns but `residual` and `deletes`, one row per data file, in the order of `entries`.
 
     Args:
         entries: The data files, manifest by manifest.
-        partition: Has the partition tuples of all of them.
-        untyped: The ids of partition fields with a transform that is not known, whose values may be of any type.
+        partition: A struct for the partition tuples of all files.
+        untyped: The ids of partition fields with an unknown transform, whose values may be of any type.
 
     Raises:
         CorruptTable: Partition values of a manifest are not of their field's type.
@@ -88,7 +87,7 @@ def files_table(
 
 
 def with_residuals(files: pa.Table, residuals: Sequence[BoundPredicate], codes: Int64Array) -> pa.Table:
-    """`files` with the column `residual`: for each file the text of ``residuals[code]``, null for nothing left."""
+    """Add the column `residual`: the text of ``residuals[code]`` for each file, null if nothing is left to filter."""
     left = np.array([each != BOUND_TRUE for each in residuals], np.bool_)[codes]
     dictionary = texts([str(each) for each in residuals])
     return files.append_column(
@@ -97,7 +96,7 @@ def with_residuals(files: pa.Table, residuals: Sequence[BoundPredicate], codes: 
 
 
 def with_deletes(files: pa.Table, delete_files: pa.StructArray, found: DeletesOfFiles) -> pa.Table:
-    """`files` with the column `deletes`: for each file its deletes among `delete_files`.
+    """Add the column `deletes`: the deletes of each file among `delete_files`.
 
     Raises:
         Unsupported: More references than a list column holds.
@@ -152,12 +151,12 @@ def _delete_files(entries: LiveEntries) -> pa.StructArray:
 
 
 def _selection(entries: LiveEntries) -> Int64Array | None:
-    """None where all entries of the manifest are meant, so that nothing is copied."""
+    """The selected rows; None for all entries of the manifest, so that nothing is copied."""
     return None if len(entries) == entries.columns.count else entries.rows
 
 
 def _formats(columns: ManifestColumns, rows: Int64Array | None) -> pa.Array:
-    """File formats in lower case: manifests have them as their writers spell them."""
+    """File formats in lower case, as writers spell them differently."""
     found = selected(columns["file_format"], rows, pa.string())
     letters = data_of(found)
     lowered = letters | ((letters >= _UPPER_A) & (letters <= _UPPER_Z)) * _TO_LOWER

@@ -1,4 +1,4 @@
-"""Which entries of a manifest may hold matching rows, and what is left of the filter for each."""
+"""Filters the entries of a manifest: which may hold matching rows, and the residual filter of each."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MANIFESTS_SKIPPED_BY_SCHEMA_ID = "manifests_skipped_by_schema_id"
 
 @dataclass(frozen=True, kw_only=True)
 class Filtered:
-    """Entries that may hold matching rows. `residual` is for each an index into `residuals`."""
+    """Entries that may hold matching rows. `residual` has an index into `residuals` for each."""
 
     entries: LiveEntries
     residual: Int64Array
@@ -46,14 +46,14 @@ class Filtered:
 
 
 class EntryFilter:
-    """A bound filter for manifests and the entries of data manifests.
+    """A bound filter, applied to manifests and to entries of data manifests.
 
     Args:
         bound: The filter.
         schema: What it is bound to.
         metadata: The table.
         store: Where secondary indexes are.
-        cache: Keeps them.
+        cache: Keeps secondary indexes.
     """
 
     def __init__(
@@ -71,11 +71,12 @@ class EntryFilter:
         self._indexes = FileIndexes(metadata, schema, self.evaluator.leaves, store, cache)
 
     def metrics(self, spec: PartitionSpec) -> frozenset[int]:
-        """The columns whose metrics can tell more than the partition tuples of this spec."""
+        """The columns whose metrics say more than the partition tuples of this spec."""
         return self.evaluator.bound.field_ids - columns_decided_by_partition(spec)
 
     def select(self, manifests: Sequence[ManifestFile], counters: Counters) -> list[ManifestFile]:
-        """The manifests that may list matching files, by counts and partition summaries, then by the age of columns."""
+        """Select the manifests that may list matching files: by counts and partition summaries, then by the age of
+        columns."""
         live = [m for m in manifests if m.added_files_count != 0 or m.existing_files_count != 0]
         by_summary: set[int] = set()
         by_age: set[int] = set()
@@ -93,7 +94,7 @@ class EntryFilter:
         return [m for m in live if id(m) in by_age]
 
     def _with_age(self, outcomes: Sequence[Outcomes], manifests: Sequence[ManifestFile]) -> list[Outcomes]:
-        """Only for data manifests that list nothing but files of their own snapshot."""
+        """Restrict outcomes by the age of columns, for data manifests that only list files of their own snapshot."""
         own = [m.content == ManifestContent.DATA and m.existing_files_count == 0 for m in manifests]
         ids = [m.added_snapshot_id if alone else -1 for m, alone in zip(manifests, own, strict=True)]
         return self._restrict_by_age(outcomes, np.array(ids, np.int64), None)

@@ -1,4 +1,4 @@
-"""Numbers for equal things: file paths and partition tuples of many manifests, as dense codes."""
+"""Dense codes of equal values: file paths and partition tuples across manifests."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ _DECIMAL_BYTES = 17
 
 
 def codes_of(array: pa.Array) -> Int64Array:
-    """For each value a number that only its equals have, from 0 without gaps; null is a value."""
+    """A dense code for each value, equal for equal values; null is a value."""
     codes: Int64Array = array.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False)
     return codes.astype(np.int64)
 
 
 def partition_codes(entries: Sequence[LiveEntries], metadata: TableMetadata) -> Int64Array:
-    """For each of these entries, in order, a number that only entries of the same spec and partition tuple have.
+    """A code for each entry, in order; entries have the same code exactly if they have the same spec and partition
+    tuple.
 
     Values are equal as the spec has it for partitions: floats by their bits, with one NaN.
     """
@@ -62,7 +63,7 @@ def _decimal_fields(metadata: TableMetadata) -> frozenset[int]:
 
 
 def _value_codes(columns: Sequence[pa.Array | None], rows: Sequence[Int64Array], *, is_decimal: bool) -> Int64Array:
-    """Codes of one partition field's values; a manifest without the field has nulls."""
+    """Codes of one partition field's values; null for manifests without the field."""
     known = [column.type for column in columns if column is not None]
     if any(pa.types.is_large_binary(type_) for type_ in known):
         if not all(pa.types.is_large_binary(type_) for type_ in known):

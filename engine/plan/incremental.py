@@ -1,7 +1,7 @@
-"""What appends added between two snapshots: the increment that consumers of a table read.
+"""Incremental scans: the data files that appends added between two snapshots.
 
-Only snapshots of operation ``append`` count: a rewrite brings no new rows, and what overwrites and deletes add or
-remove is not an append. Nothing that was deleted later is taken out of the increment.
+Only snapshots of operation ``append`` count: rewrites add no new rows, and overwrites and deletes are not appends. Rows
+that were deleted later are included.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from engine.spec.snapshots import Snapshot
 
 @dataclass(frozen=True, kw_only=True)
 class IncrementalAppendScan(TableScan):
-    """A scan of the rows that the appends among `span` added. Make one with `incremental_append_scan`.
+    """A scan of the rows that the appends in `span` added; created by `incremental_append_scan`.
 
     Args:
         span: Snapshots in a line, oldest first.
@@ -32,12 +32,12 @@ class IncrementalAppendScan(TableScan):
     span: tuple[Snapshot, ...] = ()
 
     def plan(self) -> ScanPlan:
-        """The data files that appends added, oldest snapshot first, which may hold rows that match; none has deletes.
+        """Plan the data files with matching rows that appends added, oldest snapshot first; none has deletes.
 
         Raises:
             As `TableScan.plan`.
         """
-        _ = self.projection  # a wrong column is told before any file is read
+        _ = self.projection  # reports a wrong column before any file is read
         return planned_appends(self, [snapshot for snapshot in self.span if snapshot.operation == "append"])
 
 
@@ -68,7 +68,7 @@ def incremental_append_scan(
 
 
 def planned_appends(scan: TableScan, snapshots: Sequence[Snapshot]) -> ScanPlan:
-    """The data files that these snapshots added, in their order, as far as the scan's filter does not exclude them."""
+    """Plan the data files that these snapshots added, in order, as filtered by the scan."""
     counters = Counters()
     planner = scan.planner(counters)
     manifests = [
@@ -83,7 +83,7 @@ def planned_appends(scan: TableScan, snapshots: Sequence[Snapshot]) -> ScanPlan:
 def snapshots_between(
     metadata: TableMetadata, first: int | None, last: Snapshot | None, *, inclusive: bool = False
 ) -> list[Snapshot]:
-    """The snapshots after `first` (from it, if inclusive) up to `last`, oldest first; all of the line for None.
+    """The snapshots after `first` (from it, if inclusive) up to `last`, oldest first; the whole line for None.
 
     An exclusive start may itself be expired, as long as everything after it is there.
 

@@ -1,7 +1,7 @@
-"""Which equality deletes cannot concern a data file, by bounds and counts of the key columns in both.
+"""Ranges of key columns, by which equality deletes are excluded for a data file.
 
-A row is deleted if it equals a key in every key column, null to null. So a pair is dropped if for one key column the
-values cannot be equal: their ranges do not meet, and not both may have nulls, nor both NaN.
+A row is deleted if it equals a key in every key column, null equal to null. So a pair is excluded if the values of one
+key column cannot be equal: their ranges do not overlap, and not both have nulls, nor both NaN.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from engine.spec.types import PrimitiveType
 
 
 def key_ranges(data: Sequence[LiveEntries], deletes: Sequence[LiveEntries], metadata: TableMetadata) -> KeyRanges:
-    """The ranges of all key columns; files are numbered through all entries of `data`, and of `deletes`.
+    """The ranges of all key columns; files are numbered across all entries of `data`, and of `deletes`.
 
-    A column whose metrics were not decoded, or not written, is not known and excludes nothing.
+    A column whose metrics were not decoded or not written excludes nothing.
     """
     files, delete_files = sum(len(each) for each in data), sum(len(each) for each in deletes)
     keys = [(field_id, _schema_of(field_id, metadata)) for field_id in sorted(key_columns(deletes))]
@@ -83,7 +83,7 @@ _Ranges = tuple[Int64Array, Int64Array, NDArray[np.uint8]]
 def _ranges_of(
     field_id: int, schema: Schema, data: Sequence[LiveEntries], deletes: Sequence[LiveEntries]
 ) -> tuple[_Ranges, _Ranges]:
-    """One column's ranges in data files and in delete files, as places among the bounds of the delete files."""
+    """The ranges of one column in data files and in delete files, as positions among the bounds of the delete files."""
     type_ = schema.primitive(field_id)
     of_deletes = [metric_bounds(each.columns, field_id, schema) for each in deletes]
     of_data = [metric_bounds(each.columns, field_id, schema) for each in data]
@@ -93,7 +93,7 @@ def _ranges_of(
 
 
 def _cuts(vectors: Sequence[Vector]) -> Cuts | None:
-    """Every bound of the delete files, once; None for no bound."""
+    """The distinct bounds of the delete files; None if there are none."""
     numbers = [v for v in vectors if isinstance(v, NumberVector)]
     if numbers:
         present: list[NDArray[Any]] = [v.values if v.valid is None else v.values[v.valid] for v in numbers]
@@ -110,7 +110,7 @@ def _cuts(vectors: Sequence[Vector]) -> Cuts | None:
 def _ranges(
     bounds: Sequence[ColumnBounds], entries: Sequence[LiveEntries], cuts: Cuts | None, *, floating: bool
 ) -> _Ranges:
-    """Lowest place, highest place and kinds of each entry's values."""
+    """Lowest position, highest position and kinds of each entry's values."""
     top = 2 * _length(cuts)
     low, high, kinds = [], [], []
     for own, each in zip(bounds, entries, strict=True):

@@ -1,4 +1,4 @@
-"""Hashes of locations by their paths; `engine.spec.locations` says which spellings mean one file."""
+"""Hashes of locations by path; see `engine.spec.locations` for the spellings of one file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan does with one manifest: decode it, give its entries what they inherit, keep those that matter."""
+"""The work of a plan on one manifest: decode it, apply inheritance, filter its entries."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from engine.spec.partitioning import PartitionSpec
 from engine.spec.schema import Schema
 
 Admits = Callable[[LiveEntries], LiveEntries]
-"""A further choice of data entries, such as those that certain snapshots added."""
+"""A further filter of data entries, such as those that certain snapshots added."""
 
 
 class ManifestWork:
-    """The work on the manifests of one plan. Safe among threads.
+    """The work of a plan on its manifests. Thread-safe.
 
     Args:
         metadata: The table.
         schema: The schema that the filter is bound to.
         bound: The filter.
         source: Where manifests come from.
-        counters: What the work is counted in.
-        whole_files: Take also equality deletes that no matching row can have: for who needs the files' other rows.
+        counters: Counts the work.
+        whole_files: Include equality deletes that match no matching row, for callers that need the files' other rows.
 
     Attributes:
         filter: The filter for manifests and their entries.
@@ -70,13 +70,14 @@ class ManifestWork:
         *,
         in_parts: bool = False,
     ) -> Filtered:
-        """The data files of a manifest that may hold matching rows, or its delete files that may delete such rows.
+        """Decode and filter a manifest: its data files with matching rows, or its delete files that may delete such
+        rows.
 
         Args:
             manifest: The manifest.
-            keys: Ids of the columns that equality deletes compare: their metrics of data files are wanted besides the
-                filter's. Of delete files all metrics are there.
-            admits: A further choice of data files.
+            keys: Ids of the columns that equality deletes compare: their metrics are decoded for data files, besides
+                those of the filter. Delete files have all metrics.
+            admits: A further filter of data files.
             in_parts: As `ManifestSource.columns`.
 
         Raises:
@@ -97,9 +98,9 @@ class ManifestWork:
         return live_entries(manifest, columns)
 
     def _relevant(self, entries: LiveEntries, spec: PartitionSpec) -> LiveEntries:
-        """Deletes are skipped like data files: by partition, and equality deletes by the metrics of their keys.
+        """Filter deletes like data files: by partition, and equality deletes by the metrics of their keys.
 
-        What an equality delete stores of other columns is not looked at: rows are deleted whatever they hold there.
+        Metrics of other columns of equality deletes are ignored: rows are deleted whatever their values there.
         """
         evaluator = self.filter.evaluator
         if evaluator.bound == BOUND_TRUE:

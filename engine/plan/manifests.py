@@ -1,4 +1,4 @@
-"""From a snapshot to its manifests, and from a manifest to its live entries (spec: "Manifest Lists", "Manifests")."""
+"""Loads the manifests of a snapshot, and the live entries of a manifest (spec: "Manifest Lists", "Manifests")."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from engine.storage.store import Store
 
 @dataclass(frozen=True, kw_only=True)
 class ManifestSource:
-    """Where manifests come from: storage, perhaps through a cache, with threads for large ones.
+    """The source of manifests: storage, optionally with a cache, and threads for large manifests.
 
     `needed_by` names table and snapshot, for the error of a missing file.
     """
@@ -34,11 +34,11 @@ class ManifestSource:
     needed_by: str | None = None
 
     def manifests_of(self, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
-        """The manifests of a snapshot, in the order of its list. Those of a v1 snapshot that lists them inside the
-        table metadata have no counts and no summaries.
+        """Load the manifests of a snapshot, in the order of its list. Manifests of a v1 snapshot without a list have no
+        counts and no summaries.
 
         Raises:
-            FileNotFound: Naming what needed the file.
+            FileNotFound: Naming what refers to the file.
             CorruptTable: The list contradicts the specification.
         """
         location = snapshot.manifest_list
@@ -54,12 +54,12 @@ class ManifestSource:
         return tuple(self._inline(path, snapshot) for path in snapshot.manifests)
 
     def columns(self, manifest: ManifestFile, metrics: Metrics, *, in_parts: bool = False) -> ManifestColumns:
-        """The decoded entries of a manifest with at least these metrics; errors as `manifests_of`.
+        """Load the decoded entries of a manifest with at least these metrics; raises as `manifests_of`.
 
         Args:
             manifest: The manifest.
             metrics: Ids of columns; None for all.
-            in_parts: Use the runner for parts of the manifest, too, because few manifests are decoded at a time.
+            in_parts: Decode parts of the manifest in parallel, for when few manifests are decoded at a time.
         """
         if manifest.key_metadata is not None:
             raise Unsupported(f"the encrypted manifest {manifest.manifest_path}")
@@ -101,10 +101,10 @@ def spec_of(manifest: ManifestFile, metadata: TableMetadata) -> PartitionSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class LiveEntries:
-    """Live entries of one manifest, all or some, after inheritance.
+    """Some or all live entries of one manifest, after inheritance.
 
-    `rows` are their places in `columns`, ascending; the arrays have a value for each of them. `first_row_id` is null
-    where the table has no row lineage.
+    `rows` are their ascending indexes in `columns`; the arrays have a value for each of them. `first_row_id` is null if
+    the table has no row lineage.
     """
 
     manifest: ManifestFile
@@ -119,7 +119,7 @@ class LiveEntries:
         return len(self.rows)
 
     def take(self, chosen: Int64Array) -> LiveEntries:
-        """Only the entries at these places among `rows`."""
+        """The entries at these positions in `rows`."""
         return LiveEntries(
             manifest=self.manifest,
             columns=self.columns,
@@ -132,7 +132,7 @@ class LiveEntries:
 
 
 def live_entries(manifest: ManifestFile, columns: ManifestColumns) -> LiveEntries:
-    """The entries that are part of the table, with ids, sequence numbers and first row ids inherited.
+    """The live entries, with snapshot ids, sequence numbers and first row ids inherited.
 
     Raises:
         CorruptTable: A data file among deletes or the reverse, or an existing entry without a sequence number.
@@ -162,7 +162,7 @@ def _fill_nulls(column: pa.Array, otherwise: int, rows: Int64Array) -> Int64Arra
 
 
 def _sequence_numbers(column: pa.Array, manifest: ManifestFile, existing: Int64Array, rows: Int64Array) -> Int64Array:
-    """Null means the manifest's own number, for added entries only; in v1 all numbers are 0."""
+    """Null inherits the manifest's number, for added entries only; in v1 all numbers are 0."""
     if column.null_count and len(existing) and manifest.sequence_number > 0 and not _all_valid(column, existing):
         raise CorruptTable("an existing entry has no sequence number", location=manifest.manifest_path)
     return _fill_nulls(column, manifest.sequence_number, rows)
@@ -174,7 +174,8 @@ def _all_valid(column: pa.Array, rows: Int64Array) -> bool:
 
 
 def _first_row_ids(columns: ManifestColumns, manifest: ManifestFile, rows: Int64Array) -> pa.Array:
-    """Null ids continue from the manifest's, each by the rows of those before it (spec: "First Row ID Inheritance")."""
+    """Null ids continue from the manifest's, advancing by the rows of the entries before (spec: "First Row ID
+    Inheritance")."""
     if manifest.first_row_id is None or manifest.content != ManifestContent.DATA:
         return pa.nulls(len(rows), pa.int64())
     own = take(columns["first_row_id"], rows)

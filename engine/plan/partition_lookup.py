@@ -1,4 +1,4 @@
-"""Which manifests may list files of given partitions, by their summaries in the manifest list."""
+"""Finds manifests that may list files of given partitions, by their summaries in the manifest list."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from engine.spec.values import Value
 def may_list_partitions(
     manifests: Sequence[ManifestFile], partitions: Sequence[Partition], spec: PartitionSpec, metadata: TableMetadata
 ) -> BoolArray:
-    """For each manifest of a spec whether it may list a file of any of these partitions."""
+    """Whether each manifest of a spec may list a file of any of these partitions."""
     summaries = SummaryStatistics(manifests, spec, metadata.schema)
     may_list: BoolArray = np.ones((len(manifests), len(partitions)), np.bool_)
     for index, field in enumerate(spec.partition_type(metadata.schema, metadata.schemas).fields):
@@ -34,7 +34,7 @@ def may_list_partitions(
 
 
 def _may_hold(bounds: ColumnBounds, type_: PrimitiveType, values: Sequence[Value | None]) -> BoolArray:
-    """Whether each row of bounds (first axis) may be of each value."""
+    """Whether each row of bounds (first axis) may contain each value."""
     null = np.array([value is None for value in values], np.bool_)
     nan = np.array([isinstance(value, float) and math.isnan(value) for value in values], np.bool_)
     present = ~(null | nan)
@@ -60,6 +60,6 @@ def _may_hold(bounds: ColumnBounds, type_: PrimitiveType, values: Sequence[Value
 
 
 def _column(flags: Flags) -> BoolArray:
-    """A flag for each row, beside a value for each column."""
+    """A flag per row, broadcast against a value per column."""
     column: BoolArray = np.atleast_1d(np.asarray(flags, np.bool_))[:, np.newaxis]
     return column

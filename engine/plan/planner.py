@@ -1,4 +1,4 @@
-"""The order of a plan: manifests pruned, decoded in parallel and filtered, deletes matched to data files."""
+"""Plans a scan: prunes manifests, decodes and filters them in parallel, and matches deletes to data files."""
 
 from __future__ import annotations
 
@@ -41,10 +41,11 @@ else:  # most plans are made in one process
     remote = LazyModule("engine.plan.remote")
 
 DELETE_FILES_UNUSED = "delete_files_unused"
-"""Counter: live delete files that no planned data file needs, dangling ones and those of files that were skipped."""
+"""Counter: live delete files that no planned data file needs: dangling ones, and those of skipped files."""
 
 _FEW = 4
-"""Up to so many manifests are decoded in parts by several threads each; more keep the threads busy by themselves."""
+"""Up to this many manifests are decoded in parts by several threads each; more manifests keep threads busy without
+that."""
 _PLANNING = (
     MANIFESTS_IN_LIST,
     MANIFESTS_SKIPPED_BY_SUMMARY,
@@ -60,21 +61,21 @@ _PLANNING = (
     DELETE_FILES_PLANNED,
     DELETE_FILES_UNUSED,
 )
-"""What every plan counts, if only zero."""
+"""Counters of every plan, even if zero."""
 
 
 Mode = Literal["local", "distributed"]
-"""Where manifests were decoded: in this process, or by executors."""
+"""Where manifests are decoded: in this process, or by executors."""
 PlanningMode = Literal["auto", "local", "distributed"]
-"""Where they should be, or `auto`: where it is better for so many."""
+"""The requested mode; `auto` chooses by the number of manifests."""
 LOCAL: Mapping[str, Mode] = {content.name.lower(): "local" for content in ManifestContent}
-"""Everything in this process, by what manifests list: ``data`` and ``deletes``."""
+"""The modes of a plan without executors, by content: ``data`` and ``deletes``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedEntries:
-    """Data files by manifest, in order, the delete files that may concern them, and which belong to which; where
-    manifests of either content were decoded."""
+    """Data files by manifest, in order, the delete files that may concern them, the pairs of both, and where manifests
+    of either content were decoded."""
 
     data: tuple[Filtered, ...] = ()
     deletes: tuple[LiveEntries, ...] = ()
@@ -85,16 +86,15 @@ class PlannedEntries:
 class Planner:
     """Plans scans of one table.
 
-    Counters say what had to be looked at, whether or not a cache had it already and wherever it was done, so they are
-    the same in every run.
+    Counters are the same in every run: they count work whether or not a cache saved it, and wherever it was done.
 
     Args:
         metadata: The table.
         schema: The schema that the filter is bound to.
         bound: The filter.
         source: Where manifests come from.
-        counters: What the work is counted in.
-        executors: Other processes that may decode and filter manifests; None does it here.
+        counters: Counts the work.
+        executors: Other processes that may decode and filter manifests; None for this process alone.
         whole_files: As `ManifestWork`.
     """
 
@@ -124,7 +124,7 @@ class Planner:
             counters.add(name, 0)
 
     def plan(self, snapshot: Snapshot | None) -> PlannedEntries:
-        """The files of a snapshot that may hold matching rows, with their deletes."""
+        """Plan the files of a snapshot that may hold matching rows, with their deletes."""
         manifests = () if snapshot is None else self.source.manifests_of(snapshot)
         kept = self.select(manifests)
         found = self._filtered([m for m in kept if m.content == ManifestContent.DELETES])
@@ -132,14 +132,14 @@ class Planner:
         return self.plan_data([m for m in kept if m.content == ManifestContent.DATA], deletes)
 
     def select(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
-        """The manifests that may list files with matching rows, or their deletes."""
+        """Select the manifests that may list files with matching rows, or their deletes."""
         self._counters.add(MANIFESTS_IN_LIST, len(manifests))
         return self._work.filter.select(manifests, self._counters)
 
     def plan_data(
         self, manifests: Sequence[ManifestFile], deletes: Sequence[LiveEntries], admits: Admits | None = None
     ) -> PlannedEntries:
-        """The files of these data manifests that may hold matching rows, and which of `deletes` concern them."""
+        """Plan the files of these data manifests that may hold matching rows, and match `deletes` to them."""
         data = self._filtered(manifests, key_columns(deletes), admits)
         own = [each.entries for each in data]
         concerned = select_concerning(own, deletes)
@@ -153,7 +153,7 @@ class Planner:
     def _filtered(
         self, manifests: Sequence[ManifestFile], keys: frozenset[int] = frozenset(), admits: Admits | None = None
     ) -> tuple[Filtered, ...]:
-        """The entries that matter of these manifests of one content, without manifests that have none."""
+        """Filter the entries of these manifests of one content; manifests without any left are dropped."""
         found: Iterable[Filtered]
         if self._executors is not None and manifests and self._executors.take(manifests):
             self._modes[manifests[0].content.name.lower()] = "distributed"

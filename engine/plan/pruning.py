@@ -1,8 +1,8 @@
 """Statistics of manifests and of their entries, as sources for the evaluator of `engine.expressions.bounds`.
 
 `SummaryStatistics` has a row per manifest of one partition spec, from its manifest list. `PartitionStatistics` and
-`MetricStatistics` have a row per entry of one manifest, from its partition tuples and its column metrics. All speak of
-source columns: partition values go through `engine.expressions.partitions`.
+`MetricStatistics` have a row per entry of one manifest, from its partition tuples and its column metrics. All are about
+source columns: partition values are converted by `engine.expressions.partitions`.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from engine.spec.types import DecimalType, PrimitiveType
 
 
 def fields_of_source(spec: PartitionSpec, field_id: int) -> list[tuple[int, PartitionField]]:
-    """The partition fields made of this one column, with their places in the spec."""
+    """The partition fields of this column alone, with their positions in the spec."""
     return [(i, f) for i, f in enumerate(spec.fields) if f.source_ids == (field_id,)]
 
 
 def columns_decided_by_partition(spec: PartitionSpec) -> frozenset[int]:
-    """The columns of which the partition tuple tells the very value, so that metrics can add nothing."""
+    """The columns whose exact value the partition tuple has, so that metrics add nothing."""
     return frozenset(f.source_id for f in spec.fields if isinstance(f.transform, Identity) and len(f.source_ids) == 1)
 
 
@@ -62,7 +62,7 @@ class SummaryStatistics:
         return len(self._manifests)
 
     def evidence(self, field_id: int) -> Sequence[Evidence]:
-        """What the summaries of the fields that are made of this column say."""
+        """Evidence from the summaries of the fields of this column."""
         source = _source_type(self._schema, field_id)
         if source is None:
             return ()
@@ -74,10 +74,10 @@ class SummaryStatistics:
         return [each for each in found if each is not None]
 
     def bounds(self, index: int, type_: PrimitiveType) -> ColumnBounds:
-        """What the summaries of the partition field at this place say of its values, which have this type."""
+        """Bounds from the summaries of the partition field at this position, whose values have this type."""
         summaries = [self._summary(manifest, index) for manifest in self._manifests]
         null = [s is None or s.contains_null for s in summaries]
-        # That there is no NaN is not believed: Paimon said so of every manifest (apache/paimon 7788).
+        # The absence of NaN is not believed: Paimon states it for every manifest (apache/paimon 7788).
         value = [s is None or _may_have_values(s) for s in summaries]
         lower = _serialized(type_, [None if s is None else s.lower_bound for s in summaries])
         upper = _serialized(type_, [None if s is None else s.upper_bound for s in summaries])
@@ -90,14 +90,14 @@ class SummaryStatistics:
         )
 
     def _summary(self, manifest: ManifestFile, index: int) -> PartitionFieldSummary | None:
-        """None where the writer left summaries out, or not one for each field."""
+        """The summary of a field; None if the writer left summaries out, or has not one per field."""
         if manifest.partitions is None or len(manifest.partitions) != len(self._spec.fields):
             return None
         return manifest.partitions[index]
 
 
 def _may_have_values(summary: PartitionFieldSummary) -> bool:
-    """Bounds are absent exactly if all values are null or NaN, of which one must then be there."""
+    """Bounds are missing exactly if all values are null or NaN, one of which must then be present."""
     bounded = summary.lower_bound is not None or summary.upper_bound is not None
     return bounded or not (summary.contains_null or summary.contains_nan)
 
@@ -121,7 +121,7 @@ class PartitionStatistics:
         return self._columns.count
 
     def evidence(self, field_id: int) -> Sequence[Evidence]:
-        """What the values of the fields that are made of this column say."""
+        """Evidence from the values of the fields of this column."""
         source = _source_type(self._schema, field_id)
         if source is None:
             return ()
@@ -136,7 +136,7 @@ class PartitionStatistics:
 
 
 def _of_values(type_: PrimitiveType, column: pa.Array, count: int) -> ColumnBounds | None:
-    """Partition values as bounds that are equal; None if the column is not of the type's representation."""
+    """Partition values as equal bounds; None if the column is not of the type's representation."""
     valid = valid_of(column)
     present: Flags = True if valid is None else valid
     null: Flags = False if valid is None else ~valid
@@ -165,8 +165,7 @@ def _of_values(type_: PrimitiveType, column: pa.Array, count: int) -> ColumnBoun
 class MetricStatistics:
     """Column metrics of a manifest's entries (spec: "Field-level Metrics and Statistics").
 
-    A column that is missing in a file's maps is not known there: it may have been added later, or written without
-    metrics.
+    A column that is missing in a file's maps is unknown: it may have been added later, or written without metrics.
     """
 
     def __init__(self, columns: ManifestColumns, schema: Schema) -> None:
@@ -179,7 +178,7 @@ class MetricStatistics:
         return self._columns.count
 
     def evidence(self, field_id: int) -> Sequence[Evidence]:
-        """What bounds and counts say of a column."""
+        """Evidence from the bounds and counts of a column."""
         bounds = self.bounds(field_id)
         return () if bounds is None else (bounds,)
 

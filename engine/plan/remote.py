@@ -1,9 +1,9 @@
-"""A plan's work on manifests in other processes: what they are sent, and what they give back.
+"""Work of a plan on manifests in other processes: the messages that are sent and returned.
 
-A process is sent an `Order` and some manifests. It decodes and filters them as `engine.plan.manifest_work` does here,
-and gives back record batches: of each manifest the surviving entries alone, with their row ids written out and without
-metrics, but for those that matching deletes to data files needs. To this process they are manifests that list nothing
-else. Work counters come with them, and the first error, which is raised here as it was raised there.
+A process receives an `Order` and some manifests. It decodes and filters them by `engine.plan.manifest_work`, and
+returns record batches with the surviving entries of each manifest, their row ids assigned, without metrics except those
+needed to match deletes. The planning process treats them as manifests without other entries. Work counters are
+returned, too, and the first error, which is raised again.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ from engine.storage.counting import CountingStore
 from engine.storage.store import Store
 
 Numbered = tuple[int, ManifestFile]
-"""A manifest and its place among those of the plan."""
+"""A manifest and its index among those of the plan."""
 
 
 class Executors(Protocol):
     """Other processes that may do a plan's work on manifests."""
 
     def take(self, manifests: Sequence[ManifestFile]) -> bool:
-        """Whether they are to do it, for these manifests of one content; if not, it is done here."""
+        """Whether they take on these manifests of one content; if not, this process does."""
         ...
 
     def filtered(self, order: Order, manifests: Sequence[ManifestFile], counters: Counters) -> Iterable[Filtered]:
-        """What `ManifestWork.filtered` gives, in the order of `manifests`, of those with survivors; counts the work."""
+        """The results of `ManifestWork.filtered`, in the order of `manifests`, without empty ones. Counts the work."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """All that another process needs to know. It can be pickled where the store can.
+    """The description of the work. It can be pickled if the store can.
 
     Args:
         metadata: The table, as `sent_metadata` makes it.
@@ -63,7 +63,7 @@ class Order:
         store: The table's storage.
         needed_by: As `ManifestSource.needed_by`.
         keys: As `ManifestWork.filtered`, like the next.
-        admits: See there; a function that can be pickled.
+        admits: As there; a function that can be pickled.
         whole_files: As `ManifestWork`.
     """
 
@@ -77,14 +77,13 @@ class Order:
     whole_files: bool
 
     def carried_out(self, manifests: Iterable[Numbered]) -> bytes:
-        """Do the work on these manifests, in their order, up to the first error.
+        """Do the work on these manifests, in order, up to the first error.
 
         Returns:
             An `Answer`.
 
         Raises:
-            StorageFailed: The storage refused, which it may not do elsewhere or later. Every other error is told in
-                the file.
+            StorageFailed: The storage failed, which may be temporary. All other errors are returned in the file.
         """
         counters, requests = Counters(), Counters()
         store = CountingStore(self.store, requests)
@@ -115,8 +114,8 @@ class Order:
 
 
 def sent_metadata(metadata: TableMetadata, schema: Schema, bound: BoundPredicate) -> TableMetadata:
-    """A table as the work on its manifests needs it: without history, but for the schemas of snapshots where a column
-    of the filter is newer than some."""
+    """The table as needed for work on its manifests: without history, except the schemas of snapshots if a column of
+    the filter is newer than some."""
     tells = WrittenSchemas(metadata, schema, bound.field_ids).tells
     snapshots = (replace(s, summary={}, manifest_list=None, manifests=()) for s in metadata.snapshots if tells)
     return replace(
@@ -126,9 +125,9 @@ def sent_metadata(metadata: TableMetadata, schema: Schema, bound: BoundPredicate
 
 
 def balance(manifests: Sequence[ManifestFile], group_bytes: int) -> list[list[Numbered]]:
-    """The manifests in groups of about this many bytes, none much heavier than another; in order within each.
+    """Distribute manifests over groups of about this many bytes and about equal size; in order within each.
 
-    Heaviest first, each to the lightest group.
+    The largest manifests are assigned first, each to the smallest group.
     """
     total = sum(manifest.manifest_length for manifest in manifests)
     groups: list[list[Numbered]] = [[] for _ in range(min(len(manifests), max(1, -(-total // group_bytes))))]
@@ -142,10 +141,10 @@ def balance(manifests: Sequence[ManifestFile], group_bytes: int) -> list[list[Nu
 
 
 def compact_survivors(found: Filtered, keys: frozenset[int]) -> Filtered:
-    """The same survivors as all that their manifest lists, holding no memory of the others.
+    """The same survivors as entries of a manifest without others, which releases the memory of those.
 
-    Of metrics those stay that matching deletes needs: of data files those of the columns `keys`; of delete files those
-    of the columns that equality deletes compare, and the bounds of the paths that position deletes name.
+    Metrics needed to match deletes are kept: for data files those of the columns `keys`; for delete files those of the
+    columns that equality deletes compare, and the bounds of the paths that position deletes name.
     """
     entries = found.entries
     if entries.manifest.content == ManifestContent.DELETES:
@@ -154,27 +153,27 @@ def compact_survivors(found: Filtered, keys: frozenset[int]) -> Filtered:
 
 
 def _compact_columns(entries: LiveEntries, keys: frozenset[int]) -> ManifestColumns:
-    """The columns of these entries alone, from which `live_entries` makes them again."""
+    """The columns of these entries alone, to which `live_entries` can be applied again."""
     chosen: dict[str, pa.Array] = {}
     for name in entries.columns.batch.schema.names:
         field, _, key = name.partition("/")
         if field not in MAPS or (int(key) in keys and field != "column_sizes"):
             column = entries.columns[name]
             chosen[name] = column if len(entries) == len(column) else take(column, entries.rows)
-    # The only thing inherited that depends on the entries before.
+    # The only inherited value that depends on the entries before.
     chosen["first_row_id"] = entries.first_row_id
     return ManifestColumns(pa.RecordBatch.from_arrays(list(chosen.values()), list(chosen)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What another process gives back, pickled and compressed.
+    """The result of another process, pickled and compressed.
 
     Args:
-        survivors: By the number of their manifest the batch of compacted survivors, and for each its residual.
+        survivors: Batches of compacted survivors with their residuals, by the number of their manifest.
         counters: The work.
         requests: Requests to storage.
-        error: The number of the manifest that failed, and how.
+        error: The number of the manifest that failed, and its error.
     """
 
     survivors: Mapping[int, tuple[pa.RecordBatch, Int64Array, tuple[BoundPredicate, ...]]]
@@ -208,7 +207,7 @@ class Answer:
 def answers(
     given: Iterable[bytes], manifests: Sequence[ManifestFile], counters: Counters, requests: Counters | None = None
 ) -> list[Filtered]:
-    """The survivors of all manifests, in their order, out of what `Order.carried_out` gave.
+    """The survivors of all manifests, in order, from the files of `Order.carried_out`.
 
     Args:
         given: One answer for each group of manifests.
@@ -217,7 +216,7 @@ def answers(
         requests: Count requests to storage.
 
     Raises:
-        EngineError: What was raised for the first manifest that failed, with its type, text and attributes.
+        EngineError: The error of the first manifest that failed, with its type, text and attributes.
     """
     found: list[tuple[int, Filtered]] = []
     failed: list[tuple[int, EngineError]] = []

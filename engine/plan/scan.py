@@ -1,4 +1,4 @@
-"""Scans: from a table's metadata and a filter to the files that a reader needs (spec: "Scan Planning")."""
+"""Scans: plan the files that a reader needs, from a table's metadata and a filter (spec: "Scan Planning")."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ else:  # the SQL parser is for filters that are text
 
 @dataclass(frozen=True, kw_only=True)
 class ScanPlan:
-    """What a scan reads.
+    """The result of planning a scan.
 
     Attributes:
-        files: A row per data file; columns as `engine.plan.files_table.files_schema`. `residual` is the filter that is
-            left for the file's rows as text, null if every row matches. `deletes` are what must be applied, as
-            references into a dictionary of the plan's delete files.
+        files: A row per data file; columns as `engine.plan.files_table.files_schema`. `residual` is the residual filter
+            as text, null if every row matches. `deletes` are the delete files to apply, as references into a
+            dictionary.
         counters: Exact counts of the planning work.
         snapshot: The snapshot; None for an empty table.
         schema: The schema that filter and residuals are bound to.
@@ -67,23 +67,22 @@ class ScanPlan:
     modes: Mapping[str, Mode] = field(default_factory=lambda: LOCAL)
 
     def tasks(self, split_bytes: int | None = None, *, by_partition: bool = False) -> list[ScanTask]:
-        """The files in splits, packed into tasks of about `split_bytes`, of one partition each if that is asked for
-        (for joins of tables that are partitioned alike); see `engine.plan.tasks`.
+        """Split the files and pack them into tasks of about `split_bytes`, optionally of one partition each (for joins
+        of tables with equal partitioning); see `engine.plan.tasks`.
 
-        How tasks are packed is said by the table's properties ``read.split.*``; `split_bytes` goes before
-        ``read.split.target-size``. Raises Invalid for values that make no sense.
+        The table properties ``read.split.*`` control packing; `split_bytes` overrides ``read.split.target-size``.
+        Raises Invalid for wrong values.
         """
         return combined_tasks(self.files, self.packing(split_bytes), by_partition=by_partition)
 
     def packing(self, split_bytes: int | None = None) -> TaskPacking:
-        """How the table's properties say that tasks are packed; arguments and errors as `tasks`."""
+        """The packing of tasks according to the table's properties; arguments and errors as `tasks`."""
         return TaskPacking.of(self.metadata.properties, split_bytes)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableScan:
-    """A scan to be planned: a table, one of its snapshots, a filter and columns. Immutable; `filtered`, `selecting`
-    give another. Make one with `table_scan`.
+    """A scan to be planned: a table, one of its snapshots, a filter and columns. Immutable; created by `table_scan`.
 
     Args:
         metadata: The table.
@@ -95,8 +94,9 @@ class TableScan:
         runner: Runs work on manifests in parallel.
         cache: Keeps decoded manifests from one plan to the next.
         table_name: For messages.
-        whole_files: Plan also equality deletes that no matching row can have: for who rewrites the files' other rows.
-        executors: Other processes that may decode and filter manifests; None does it here.
+        whole_files: Plan equality deletes that match no matching row, too, for callers that rewrite the files' other
+            rows.
+        executors: Other processes that may decode and filter manifests; None for this process alone.
     """
 
     metadata: TableMetadata
@@ -122,12 +122,12 @@ class TableScan:
         return self.selected.schema
 
     def filtered(self, filter: str | Predicate) -> TableScan:
-        """This scan with one more condition."""
+        """This scan with a further condition."""
         return replace(self, predicate=self.predicate & as_predicate(filter))
 
     @cached_property
     def bound(self) -> BoundPredicate:
-        """The filter over `schema`; raises Invalid for unknown columns and literals of another kind."""
+        """The filter bound to `schema`; raises Invalid for unknown columns and literals of another kind."""
         return bind(self.predicate, self.schema, case_sensitive=self.case_sensitive)
 
     @cached_property
@@ -139,14 +139,14 @@ class TableScan:
         return self.schema.select([find(name, case_sensitive=self.case_sensitive).field_id for name in self.columns])
 
     def plan(self) -> ScanPlan:
-        """The files to read, in the order of the manifest list and of its manifests.
+        """Plan the files to read, in the order of the manifest list and of its manifests.
 
         Raises:
             Invalid: The filter or the columns do not fit the schema.
             FileNotFound: A file of the metadata tree is missing.
             CorruptTable: The metadata contradicts the specification.
         """
-        _ = self.projection  # a wrong column is told before any file is read
+        _ = self.projection  # reports a wrong column before any file is read
         counters = Counters()
         planned = self.planner(counters).plan(self.snapshot)
         return self.assembled(planned, counters)
@@ -193,7 +193,7 @@ class TableScan:
 
 
 def _numbered_residuals(planned: PlannedEntries) -> tuple[tuple[BoundPredicate, ...], Int64Array]:
-    """The distinct residuals of all manifests, and for each file which it has."""
+    """The distinct residuals of all manifests, and the index of each file's residual."""
     numbers: dict[BoundPredicate, int] = {}
     codes = []
     for each in planned.data:
@@ -239,8 +239,8 @@ def table_scan(
         table_name: For messages.
 
     Raises:
-        Invalid: The filter is no filter, or the snapshot is asked for in two ways.
-        Unsupported: SQL that a filter cannot be.
+        Invalid: The filter is wrong, or more than one of `snapshot_id`, `ref` and `as_of` is set.
+        Unsupported: SQL that filters do not support.
         NotFound: No such snapshot or reference.
     """
     return TableScan(

@@ -1,4 +1,4 @@
-"""Which snapshot a scan reads, and with which schema."""
+"""Selects the snapshot that a scan reads, and its schema."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Selected:
 def select(
     metadata: TableMetadata, *, snapshot_id: int | None = None, ref: str | None = None, as_of: AsOf | None = None
 ) -> Selected:
-    """The snapshot asked for, or the current one.
+    """The requested snapshot, or the current one.
 
     A past state (by id, by time, by tag) is read with its own schema, a branch and the current state with the table's.
 
     Raises:
-        Invalid: More than one way of asking, or a time without a zone.
+        Invalid: More than one of the arguments is set, or a time has no zone.
         NotFound: No such snapshot or reference, or no snapshot at that time.
     """
     if sum(each is not None for each in (snapshot_id, ref, as_of)) > 1:

@@ -1,9 +1,9 @@
 """Splits of data files, packed into tasks of about equal work.
 
-A file is split where its writer says (`split_offsets`, one split per row group), or else every `split_bytes`. A split
-weighs its bytes and its delete files' bytes, but at least the cost of opening its files. Splits go, in order, to the
-first open bin with room; when more than `lookback` bins are open the heaviest is closed: Iceberg's own packing, so that
-tasks are the same.
+A file is split at its `split_offsets` (one split per row group), else every `split_bytes`. A split weighs its bytes and
+those of its delete files, but at least the cost of opening its files. Splits go, in order, to the first open bin with
+room; if more than `lookback` bins are open the heaviest is closed. This is Iceberg's own packing, so tasks are the
+same.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from engine.plan.grouping import codes_of
 from engine.spec.properties import SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST, SPLIT_SIZE
 
 _MOST_PIECES = 1 << 24
-"""Of a plan: of two pebibytes, at the usual split size."""
+"""The most pieces of a plan: those of two pebibytes at the default split size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskPacking:
-    """How files become tasks.
+    """How files are packed into tasks.
 
     Args:
-        split_bytes: What a task should weigh (``read.split.target-size``).
-        lookback: How many bins stay open (``read.split.planning-lookback``).
-        open_file_cost: What a file weighs at least, and each of its delete files (``read.split.open-file-cost``).
+        split_bytes: The target weight of a task (``read.split.target-size``).
+        lookback: The number of bins that stay open (``read.split.planning-lookback``).
+        open_file_cost: The least weight of a file, and of each of its delete files (``read.split.open-file-cost``).
 
     Raises:
         Invalid: A size or lookback that is not positive, or a negative cost.
@@ -49,7 +49,8 @@ class TaskPacking:
 
     @classmethod
     def of(cls, properties: Mapping[str, str], split_bytes: int | None = None) -> TaskPacking:
-        """What a table's properties say; `split_bytes` overrides its own. Raises Invalid, naming the property."""
+        """The packing according to table properties; `split_bytes` overrides theirs. Raises Invalid, naming the
+        property."""
         return cls(
             split_bytes=SPLIT_SIZE.of(properties) if split_bytes is None else split_bytes,
             lookback=SPLIT_LOOKBACK.of(properties),
@@ -68,7 +69,7 @@ class Pieces:
 
 @dataclass(frozen=True, slots=True)
 class ScanTask:
-    """Pieces of files for one reader: a stretch of all pieces of the plan.
+    """Pieces of files for one reader: a range of all pieces of the plan.
 
     A row group belongs to the piece that has its first byte.
     """
@@ -87,17 +88,17 @@ class ScanTask:
 
     @property
     def start(self) -> Int64Array:
-        """For each piece, where in the file it begins."""
+        """The offset of each piece in its file."""
         return self.pieces.start[self.begin : self.end]
 
     @property
     def length_bytes(self) -> Int64Array:
-        """For each piece, its length."""
+        """The length of each piece."""
         return self.pieces.length_bytes[self.begin : self.end]
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of data files in all."""
+        """Total bytes of data files."""
         return int(self.length_bytes.sum())
 
 
@@ -112,12 +113,12 @@ class Splits:
 
 
 def combined_tasks(files: pa.Table, packing: TaskPacking, *, by_partition: bool = False) -> list[ScanTask]:
-    """The files of a plan as tasks.
+    """Pack the files of a plan into tasks.
 
     Args:
         files: `ScanPlan.files`.
         packing: How to pack them.
-        by_partition: Put files of one spec and partition only into a task; tasks of a partition follow each other.
+        by_partition: Put only files of one spec and partition into a task; tasks of a partition follow one another.
     """
     split_bytes, lookback = packing.split_bytes, packing.lookback
     splits = splits_of(files, split_bytes=split_bytes, open_file_cost=packing.open_file_cost)
@@ -138,7 +139,7 @@ def combined_tasks(files: pa.Table, packing: TaskPacking, *, by_partition: bool 
 
 
 def splits_of(files: pa.Table, *, split_bytes: int, open_file_cost: int) -> Splits:
-    """The pieces of every file, in order; raises CorruptTable for so many that the size of a file must be wrong."""
+    """Split every file, in order; raises CorruptTable for so many pieces that a file's size must be wrong."""
     sizes = _numbers(files.column("file_size_in_bytes"))
     offsets, values = _list_parts(files.column("split_offsets"))
     counts = np.diff(offsets)
@@ -162,7 +163,7 @@ def splits_of(files: pa.Table, *, split_bytes: int, open_file_cost: int) -> Spli
 
 
 def _partitions(files: pa.Table) -> Int64Array:
-    """A number for the spec and partition of each file, in the order of their first files."""
+    """A code for the spec and partition of each file, in the order of their first files."""
     partition = files.column("partition").combine_chunks()
     codes = [files.column("spec_id").combine_chunks().to_numpy(), *(codes_of(field) for field in partition.flatten())]
     _, first, number = np.unique(np.column_stack(codes), axis=0, return_index=True, return_inverse=True)
@@ -183,7 +184,7 @@ def _packed_by_group(weights: Int64Array, groups: Int64Array, target: int, lookb
 
 
 def _well_defined(offsets: Int64Array, values: Int64Array, sizes: Int64Array) -> BoolArray:
-    """Whether a file has split offsets, rising and inside the file."""
+    """Whether a file has ascending split offsets inside the file."""
     counts = np.diff(offsets)
     found = counts > 0
     owner = np.repeat(np.arange(len(counts)), counts)
@@ -209,7 +210,7 @@ def _list_parts(column: pa.ChunkedArray) -> tuple[Int64Array, Int64Array]:
 
 
 def _delete_sizes(column: pa.ChunkedArray) -> tuple[Int64Array, Int64Array]:
-    """How many delete files each file has, and their bytes; of a deletion vector, its own part of the Puffin file."""
+    """The number and total bytes of each file's delete files; for a deletion vector, the bytes of its blob."""
     counts, sizes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for chunk in column.chunks:
         references = chunk.flatten()

@@ -1,8 +1,8 @@
-"""Which column metrics of a data file are believed (spec: "Field-level Metrics and Statistics").
+"""The column metrics of a data file that can be trusted (spec: "Field-level Metrics and Statistics").
 
-Pruning, residuals, whole-file deletes and the pairing of equality deletes all go by `metric_bounds`, so one wrong count
-loses rows, or deletes the wrong ones. Released writers have written wrong metrics. What such a writer leaves as a sign
-in the entry is looked for here, and what the sign puts in doubt counts as unknown:
+Pruning, residuals, whole-file deletes and the matching of equality deletes all use `metric_bounds`, so one wrong count
+loses rows, or deletes the wrong ones. Released writers have written wrong metrics. Entries are checked for signs of
+such a writer, and metrics that a sign puts in doubt count as unknown:
 
 Zero nulls are not believed
   - where fewer values are counted than rows, or, of a field of a struct, none at all. Iceberg Java does not count the
@@ -29,8 +29,8 @@ Of timestamps
   - the bound on the side away from 1970-01-01 is not believed within 116 days of it. Iceberg Java takes Parquet's
     milliseconds for microseconds when it imports files (apache/iceberg 18173).
 
-Metrics that are absent say nothing; so does a NaN count of a file without one. Some bugs leave no sign, and what they
-spoil is believed: text bounds of imported files with texts longer than 4 KiB (trinodb/trino 19052, and PyIceberg's
+Missing metrics are unknown, as is a missing NaN count. Some bugs leave no sign, and the metrics they
+spoil are believed: text bounds of imported files with texts longer than 4 KiB (trinodb/trino 19052, and PyIceberg's
 `add_files`); upper bounds over several row groups by iceberg-rust up to 0.5 (1519); bounds of other columns by Doris in
 ORC (doris 65253); zeros for what Paimon did not know (paimon 8732).
 """
@@ -66,9 +66,9 @@ _KEPT: WeakKeyDictionary[ManifestColumns, dict[tuple[int, PrimitiveType, bool], 
 
 
 def metric_bounds(columns: ManifestColumns, field_id: int, schema: Schema) -> ColumnBounds:
-    """What is believed of a column of a primitive type, with one value a row, in each entry's file.
+    """The trusted bounds of a primitive column with one value per row, for each entry's file.
 
-    It is kept as long as the decoded columns are, which is from one plan to the next where there is a cache.
+    The result is kept as long as the decoded columns: with a cache, from one plan to the next.
 
     Raises:
         Invalid: The schema has no such column.
@@ -121,7 +121,7 @@ def _usable(vector: NumberVector, type_: PrimitiveType) -> BoolArray:
 
 
 def _microseconds(lower: Vector | None, upper: Vector | None) -> tuple[Vector | None, Vector | None]:
-    """Bounds that hold for milliseconds that were taken for microseconds, and for values cut to milliseconds."""
+    """Bounds that hold even if milliseconds were taken for microseconds, or values were truncated to milliseconds."""
     if isinstance(lower, NumberVector):
         early = (lower.values < 0) & (lower.values > -_FARTHEST_MILLISECONDS)
         lower = restricted(lower, ~early) if early.any() else lower

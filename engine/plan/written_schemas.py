@@ -1,11 +1,11 @@
-"""Columns that a file cannot have, because they were added to the table after the file (spec: "Column Projection").
+"""Finds columns that a file lacks because they were added to the table later (spec: "Column Projection").
 
-An entry keeps the id of the snapshot that added its file, and a snapshot says with which schema it was made. A column
-that came to the table with a later schema is missing in the file: it reads as its initial default, or as null. Without
-this, a filter on a new column reads every old file, as none of them has metrics of it.
+An entry has the id of the snapshot that added its file, and a snapshot has the id of its schema. A column of a later
+schema is missing in the file, and reads as its initial default or null. Without this, a filter on a new column would
+read every old file, as none has metrics of the column.
 
-Nothing is concluded where the snapshot was expired or does not say its schema, where the table maps columns by name
-(files may have had the column before the table did), or where the file has metrics of the column after all.
+Nothing is known if the snapshot was expired or has no schema id, if the table has a name mapping (files may have had
+the column before the table did), or if the file has metrics of the column after all.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from engine.spec.types import PrimitiveType
 
 
 class WrittenSchemas:
-    """Of some columns of a schema, the snapshots that were made before the column was."""
+    """For some columns of a schema, the snapshots that are older than the column."""
 
     def __init__(self, metadata: TableMetadata, schema: Schema, field_ids: Collection[int]) -> None:
         self._schema = schema
@@ -44,7 +44,7 @@ class WrittenSchemas:
         return bool(self._older)
 
     def evidence(self, field_id: int, snapshot_ids: Int64Array, has_metrics: BoolArray | None) -> Sequence[Evidence]:
-        """What is known of a column in files that these snapshots added, where they have no metrics of it."""
+        """Evidence about a column in files that these snapshots added, if they have no metrics of it."""
         older = self._older.get(field_id)
         if older is None:
             return ()
@@ -68,7 +68,7 @@ class WrittenSchemas:
 
 
 def has_metrics(columns: ManifestColumns, field_id: int) -> BoolArray:
-    """Whether each entry says anything of a column."""
+    """Whether each entry has any metrics of a column."""
     found = np.zeros(columns.count, np.bool_)
     for metric in ("value_counts", "null_value_counts", "lower_bounds", "upper_bounds"):
         column = columns.get(metric, field_id)
