@@ -29,6 +29,7 @@ BENCH_ARROWS: dict[str, tuple[str, ...]] = {
     "machine": ("setup_jars",),
     "doctor": ("machine",),
     "statistics": (),
+    "costs": (),
     "gate": ("statistics", "errors"),
     "layouts": ("definition",),
     "workloads": ("layouts",),
@@ -46,7 +47,7 @@ BENCH_ARROWS: dict[str, tuple[str, ...]] = {
 BENCH_MAY_USE_OF_ENGINE = ("errors", "spark")
 """bench uses the engine as any user does: names of the facade, and these rooms."""
 
-PURE_ROOMS = ("engine.spec", "bench.statistics", "bench.gate")
+PURE_ROOMS = ("engine.spec", "bench.statistics", "bench.costs", "bench.gate")
 IMPURE = ("glob", "io", "mmap", "os", "pathlib", "random", "secrets", "shutil", "subprocess", "tempfile", "time")
 """Modules that a pure room does not import: no clock, no files, no chance."""
 
