@@ -36,9 +36,7 @@ class Profile:
     dollars_per_gigabyte_out: float = 0.0
 
 
-LOCAL = Profile(
-    name="local", latency_seconds=0.0005, connection_bytes_per_second=1.0e9, network_bytes_per_second=2.0e9
-)
+LOCAL = Profile(name="local", latency_seconds=0.0005, connection_bytes_per_second=1.0e9, network_bytes_per_second=2.0e9)
 SAME_REGION = Profile(
     name="same-region", latency_seconds=0.030, connection_bytes_per_second=90e6, network_bytes_per_second=1.25e9
 )

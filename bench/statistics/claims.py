@@ -28,8 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from bench.statistics.paired import hodges_lehmann
-
 LEAST_EFFECT = math.log(1.05)
 """Ratios up to 1.05 are of no interest."""
 
@@ -148,6 +146,12 @@ def holm(p_values: Sequence[float]) -> list[float]:
         highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[place]))
         adjusted[place] = highest
     return adjusted
+
+
+def hodges_lehmann(differences: Floats) -> float:
+    """The median of the averages of all pairs of at least one difference, each with itself included."""
+    rows, columns = np.triu_indices(differences.size)
+    return float(np.median((differences[rows] + differences[columns]) / 2))
 
 
 def _cells(case: int, base: Series, head: Series) -> Iterator[_Cell]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.statistics.claims import FALSE_CLAIMS, LEAST_EFFECT, Series, effect_of, holm
+from bench.statistics.claims import FALSE_CLAIMS, LEAST_EFFECT, Series, effect_of, hodges_lehmann, holm
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 
@@ -123,6 +124,12 @@ def test_what_cannot_be_compared() -> None:
         effect_of([])
     with pytest.raises(ValueError, match="positive"):
         effect_of([(series([0.0, 1.0]), series([1.0, 1.0]))])
+
+
+@given(st.lists(st.floats(-100, 100), min_size=1, max_size=9))
+def test_the_estimate_is_the_median_of_walsh_averages(differences: list[float]) -> None:
+    walsh = [(x + y) / 2 for x, y in combinations_with_replacement(differences, 2)]
+    assert hodges_lehmann(np.array(differences)) == pytest.approx(float(np.median(walsh)))
 
 
 @given(P_VALUES)
