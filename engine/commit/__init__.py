@@ -1,1 +1,1 @@
-"""How a change becomes visible: prepare (files, once), stage (a snapshot for this base), commit (compare and swap)."""
+"""Commits: prepare (write files, once), stage (a snapshot for the current base), commit (compare and swap)."""

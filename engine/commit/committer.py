@@ -1,4 +1,4 @@
-"""Who makes a change visible, in one step, and what came of it."""
+"""Interface of committers, and the outcomes of a commit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Identifier = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableState:
-    """A table as the catalog had it at one moment."""
+    """A table in the catalog at one point in time."""
 
     metadata: TableMetadata
     metadata_location: str
@@ -34,9 +34,9 @@ class Conflicted:
     """Another commit came first. The change is not visible and never will be: it has to be staged again.
 
     Args:
-        reason: What was in the way.
+        reason: What conflicted.
         is_certain: False where the request may have reached the catalog twice (a transport that sends again, a proxy),
-            so that it may be our own first request that stood in the way of the second.
+            so so the conflict may be with our own first request.
     """
 
     reason: str
@@ -66,7 +66,7 @@ class Committer(Protocol):
     """The part of a catalog that commits need."""
 
     def load_state(self, identifier: Identifier) -> TableState:
-        """The table now; raises NotFound, or StorageFailed when the catalog cannot be asked."""
+        """Load the table; raises NotFound, or StorageFailed if the catalog cannot be reached."""
         ...
 
     def commit(

@@ -1,7 +1,7 @@
-"""Whether commits that came in between make a change wrong (spec: "Commit Conflict Resolution and Retry").
+"""Checks whether concurrent commits make a change wrong (spec: "Commit Conflict Resolution and Retry").
 
-Each snapshot since the change was prepared is looked at in its own manifests, those that it added: a later rewrite of
-manifests cannot hide what happened.
+Each snapshot since the change was prepared is inspected by the manifests that it added, so a later rewrite of manifests
+cannot hide its changes.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Validation:
     own_snapshot_ids: frozenset[int] = frozenset()
 
     def check(self, base: TableMetadata, head: Snapshot | None, staging: Staging) -> None:
-        """Raise ValidationFailed where it happened.
+        """Raise ValidationFailed if a concurrent commit conflicts.
 
         Args:
             base: The table as it is now.
@@ -105,7 +105,7 @@ def snapshots_since(metadata: TableMetadata, head: Snapshot | None, start: int |
 
 
 def check_still_there(newer: Sequence[Snapshot], referenced: Sequence[FileRef], store: Store) -> None:
-    """Raise ValidationFailed where one of the data files was removed."""
+    """Raise ValidationFailed if one of the data files was removed."""
     if not referenced:
         return
     places = _Places(referenced)
@@ -121,7 +121,7 @@ def check_still_there(newer: Sequence[Snapshot], referenced: Sequence[FileRef], 
 def check_nothing_added(
     newer: Sequence[Snapshot], filter: BoundPredicate, base: TableMetadata, staging: Staging
 ) -> None:
-    """Raise ValidationFailed where a data file was added that may hold rows which the filter is true for."""
+    """Raise ValidationFailed if a data file was added that may have rows for which the filter is true."""
     planner = Planner(
         metadata=base,
         schema=base.schema,
@@ -130,7 +130,7 @@ def check_nothing_added(
         counters=Counters(),
     )
     for snapshot in newer:
-        # A replacement brings the same rows in other files.
+        # A replacement has the same rows in other files.
         if snapshot.operation == "replace":
             continue
         manifests = list(_own_manifests(snapshot, staging.store, ManifestContent.DATA, EntryStatus.ADDED))
@@ -150,20 +150,20 @@ def check_no_new_deletes(
     *,
     only_positions: bool = False,
 ) -> None:
-    """Raise ValidationFailed where rows of the data files may have been deleted by another commit.
+    """Raise ValidationFailed if another commit may have deleted rows of the data files.
 
     Args:
-        newer: The snapshots to look at.
+        newer: The snapshots to check.
         referenced: The data files.
         base: The table as it is now.
         store: The table's storage.
-        only_positions: Leave equality deletes alone.
+        only_positions: Ignore equality deletes.
     """
     if not referenced:
         return
     places = _Places(referenced)
     scopes = {each.scope for each in referenced}
-    # A file whose partition cannot be told may be in any.
+    # A file of unknown partition may be in any.
     anywhere = None in scopes
     for snapshot in newer:
         for file in changed_files(snapshot, store, ManifestContent.DELETES, EntryStatus.ADDED):
@@ -199,7 +199,7 @@ def _bound_again(filter: Predicate, prepared: Schema | None, now: Schema) -> Bou
 
 
 class _Places:
-    """Where files are; whoever names one may spell its location in another way."""
+    """A set of files, in any spelling of their locations."""
 
     def __init__(self, files: Sequence[FileRef]) -> None:
         self._by_path: dict[str, list[str]] = {}
@@ -211,7 +211,7 @@ class _Places:
 
 
 def _only_data_file(deletes: DataFile) -> str | None:
-    """The one data file that position deletes point into, where they say so."""
+    """The only data file that position deletes refer to, if they name it."""
     if deletes.content is not FileContent.POSITION_DELETES:
         return None
     if deletes.referenced_data_file is not None:
@@ -221,13 +221,13 @@ def _only_data_file(deletes: DataFile) -> str | None:
 
 
 def _is_global(deletes: DataFile, metadata: TableMetadata) -> bool:
-    """Whether a delete file concerns data files of any partition."""
+    """Whether a delete file applies to data files of any partition."""
     spec = metadata.spec_by_id.get(deletes.spec_id)
     return deletes.content is FileContent.EQUALITY_DELETES and (spec is None or spec.has_global_deletes)
 
 
 def _added(entries: LiveEntries) -> LiveEntries:
-    """The entries that their own manifest's snapshot added."""
+    """The entries that the snapshot of their own manifest added."""
     added = entries.columns.numbers("status")[entries.rows] == EntryStatus.ADDED
     return entries.take(np.flatnonzero(added & (entries.snapshot_id == entries.manifest.added_snapshot_id)))
 
@@ -239,7 +239,7 @@ def _first_path(entries: LiveEntries) -> str:
 def _own_manifests(
     snapshot: Snapshot, store: Store, content: ManifestContent, status: EntryStatus
 ) -> Iterator[ManifestFile]:
-    """The manifests that this snapshot itself wrote, if they may hold entries of that status."""
+    """The manifests that this snapshot wrote, if they may have entries of that status."""
     for manifest in load_manifests(snapshot, store):
         count = manifest.deleted_files_count if status is EntryStatus.DELETED else manifest.added_files_count
         if manifest.content is content and manifest.added_snapshot_id == snapshot.snapshot_id and count != 0:
@@ -249,7 +249,7 @@ def _own_manifests(
 def changed_files(
     snapshot: Snapshot, store: Store, content: ManifestContent, status: EntryStatus
 ) -> Iterator[DataFile]:
-    """Files that this snapshot itself added or removed."""
+    """Files that this snapshot added or removed."""
     for manifest in _own_manifests(snapshot, store, content, status):
         data = store.read(manifest.manifest_path)
         for entry in decode_entries(data, location=manifest.manifest_path, listed=manifest):

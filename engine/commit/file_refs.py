@@ -1,4 +1,4 @@
-"""How a change names the files that it found in the table."""
+"""References of changes to files of the table."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ FileKey = tuple[str, int | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRef:
-    """A data or delete file of the table, as far as a change needs to know it.
+    """A reference to a data or delete file of the table.
 
     Args:
         file_path: Spelled as its manifest entry spells it.
         spec_id: Its partition spec.
-        partition: Its partition tuple; None where it cannot be told.
+        partition: Its partition tuple; None if unknown.
         content_offset: Of a deletion vector; many share one Puffin file.
     """
 
@@ -32,12 +32,12 @@ class FileRef:
 
     @property
     def key(self) -> FileKey:
-        """What tells the file apart from all others of the table."""
+        """The key that identifies the file in the table."""
         return self.file_path, self.content_offset
 
     @property
     def scope(self) -> PartitionKey | None:
-        """Its partition, comparable; None where it cannot be told."""
+        """Its partition in comparable form; None if unknown."""
         return None if self.partition is None else partition_key(self.spec_id, self.partition)
 
 
@@ -71,7 +71,7 @@ def ref_of(file: PlannedDataFile) -> FileRef:
 
 
 def refs_of_deletes(file: PlannedDataFile, deletes: Iterable[DeleteFile]) -> list[FileRef]:
-    """References to delete files that concern this data file alone, and so are of its partition."""
+    """References to delete files that refer to this data file alone, and so are of its partition."""
     return [
         FileRef(
             file_path=each.file_path,

@@ -1,7 +1,7 @@
-"""What came of an attempt to commit whose answer was lost: told from the table, never guessed.
+"""Settles the outcome of a commit attempt whose answer was lost, from the table and never by a guess.
 
-The snapshot's id in the table proves the commit. That it is not there proves nothing: the snapshot may have expired
-since, and what it added is in the snapshots after it, under other manifests perhaps. So one of these has to be seen:
+The snapshot's id in the table proves the commit. Its absence proves nothing: the snapshot may have expired since, and
+later snapshots have its files, perhaps in other manifests. So one of these is required:
 
 * where the catalog names metadata files: the file of the attempt, or what else followed its base;
 * the history of the branch, back to where the attempt began, without a gap in which an expired snapshot was;
@@ -25,17 +25,17 @@ from engine.storage.store import Store
 
 @dataclass(frozen=True, slots=True)
 class LostAttempt:
-    """An attempt and what is known of its answer."""
+    """An attempt, and what is known of its outcome."""
 
     staged: Staged
     answer: Unknown
 
     def happened(self, state: TableState, store: Store) -> bool | None:
-        """Whether it was carried out before the table was loaded; None where nobody can tell.
+        """Whether the attempt was carried out before the table was loaded; None if unknown.
 
         Args:
             state: The table, loaded after the attempt.
-            store: Its storage; raises StorageFailed and FileNotFound where it has to be asked and does not answer.
+            store: Its storage; raises StorageFailed and FileNotFound if it is needed and fails.
         """
         metadata, added = state.metadata, self.staged.snapshot_ids
         if added & metadata.snapshot_by_id.keys():
@@ -47,15 +47,15 @@ class LostAttempt:
             if self.answer.base_location in history:
                 return False
         if not added:
-            # Nothing tells a change without a snapshot. Where the catalog names no file it is made again, and whatever
-            # fails then leaves it unknown.
+            # A change without a snapshot leaves no trace. If the catalog names no file it is made again, and any
+            # failure then leaves it unknown.
             return False if self.answer.metadata_location is None else None
         if _is_absent(self.staged, metadata):
             return False
         return True if _has_entries(added, metadata, store) else None
 
     def is_dead(self, state: TableState) -> bool:
-        """Whether an attempt that has not happened never will: another file followed the one it compares with."""
+        """Whether an attempt that was not carried out never will be: another file followed the one it compares with."""
         log = {entry.metadata_file for entry in state.metadata.metadata_log}
         return self.answer.metadata_location is not None and self.answer.base_location in log
 
@@ -65,10 +65,10 @@ def _history(state: TableState) -> frozenset[str]:
 
 
 def _is_absent(staged: Staged, metadata: TableMetadata) -> bool:
-    """Whether the attempt is certainly not in one of the branches that it would have moved."""
+    """Whether the attempt is certainly missing from one of the branches that it would have moved."""
     first = min(snapshot.sequence_number for snapshot in staged.snapshots)
     moved = {update.name for update in staged.updates if isinstance(update, SetSnapshotRef)}
-    # A snapshot that waits to be published is in no branch, so that it may be made again.
+    # A snapshot that waits for publication is in no branch, so it may be made again.
     return not moved or any(
         _line_lacks(metadata, required.ref, required.snapshot_id, first)
         for required in staged.requirements
@@ -82,7 +82,7 @@ def _line_lacks(metadata: TableMetadata, branch: str, former: int | None, sequen
     parent: int | None = None if ref is None else ref.snapshot_id
     for snapshot_id in metadata.ancestors(parent):
         snapshot = metadata.snapshot_by_id[snapshot_id]
-        # What is older than the attempt has only older ancestors.
+        # Snapshots older than the attempt have only older ancestors.
         if snapshot_id == former or snapshot.sequence_number < sequence_number:
             return True
         parent = snapshot.parent_snapshot_id

@@ -1,4 +1,4 @@
-"""Writing the manifests of a change, and reading those of its base."""
+"""Writes the manifests of a change, and loads those of its base."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ AddedFiles: TypeAlias = Iterable[DataFile] | pa.Table | pa.RecordBatchReader
 
 @dataclass(frozen=True, slots=True)
 class WrittenManifest:
-    """A manifest in storage that belongs to no snapshot yet. It serves every attempt of its commit: sequence numbers
-    are inherited from the manifest list, which alone is written anew. Its bytes are not kept."""
+    """A manifest in storage that belongs to no snapshot yet. Every attempt of a commit uses it: sequence numbers are
+    inherited from the manifest list, the only file written per attempt. Its bytes are not kept."""
 
     location: str
     encoded: EncodedManifest
@@ -56,7 +56,7 @@ T = TypeVar("T")
 
 
 class AttemptCache(Generic[T]):
-    """What was made of manifests at one attempt, for later attempts whose base lists them in the same way.
+    """Results derived from manifests in one attempt, for later attempts whose base lists the same manifests.
 
     Entries inherit numbers and ids from the manifest list, which lists a manifest of the same transaction with other
     numbers at every attempt. So the key is the whole entry of the list, and the format version, by which inheritance
@@ -67,7 +67,7 @@ class AttemptCache(Generic[T]):
         self._made: dict[tuple[object, ...], T] = {}
 
     def get(self, base: TableMetadata, sources: Sequence[ManifestFile | WrittenManifest], make: Callable[[], T]) -> T:
-        """What `make` gives for these sources, made once. Threads may ask for different sources."""
+        """The result of `make` for these sources, computed once. Threads may request different sources."""
         own = (each.location if isinstance(each, WrittenManifest) else each for each in sources)
         key = (base.format_version, *own)
         if key not in self._made:
@@ -115,10 +115,9 @@ Encoded = tuple[ManifestLayout, ManifestPart]
 
 
 def write_parts(parts: Iterable[Encoded], base: TableMetadata, staging: Staging) -> list[WrittenManifest]:
-    """Write parts as manifests, one after the other for each partition spec, each of about the target size.
+    """Write parts as manifests, in order for each partition spec, each of about the target size.
 
-    A manifest is written as soon as the next part would make it larger than the target. If anything fails, what was
-    written is deleted.
+    A manifest is written as soon as the next part would exceed the target. On failure, written manifests are deleted.
     """
     locations: list[str] = []
 
@@ -133,7 +132,7 @@ def write_parts(parts: Iterable[Encoded], base: TableMetadata, staging: Staging)
         staging.write(location, encoded.data)
         return WrittenManifest(location, replace(encoded, data=b""))
 
-    # While manifests are stored, parts of the next ones are made.
+    # Parts of the next manifests are encoded while others are stored.
     with closing(_fill(parts, MANIFEST_TARGET_SIZE_BYTES.of(base.properties))) as filled:
         try:
             return list(staging.runner.map(write, named()))
@@ -145,7 +144,7 @@ def write_parts(parts: Iterable[Encoded], base: TableMetadata, staging: Staging)
 
 
 def _fill(parts: Iterable[Encoded], target_bytes: int) -> Generator[ManifestBuilder, None, None]:
-    """Manifests that are complete, each as soon as it is known to be."""
+    """Yield manifests as soon as they are complete."""
     building: dict[int, ManifestBuilder] = {}
     for layout, part in parts:
         builder = building.get(layout.spec.spec_id)
@@ -196,13 +195,14 @@ def _check(file: DataFile, content: ManifestContent, base: TableMetadata) -> Non
 
 
 class AddedManifests:
-    """The manifests of the files that a change adds: written at its first attempt, used again by the later ones.
+    """The manifests of the files that a change adds: written in its first attempt, and used by later ones.
 
     Args:
-        files: The files, all of one content. A stream is taken once, at the first attempt, and never held as a whole.
-        content: Which.
+        files: The files, all of one content. A stream is consumed once, in the first attempt, and never held as a
+            whole.
+        content: Their content.
         data_sequence_number: Of all the files; None lets them inherit that of their snapshot.
-        check_duplicates: Refuse files that the base lists already.
+        check_duplicates: Refuse files that the base already lists.
     """
 
     def __init__(
@@ -222,7 +222,7 @@ class AddedManifests:
         self.counts = FileCounts()
 
     def check_new(self, listed: Sequence[ManifestFile], staging: Staging) -> None:
-        """Look whether a base lists the files that were written into manifests; see `NewFiles.check`."""
+        """Check that a base lists none of the added files; see `NewFiles.check`."""
         if self._new is not None:
             self._new.check(listed, [each.location for each in self._written], staging)
 
@@ -273,7 +273,7 @@ class AddedManifests:
         return made
 
     def _read_back(self, base: TableMetadata, staging: Staging) -> Iterator[ManifestEntry]:
-        """The entries again, a manifest at a time, as this base's format has them."""
+        """Decode the entries again, a manifest at a time, for this base's format version."""
         number = self._data_sequence_number if base.format_version > 1 else None
         for each in self._written:
             entries = decode_entries(staging.store.read(each.location), location=each.location)

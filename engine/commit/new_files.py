@@ -1,4 +1,4 @@
-"""Files that are added only where the table does not list them already: a file that is listed twice is read twice.
+"""Checks that the table does not list added files already, since a file that is listed twice is read twice.
 
 The files are known by hashes of their places, eight bytes each, so that a stream of any length can be checked; where
 hashes are equal, places are compared. A manifest never changes, so each is looked at once, however often the change is

@@ -1,1 +1,1 @@
-"""The metadata tables, as Arrow: one file a table, with the columns that Iceberg Java gives them."""
+"""The metadata tables, as Arrow: one module per table, with the columns that Iceberg Java gives them."""

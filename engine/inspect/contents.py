@@ -1,4 +1,4 @@
-"""What snapshots list: manifests, and their entries with inheritance applied (spec: "Sequence Number Inheritance")."""
+"""Manifests of snapshots, and their entries with inheritance applied (spec: "Sequence Number Inheritance")."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engine.storage.store import Store
 
 @dataclass(frozen=True)
 class Contents:
-    """Reads what the metadata tables need of a table."""
+    """Reads manifests and entries for the metadata tables."""
 
     metadata: TableMetadata
     store: Store
@@ -36,7 +36,7 @@ class Contents:
         return listed
 
     def entries(self, manifest: ManifestFile, snapshot: Snapshot) -> Iterator[ManifestEntry]:
-        """The entries of a manifest, the deleted ones too, with nothing left to inherit."""
+        """The entries of a manifest, including deleted ones, after inheritance."""
         data = self._read(manifest.manifest_path, snapshot)
         entries = decode_entries(data, location=manifest.manifest_path, listed=manifest)
         spec = spec_of(manifest, self.metadata)
@@ -47,7 +47,7 @@ class Contents:
         return apply_inheritance(entries, manifest)
 
     def snapshot_entries(self, snapshot: Snapshot | None) -> Iterator[ManifestEntry]:
-        """All entries of all manifests of a snapshot; nothing for None."""
+        """All entries of all manifests of a snapshot; none for None."""
         if snapshot is not None:
             for manifest in self.manifests(snapshot):
                 yield from self.entries(manifest, snapshot)

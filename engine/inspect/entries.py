@@ -1,4 +1,4 @@
-"""Metadata tables ``entries`` and ``all_entries``: manifest entries as they are, the deleted ones too."""
+"""Metadata tables ``entries`` and ``all_entries``: manifest entries, including deleted ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.spec.snapshots import Snapshot
 
 
 def entries(contents: Contents, snapshot: Snapshot | None) -> pa.Table:
-    """One row an entry of the snapshot's manifests: status (0 existing, 1 added, 2 deleted), snapshot_id,
+    """One row per entry of the snapshot's manifests: status (0 existing, 1 added, 2 deleted), snapshot_id,
     sequence_number, file_sequence_number, data_file (a struct), readable_metrics."""
     return _table(contents.metadata, list(contents.snapshot_entries(snapshot)))
 

@@ -26,13 +26,13 @@ _BOUNDS = pa.map_(pa.int32(), pa.binary())
 
 
 def files(contents: Contents, snapshot: Snapshot | None, wanted: Collection[FileContent] = ANY_FILES) -> pa.Table:
-    """One row a live file of the snapshot, with every field of ``data_file`` and ``readable_metrics``."""
+    """One row per live file of the snapshot, with every field of ``data_file`` and ``readable_metrics``."""
     entries = live(contents.snapshot_entries(snapshot))
     return _with_metrics(contents.metadata, [e.data_file for e in entries if e.data_file.content in wanted])
 
 
 def all_files(contents: Contents, wanted: Collection[FileContent] = ANY_FILES) -> pa.Table:
-    """As `files`, for every snapshot of the table: one row a file and manifest that lists it as live."""
+    """As `files`, for every snapshot of the table: one row per file and manifest that lists it as live."""
     entries = live(contents.all_entries())
     return _with_metrics(contents.metadata, [e.data_file for e in entries if e.data_file.content in wanted])
 
@@ -71,7 +71,7 @@ def file_columns(metadata: TableMetadata, rows: list[DataFile]) -> dict[str, pa.
 def partitions_of(metadata: TableMetadata, rows: list[DataFile]) -> pa.Array:
     """Partition tuples of any spec as one struct (`common_partition_type`).
 
-    Fields of other specs are null, and values of transforms that are not known here are texts.
+    Fields of other specs are null, and values of unknown transforms are texts.
     """
     fields = common_partition_type(metadata.partition_specs, metadata.schema, metadata.schemas).fields
     places = {spec.spec_id: {f.field_id: i for i, f in enumerate(spec.fields)} for spec in metadata.partition_specs}
@@ -80,7 +80,7 @@ def partitions_of(metadata: TableMetadata, rows: list[DataFile]) -> pa.Array:
     for field in fields:
         assert isinstance(field.type, PrimitiveType)
         at = [(f, places[f.spec_id].get(field.field_id)) for f in rows]
-        # A field whose source column no schema has any more has no type, and so no values to show.
+        # A field whose source column is in no schema has no type, and so no values.
         values = [None if i is None or field.type == UNKNOWN else f.partition[i] for f, i in at]
         if field.field_id in untyped:
             values = [None if value is None else _text(value) for value in values]

@@ -9,7 +9,7 @@ from engine.spec.metadata import TableMetadata
 
 
 def history(metadata: TableMetadata) -> pa.Table:
-    """One row an entry of the snapshot log: made_current_at, snapshot_id, parent_id, is_current_ancestor.
+    """One row per entry of the snapshot log: made_current_at, snapshot_id, parent_id, is_current_ancestor.
 
     A snapshot that was rolled back is not an ancestor of the current one.
     """

@@ -12,7 +12,8 @@ INSTANT = pa.timestamp("us", "UTC")
 
 
 def instants(milliseconds: Iterable[int | None]) -> pa.Array:
-    """Timestamps with microseconds in UTC; null for None. CorruptTable for one that 64 bits of them do not hold."""
+    """Timestamps with microseconds in UTC; null for None. Raises CorruptTable for one that does not fit into 64
+    bits."""
     try:
         return pa.array([None if ms is None else ms * 1000 for ms in milliseconds], pa.int64()).view(INSTANT)
     except OverflowError as error:

@@ -27,16 +27,16 @@ _SUMMARY = pa.struct(
 
 
 def manifests(contents: Contents, snapshot: Snapshot | None) -> pa.Table:
-    """One row a manifest of the snapshot; counts are split by what the manifest lists (data or delete files).
+    """One row per manifest of the snapshot; counts are separate for data and delete files.
 
-    Bounds in ``partition_summaries`` are written for people, as in partition paths.
+    Bounds in ``partition_summaries`` are human-readable, as in partition paths.
     """
     rows = () if snapshot is None else contents.manifests(snapshot)
     return _table(contents.metadata, rows)
 
 
 def all_manifests(contents: Contents) -> pa.Table:
-    """One row a manifest and snapshot that lists it: as `manifests`, with ``reference_snapshot_id``."""
+    """One row per manifest and snapshot that lists it: as `manifests`, with ``reference_snapshot_id``."""
     pairs = [(s.snapshot_id, m) for s in contents.metadata.snapshots for m in contents.manifests(s)]
     table = _table(contents.metadata, [m for _, m in pairs])
     return table.append_column("reference_snapshot_id", pa.array([s for s, _ in pairs], pa.int64()))
@@ -70,7 +70,7 @@ def _summary(
         if bound is None or not isinstance(source, PrimitiveType):
             return None
         if isinstance(field.transform, UnknownTransform):
-            return bound.hex()  # nobody says of which type it is
+            return bound.hex()  # its type is unknown
         return human_string(field.transform, source, decode_value(field.transform.result_type(source), bound))
 
     return {

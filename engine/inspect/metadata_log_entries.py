@@ -10,7 +10,7 @@ from engine.spec.snapshots import Snapshot
 
 
 def metadata_log_entries(metadata: TableMetadata, metadata_location: str) -> pa.Table:
-    """One row a metadata file, oldest first and the current one last: timestamp, file, latest_snapshot_id,
+    """One row per metadata file, oldest first and the current one last: timestamp, file, latest_snapshot_id,
     latest_schema_id, latest_sequence_number (of the snapshot that was current then; null before the first)."""
     entries = [(e.timestamp_ms, e.metadata_file) for e in metadata.metadata_log]
     entries.append((metadata.last_updated_ms, metadata_location))

@@ -1,4 +1,4 @@
-"""Metadata table ``partitions``: what each partition holds, from the manifests alone."""
+"""Metadata table ``partitions``: contents of each partition, from the manifests alone."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Totals:
             case FileContent.EQUALITY_DELETES:
                 self.equality_delete_records += file.record_count
                 self.equality_delete_files += 1
-        # The snapshot that added a file may be expired; then the partition keeps what is known of its others.
+        # The snapshot that added a file may be expired; the last update then comes from other files.
         added = None if entry.snapshot_id is None else metadata.snapshot_by_id.get(entry.snapshot_id)
         if added is not None and (self.last_snapshot is None or added.timestamp_ms > self.last_snapshot.timestamp_ms):
             self.last_snapshot = added
@@ -50,17 +50,17 @@ class _Totals:
 
 
 def partitions(contents: Contents, snapshot: Snapshot | None) -> pa.Table:
-    """One row a partition tuple with live files: partition (absent in a table that was never partitioned), spec_id (of
-    the newest file), record_count and file_count of data files, sizes, delete records and files, last update.
+    """One row per partition tuple with live files: partition (absent in a table that was never partitioned), spec_id
+    (of the newest file), record_count and file_count of data files, sizes, delete records and files, last update.
 
-    Record counts are of data files; what deletes take away is not subtracted.
+    Record counts are those of data files; deleted rows are not subtracted.
     """
     metadata = contents.metadata
     groups: dict[PartitionKey, _Totals] = {}
     for entry in live(contents.snapshot_entries(snapshot)):
         file = entry.data_file
         spec = metadata.spec_by_id[file.spec_id]
-        # Tuples of several specs are one partition where they have the same values but for nulls.
+        # Tuples of several specs are one partition if they are equal except for nulls.
         known = [(f.field_id, v) for f, v in zip(spec.fields, file.partition, strict=True) if v is not None]
         flat = (part for pair in sorted(known, key=itemgetter(0)) for part in pair)
         groups.setdefault(partition_key(0, tuple(flat)), _Totals(file)).add(entry, metadata)

@@ -19,15 +19,15 @@ from engine.spec.snapshots import Snapshot
 
 
 def position_deletes(contents: Contents, snapshot: Snapshot | None) -> pa.Table:
-    """One row a deleted position of a live delete file: file_path and pos of the row, partition, spec_id and
+    """One row per deleted position of a live delete file: file_path and pos of the row, partition, spec_id and
     delete_file_path of the delete file; in format version 3 also content_offset and content_size_in_bytes of a vector.
 
-    Iceberg Java's column ``row``, a copy of the deleted row that delete files may hold, is left out: writers do without
-    it, and the specification has withdrawn it. A position that a delete file names twice is one row.
+    Iceberg Java's column ``row``, an optional copy of the deleted row, is left out: writers do not use it, and the
+    specification has withdrawn it. A position that a delete file has twice is one row.
 
     Raises:
         FileNotFound: A delete file is missing.
-        CorruptTable: A delete file is damaged, or is not what its manifest entry says.
+        CorruptTable: A delete file is damaged, or contradicts its manifest entry.
         Unsupported: A delete file that is not Parquet or Puffin.
     """
     entries = [

@@ -18,7 +18,7 @@ _NO_BOUNDS = frozenset({"variant", "geometry", "geography", "unknown"})
 
 
 def readable_metrics(schema: Schema, rows: Sequence[DataFile]) -> pa.Array:
-    """One struct a file with one struct a primitive column of the schema, named by its full name, in order of the name:
+    """One struct per file with one struct per primitive column, named by the column's full name, in order of names:
     column_size, value_count, null_value_count, nan_value_count, lower_bound, upper_bound (of the column's type)."""
     columns = sorted((schema.name_of[f.field_id], f) for f in schema.walk() if isinstance(f.type, PrimitiveType))
     arrays, fields = [], []

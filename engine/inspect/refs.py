@@ -8,7 +8,7 @@ from engine.spec.metadata import TableMetadata
 
 
 def refs(metadata: TableMetadata) -> pa.Table:
-    """One row a reference: name, type (BRANCH or TAG), snapshot_id, max_reference_age_in_ms, min_snapshots_to_keep,
+    """One row per reference: name, type (BRANCH or TAG), snapshot_id, max_reference_age_in_ms, min_snapshots_to_keep,
     max_snapshot_age_in_ms; null means the table's default."""
     rows = list(metadata.refs.items())
     return pa.table(

@@ -1,4 +1,4 @@
-"""Metadata table ``snapshots``: every snapshot that the metadata still has."""
+"""Metadata table ``snapshots``: every snapshot in the metadata."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from engine.spec.metadata import TableMetadata
 
 
 def snapshots(metadata: TableMetadata) -> pa.Table:
-    """One row a snapshot, in the order of the metadata: committed_at, snapshot_id, parent_id, operation,
+    """One row per snapshot, in the order of the metadata: committed_at, snapshot_id, parent_id, operation,
     manifest_list, summary (a map of strings, without the operation)."""
     rows = metadata.snapshots
     return pa.table(

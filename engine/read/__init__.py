@@ -1,1 +1,1 @@
-"""A plan to Arrow batches."""
+"""Reads plans to Arrow batches."""

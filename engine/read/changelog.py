@@ -1,9 +1,9 @@
-"""What happened to the rows of a table between two snapshots, row by row.
+"""Changelogs: the changes of a table's rows between two snapshots.
 
-Each snapshot is compared with its parent (`engine.plan.changes`): rows of data files that went, and rows that new
-deletes took, are DELETE; rows of data files that came are INSERT. A row that a snapshot both takes and brings back
-unchanged was merely rewritten and is left out. Rows are compared whole, whatever columns are asked for: in tables with
-row lineage by row id and values, in others by values, one for one.
+Each snapshot is compared with its parent (`engine.plan.changes`): rows of removed data files, and rows that new deletes
+remove, are DELETE; rows of added data files are INSERT. A row that a snapshot removes and adds unchanged was merely
+rewritten and is left out. Whole rows are compared, whatever columns are projected: by row id and values in tables with
+row lineage, else by values, one for one.
 """
 
 from __future__ import annotations
@@ -45,23 +45,23 @@ _Codes = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class ChangelogScan:
-    """A changelog to be read; nothing is read yet.
+    """A changelog; created without reading anything.
 
     Args:
-        scan: Gives table, schema, filter, columns and what to plan with.
+        scan: Supplies table, schema, filter, columns and runner.
         span: The snapshots, in a line, oldest first.
-        net_changes: Give what remains when changes of different snapshots, too, cancel each other. Holds all changes
+        net_changes: Return the changes that remain when those of different snapshots cancel out, too. Holds all changes
             in memory.
-        identifier_columns: Columns that tell which row a row is, for updates; those of the schema by default, and the
-            row id in tables with row lineage.
-        compute_updates: Give a DELETE and an INSERT of one snapshot with the same identifier as UPDATE_BEFORE and
+        identifier_columns: Columns that identify a row, for updates; those of the schema by default, and the row id in
+            tables with row lineage.
+        compute_updates: Return a DELETE and an INSERT of one snapshot with the same identifier as UPDATE_BEFORE and
             UPDATE_AFTER.
         counters: Count planning and reading.
         to_frame: Makes a DataFrame of a Spark session and a changelog.
 
     Raises:
         Invalid: A table column has the name of a change column, an identifier is unknown or inside a list or map,
-            nothing identifies rows, or updates are asked for together with net changes.
+            nothing identifies rows, or updates are combined with net changes.
     """
 
     scan: TableScan
@@ -82,12 +82,13 @@ class ChangelogScan:
 
     @cached_property
     def schema(self) -> Schema:
-        """The columns that come out: those asked for, then `_change_type`, `_change_ordinal`, `_commit_snapshot_id`."""
+        """The columns of the result: the projected ones, then `_change_type`, `_change_ordinal`,
+        `_commit_snapshot_id`."""
         return Schema((*self.scan.projection.fields, *CHANGE_COLUMNS))
 
     @cached_property
     def _identifiers(self) -> tuple[int, ...]:
-        """The columns that identify a row; empty where none is needed."""
+        """The columns that identify a row; empty if none is needed."""
         if not self.compute_updates:
             return ()
         schema = self.scan.schema
@@ -111,9 +112,9 @@ class ChangelogScan:
         return changes_of(self.scan, self.span, self.counters)
 
     def to_batches(self, *, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
-        """The changes as a stream, snapshot by snapshot, oldest first; within one, deletes, updates, inserts.
+        """Stream the changes snapshot by snapshot, oldest first; within a snapshot deletes, updates, inserts.
 
-        A snapshot that only adds or only takes rows is streamed; the rows that another one takes and brings are held in
+        A snapshot that only adds or only removes rows is streamed; the changed rows of other snapshots are held in
         memory.
 
         Args:
@@ -130,7 +131,7 @@ class ChangelogScan:
         return pa.RecordBatchReader.from_batches(schema, batches)
 
     def to_arrow(self) -> pa.Table:
-        """The changes as a table; errors as `to_batches`."""
+        """The changes as a table; raises as `to_batches`."""
         return self.to_batches().read_all()
 
     def to_spark(self, spark: Any) -> Any:  # noqa: ANN401 - Spark's own types are at home in `engine.spark` alone
@@ -159,7 +160,7 @@ class ChangelogScan:
 
     @property
     def _whole(self) -> Schema:
-        """All columns of the table, and the row id where there is one."""
+        """All columns of the table, with the row id if there is one."""
         fields = self.scan.schema.fields
         return Schema((*fields, ROW_ID) if self._has_lineage else fields)
 
@@ -168,7 +169,7 @@ class ChangelogScan:
         return _with_changes(rows, self, kinds, np.full(rows.num_rows, change.ordinal), [change])
 
     def _keep_uncancelled(self, found: _Candidates) -> pa.Table:
-        """The changes of candidates that cancel out no other."""
+        """The changes of candidates that do not cancel out."""
         kept = np.flatnonzero(find_uncancelled(self._codes(found), found.ordinals, found.inserted))
         rows, ordinals, inserted = found.rows.take(pa.array(kept)), found.ordinals[kept], found.inserted[kept]
         kinds = inserted.astype(np.int64)
@@ -189,15 +190,15 @@ class ChangelogScan:
         return _with_changes(self._project(chosen), self, kinds[order], ordinals[order], found.changes)
 
     def _codes(self, found: _Candidates) -> _Codes:
-        """Equal rows; the row id counts only if every row has one: a file of before an upgrade to version 3 has none,
-        and the file that its rows went to does."""
+        """Codes of equal rows. The row id only counts if every row has one: a file from before an upgrade to version 3
+        has none, and a file that its rows were moved to does."""
         columns = [column.combine_chunks() for column in found.rows.columns]
         if self._has_lineage and columns[-1].null_count:
             columns = columns[:-1]
         return row_codes(columns, found.rows.num_rows)
 
     def _project(self, rows: pa.Table) -> pa.Table:
-        """The columns asked for, of rows with all columns."""
+        """Project rows with all columns to the requested columns."""
         if self.scan.columns is None:
             return rows
         return Projector(missing=MissingValues()).table(rows, self.scan.projection, rows.schema)
@@ -221,7 +222,7 @@ def _with_changes(
 
 @dataclass(frozen=True, kw_only=True)
 class _Candidates:
-    """Whole rows that went or came, with when."""
+    """Whole rows that were removed or added, with the time of the change."""
 
     rows: pa.Table
     ordinals: _Codes
@@ -249,7 +250,7 @@ class _Candidates:
 
 
 class _ChangedRows:
-    """The rows that one snapshot took and brought, before any cancel out."""
+    """The rows that one snapshot removed and added, before any cancel out."""
 
     def __init__(self, scan: ChangelogScan, change: SnapshotChanges, batch_rows: int) -> None:
         self._scan = scan.scan
@@ -260,22 +261,22 @@ class _ChangedRows:
 
     @property
     def takes(self) -> bool:
-        """Whether rows may be gone."""
+        """Whether rows may have been removed."""
         return bool(len(self.change.removed) or self._gone)
 
     @property
     def brings(self) -> bool:
-        """Whether rows may be new."""
+        """Whether rows may have been added."""
         return bool(len(self.change.added) or self._back)
 
     def deleted(self, schema: Schema) -> Iterator[pa.RecordBatch]:
-        """The rows that went."""
+        """The removed rows."""
         if self.change.before is not None:
             yield from self._live(self.change.before, self.change.removed, schema)
             yield from self._at(self.change.before, self._gone, schema)
 
     def inserted(self, schema: Schema) -> Iterator[pa.RecordBatch]:
-        """The rows that came; those that a delete was lifted from among them."""
+        """The added rows, including those whose delete was undone."""
         yield from self._live(self.change.after, self.change.added, schema)
         yield from self._at(self.change.after, self._back, schema)
 
@@ -300,7 +301,7 @@ class _ChangedRows:
             yield from read_rows_at(files, request, runner=self._scan.runner, counters=self._counters)
 
     def _compare_positions(self) -> tuple[list[tuple[FileRead, Positions]], list[tuple[FileRead, Positions]]]:
-        """The positions that new deletes took from files that stay, and those that are no longer deleted."""
+        """The positions that new deletes remove from kept files, and those that are no longer deleted."""
         change = self.change
         if change.before is None or not len(change.changed_before):
             return [], []
@@ -320,7 +321,7 @@ class _ChangedRows:
     def _dead_positions(
         self, plan: ScanPlan, files: Sequence[FileRead], by_key: Sequence[bool]
     ) -> dict[str, Positions]:
-        """The deleted positions of files that only positions are deleted of, from their delete files alone."""
+        """The deleted positions of files with position deletes only, from their delete files."""
         chosen = [file for file, keyed in zip(files, by_key, strict=True) if not keyed]
         if not chosen:
             return {}
@@ -332,7 +333,7 @@ class _ChangedRows:
     def _live_positions(
         self, plan: ScanPlan, files: Sequence[FileRead], by_key: Sequence[bool]
     ) -> dict[str, Positions]:
-        """The positions of live rows of files with equality deletes, which takes decoding the key columns."""
+        """The positions of live rows of files with equality deletes, found by decoding the key columns."""
         chosen = [file for file, keyed in zip(files, by_key, strict=True) if keyed]
         found: dict[str, list[Positions]] = {}
         for batch in self._read(plan, chosen, Schema((FILE, POS))) if chosen else ():

@@ -1,4 +1,4 @@
-"""Which rows of a plan match its filter, by position: what a delete, update or merge needs to know."""
+"""Finds the rows of a plan that match its filter, by position, for deletes, updates and merges."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class MatchedRows:
         file: The data file.
         partition: Its partition tuple.
         positions: Row positions, ascending.
-        deleted_before: Positions that a deletion vector or position-delete files delete already, ascending.
-        superseded: Those delete files, as far as they are about this data file only: a deletion vector that holds
-            `positions` and `deleted_before` replaces them.
+        deleted_before: Positions that a deletion vector or position-delete files already delete, ascending.
+        superseded: Those of these delete files that refer to this data file only: a deletion vector with `positions`
+            and `deleted_before` replaces them.
     """
 
     file: FileRead
@@ -52,18 +52,18 @@ def matched_rows(
     runner: Runner | None = None,
     table_name: str | None = None,
 ) -> Iterator[MatchedRows]:
-    """The matching rows of each file of a plan that has any, in plan order. Errors as `engine.read.plans.read_plan`.
+    """The matching rows of each file of a plan that has any, in plan order. Raises as `engine.read.plans.read_plan`.
 
     Args:
-        plan: Its filter says which rows match.
+        plan: Supplies files and filter.
         store: The table's storage.
-        files: Look into these files of the plan only.
+        files: Read only these files of the plan.
         counters: Count the work.
         runner: Reads in parallel.
         table_name: For errors.
 
     Raises:
-        Unsupported: A match in a file whose partition can not be told.
+        Unsupported: A match in a file whose partition is unknown.
     """
     request = request_for(plan, store, projection=Schema((FILE, POS)), table_name=table_name)
     by_path = {file.file_path: file for file in (planned_files(plan) if files is None else files)}
@@ -89,10 +89,10 @@ def rows_at(
     runner: Runner | None = None,
     table_name: str | None = None,
 ) -> Iterator[MatchedRows]:
-    """The same for rows that were found already, by path of the data file; positions ascending.
+    """The same for rows that were already found, by path of the data file; positions ascending.
 
     Raises:
-        Unsupported: A file whose partition can not be told.
+        Unsupported: A file whose partition is unknown.
     """
     request = request_for(plan, store, projection=Schema((FILE, POS)), table_name=table_name)
     before = request.load_deletes(
@@ -113,7 +113,7 @@ def rows_at(
 
 
 def superseded_by_rewrite(file: FileRead) -> tuple[DeleteFile, ...]:
-    """The delete files that concern this data file alone: they go when it goes."""
+    """The delete files that refer to this data file alone, which are removed with it."""
     return tuple(d for d in _without_keys(file).deletes if d.is_vector or d.referenced_data_file == file.file_path)
 
 

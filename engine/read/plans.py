@@ -1,4 +1,4 @@
-"""Scan plans to readers: what a plan's table says, as the files and deletes that a reader takes."""
+"""Reads scan plans: converts the table of a plan to the files and deletes that a reader takes."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def read_plan(
     narrow_decimals: bool = False,
     table_name: str | None = None,
 ) -> pa.RecordBatchReader:
-    """The rows of a plan as Arrow batches, in plan order; lazy, with a bounded look-ahead.
+    """Read the rows of a plan as Arrow batches, in plan order; lazily, with bounded look-ahead.
 
     Args:
         plan: What to read.
         store: The table's storage.
-        task: Read this part of the plan only; see `ScanPlan.tasks`.
-        projection: The columns to give; those of the plan by default. May hold metadata columns
+        task: Read only this part of the plan; see `ScanPlan.tasks`.
+        projection: The columns to return; those of the plan by default. May have metadata columns
             (`engine.spec.metadata_columns`): ``_file``, ``_pos``, ``_deleted`` (which keeps deleted rows), and others.
         counters: Count the work.
         runner: Reads in parallel.
@@ -58,8 +58,8 @@ def read_plan(
 
     Raises:
         FileNotFound: From the reader: a data or delete file is missing; names it, the table and the snapshot.
-        CorruptTable: From the reader: a file is not what the metadata says.
-        Unsupported: A data or delete file of a format that is not read.
+        CorruptTable: From the reader: a file contradicts the metadata.
+        Unsupported: A data or delete file of another format.
     """
     request = request_for(plan, store, projection=projection, batch_rows=batch_rows, table_name=table_name)
     request = replace(request, narrow_decimals=narrow_decimals)
@@ -76,7 +76,7 @@ def count_rows(
     runner: Runner | None = None,
     table_name: str | None = None,
 ) -> int:
-    """How many rows a plan has. Files without deletes and without a residual are counted by their record counts."""
+    """The number of rows of a plan. Files without deletes and without a residual are counted by their record counts."""
     counted = counters or Counters()
     known, unknown = 0, []
     for file in planned_files(plan):
@@ -98,7 +98,7 @@ def request_for(
     batch_rows: int = BATCH_ROWS,
     table_name: str | None = None,
 ) -> ReadRequest:
-    """What a plan asks of a reader."""
+    """The request of a plan to a reader."""
     metadata = plan.metadata
     text = NAME_MAPPING.of(metadata.properties)
     snapshot = f"snapshot {plan.snapshot.snapshot_id}" if plan.snapshot is not None else "no snapshot"
@@ -146,8 +146,8 @@ def planned_files(plan: ScanPlan, *, rows: npt.NDArray[np.int64] | None = None) 
 
 
 def _partitions(plan: ScanPlan, files: pa.Table) -> list[Partition | None]:
-    """The partition tuple of each file, with the fields of its own spec; None where a value can not be told, since the
-    column that it came from was dropped."""
+    """The partition tuple of each file, with the fields of its own spec; None if a value is unknown because its source
+    column was dropped."""
     specs = plan.metadata.spec_by_id
     common = common_partition_type(plan.metadata.partition_specs, plan.schema, plan.metadata.schemas).fields
     place_of = {f.field_id: place for place, f in enumerate(common)}

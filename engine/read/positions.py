@@ -1,4 +1,4 @@
-"""Rows at given positions of data files: only the row groups that have one are decoded."""
+"""Reads rows at given positions of data files, decoding only the row groups that have one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from engine.runtime.runner import Runner
 def read_rows_at(
     files: Sequence[tuple[FileRead, Positions]], request: ReadRequest, *, runner: Runner, counters: Counters
 ) -> Iterator[pa.RecordBatch]:
-    """The rows at these positions that match each file's residual, in file order. Deletes of the files do not count.
+    """Read the rows at these positions that match each file's residual, in file order. Deletes of the files are
+    ignored.
 
     Args:
         files: Data files, and positions in them, ascending.
@@ -44,7 +45,7 @@ def read_rows_at(
                 if low == high:
                     counters.add(ROW_GROUPS_SKIPPED)
                     continue
-                # The reader leaves rows out, so all others of the row group are named.
+                # The reader skips positions, so all others of the row group are listed.
                 others = np.setdiff1d(np.arange(group.first_row, end), positions[low:high], assume_unique=True)
                 yield group, FileDeletes(others)
 

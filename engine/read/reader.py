@@ -1,7 +1,7 @@
-"""Data files to Arrow batches, in plan order (spec: "Scan Planning", "Column Projection", "Row-level Deletes").
+"""Reads data files to Arrow batches, in plan order (spec: "Scan Planning", "Column Projection", "Row-level Deletes").
 
-Footers are read ahead of row groups, rows ahead of the consumer, both by the runner, whose look-ahead bounds memory: a
-few pieces of row groups at a time, whatever the size of row groups, files and tables.
+The runner reads footers ahead of row groups, and rows ahead of the consumer. Its look-ahead bounds memory: a few pieces
+of row groups at a time, whatever the size of row groups, files and tables.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ def read_files(
     counters: Counters,
     delete_cache: DeleteCache | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The live rows of data files that match each file's residual, in file order.
+    """Read the live rows of data files that match each file's residual, in file order.
 
     Args:
-        files: What to read. All are looked at before the first row, since deletes are loaded once for all.
-        request: Which columns, and what is known of the table.
+        files: The files. All are inspected before the first row, since deletes are loaded once for all.
+        request: The columns to read, and properties of the table.
         runner: Reads footers and row groups in parallel.
         counters: Count row groups, rows and deletes.
-        delete_cache: Keeps decoded deletes for the next call, of one who reads a plan in parts.
+        delete_cache: Keeps decoded deletes between calls, for callers that read a plan in parts.
 
     Returns:
         Batches of `request.arrow_schema`, none empty, at most `request.batch_rows` long.
 
     Raises:
         FileNotFound: A data or delete file is missing; names it and `request.needed_by`.
-        CorruptTable: A file is not what the metadata says.
-        Unsupported: A file of a format that is not read.
+        CorruptTable: A file contradicts the metadata.
+        Unsupported: A file of another format.
     """
     ordered = list(files)
     for name in (
@@ -74,7 +74,7 @@ def read_files(
     with request.naming():
         deletes = request.load_deletes(ordered, runner=runner, counters=counters, cache=delete_cache)
 
-    # Built ahead, so that threads do not build the same one at once.
+    # Computed ahead, so that threads do not compute it several times.
     for _ in runner.map(lambda group: len(group.index), deletes.equality.groups.values()):
         pass
 
@@ -86,7 +86,7 @@ def read_files(
 
 
 def _row_groups(file: FileRead, deletes: LoadedDeletes, request: ReadRequest, counters: Counters) -> list[Work]:
-    """The row groups of a file that may hold a row to give."""
+    """The row groups of a file that may have rows to return."""
     own: FileDeletes = deletes.of(file)
 
     def kept(source: Source) -> Iterator[tuple[RowGroup, FileDeletes]]:

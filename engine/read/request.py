@@ -1,4 +1,4 @@
-"""What a reader is asked for."""
+"""The request of a reader: columns to return, and properties of the table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from engine.spec.values import Value
 from engine.storage.store import Store
 
 BATCH_ROWS = 1 << 17
-"""Rows of a batch, by default: enough to make Python's share small, few enough to stay in a processor's cache."""
+"""Default rows of a batch: enough to keep Python's share small, few enough to fit into the processor's cache."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +41,9 @@ class ReadRequest:
         specs: The table's partition specs by id.
         name_mapping: For files without field ids.
         batch_rows: The most rows of a batch.
-        needed_by: What the files belong to, for errors, e.g. ``"table db.t, snapshot 17"``.
-        narrow_decimals: Give decimals of up to 9 digits as decimal32, of up to 18 as decimal64, and not as decimal128.
+        needed_by: What refers to the files, for errors, e.g. ``"table db.t, snapshot 17"``.
+        narrow_decimals: Return decimals of up to 9 digits as decimal32, of up to 18 as decimal64, instead of
+            decimal128.
     """
 
     store: Store
@@ -66,12 +67,12 @@ class ReadRequest:
 
     @cached_property
     def stored(self) -> Schema:
-        """The columns of the projection that files may hold."""
+        """The columns of the projection that files may store."""
         return Schema(tuple(f for f in self.projection.fields if f.field_id < FIRST_METADATA_COLUMN_ID))
 
     @property
     def keeps_deleted(self) -> bool:
-        """Whether deleted rows are given too, marked."""
+        """Whether deleted rows are returned, too, and marked."""
         return DELETED_ID in self.projection.by_id
 
     def load_deletes(
@@ -91,8 +92,7 @@ class ReadRequest:
 
     @contextmanager
     def naming(self, location: str | None = None) -> Iterator[None]:
-        """Errors of the block about files tell which table and snapshot need them; those about no certain file are
-        about `location`."""
+        """Context whose errors name the table and snapshot; errors without a file are about `location`."""
         try:
             yield
         except CorruptTable as error:
@@ -103,10 +103,10 @@ class ReadRequest:
             ) from error
 
     def partition_array(self, file: FileRead, length: int) -> pa.Array:
-        """`_partition` of a file's rows: the fields of its own spec where the column has them, the others null.
+        """`_partition` of a file's rows: the fields of its own spec, null for all others.
 
         Raises:
-            Unsupported: The file's partition can not be told.
+            Unsupported: The file's partition is unknown.
         """
         if file.partition is None:
             raise Unsupported(f"{file.file_path}: a column of its partition spec was dropped, so _partition is unknown")
@@ -121,7 +121,7 @@ class ReadRequest:
         return pa.StructArray.from_arrays(arrays, fields=[to_arrow_field(f) for f in column.fields])
 
     def constants(self, file: FileRead) -> dict[int, Value | None]:
-        """Column id -> value, for columns that are identity-partitioned in the file's spec."""
+        """Column id -> value of the columns that are identity-partitioned in the file's spec."""
         spec = self.specs.get(file.spec_id)
         if spec is None or file.partition is None:
             return {}

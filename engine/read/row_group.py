@@ -1,11 +1,10 @@
-"""One row group to batches, a bounded number of rows at a time.
+"""Reads one row group to batches, a bounded number of rows at a time.
 
 1. Positions are physical: the row group knows the position of its first row, whatever was skipped before it. A row
    group whose rows are all deleted is not decoded.
-2. Of each piece the filter's columns are decoded first, then those of equality deletes, then the rest. pyarrow steps
-   over no rows, so after a piece without a row to give the rest waits until there is one: where none comes, it is never
-   decoded.
-3. Rows are left out and columns brought into the table's types after that, while the piece is in the caches.
+2. Of each piece, the filter's columns are decoded first, then those of equality deletes, then the rest. pyarrow cannot
+   skip rows, so the rest of pieces without a row to return is decoded when a later piece has one, or never.
+3. Rows are filtered and columns cast to the table's types afterwards, while the piece is in the caches.
 """
 
 from __future__ import annotations
@@ -59,17 +58,17 @@ from engine.spec.types import PrimitiveType
 Mask = npt.NDArray[np.bool_]
 
 _PIECE_BYTES = 12 << 20
-"""What a piece may take in memory, by estimate."""
+"""Estimated memory of a piece, at most."""
 _LEAST_ROWS, _MOST_ROWS = 1 << 10, 1 << 17
-"""Rows of a piece: enough to make Python's share small."""
+"""Limits of a piece's rows: enough to keep Python's share small."""
 
 
 class SharedSource:
-    """An open file that is closed when the last of its users is done.
+    """An open file that is closed after its last use.
 
     Args:
         source: The file.
-        users: How many times `use` will be called; a file without users is closed at once.
+        users: The number of calls of `use`; a file without users is closed at once.
     """
 
     def __init__(self, source: Source, users: int) -> None:
@@ -81,14 +80,14 @@ class SharedSource:
 
     @contextmanager
     def use(self) -> Iterator[Source]:
-        """The file, for one user."""
+        """Context of one use of the file."""
         try:
             yield self._source
         finally:
             self.give_up()
 
     def give_up(self) -> None:
-        """One user less, who did not need the file."""
+        """Count down one use that is not needed."""
         with self._lock:
             self._left -= 1
             last = not self._left
@@ -98,7 +97,7 @@ class SharedSource:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A row group to read, of a file that is open already."""
+    """A row group to read, of an open file."""
 
     file: FileRead
     group: RowGroup
@@ -112,17 +111,17 @@ def works_of(
     choose: Callable[[Source], Iterable[tuple[RowGroup, FileDeletes]]],
     keys: Sequence[EqualityGroup] = (),
 ) -> list[Work]:
-    """Open a file, and give the row groups that `choose` takes, with the deletes that it says for each.
+    """Open a file, and return work for the row groups that `choose` selects, with their deletes.
 
     Args:
         file: The file.
         request: What to read of it.
         choose: Called once, with the open file.
-        keys: All equality deletes that it may say.
+        keys: All equality deletes that it may return.
 
     Raises:
-        FileNotFound: Naming the file and what needs it.
-        CorruptTable: The file is not of its format, or has another number of rows than its manifest entry says.
+        FileNotFound: Naming the file and what refers to it.
+        CorruptTable: The file is not of its format, or its number of rows is not that of its manifest entry.
     """
     with request.naming():
         source = open_source(
@@ -149,7 +148,7 @@ def works_of(
 
 
 def _columns_for(file: FileRead, request: ReadRequest, keys: Sequence[EqualityGroup]) -> set[int]:
-    """The top-level columns that reading a file takes: those to give, and those that decide."""
+    """The top-level columns needed to read a file: those to return, and those of filter and keys."""
     schemas = [request.stored, *(group.schema for group in keys)]
     if file.residual is not None:
         schemas.append(request.schema.select(file.residual.field_ids))
@@ -157,7 +156,7 @@ def _columns_for(file: FileRead, request: ReadRequest, keys: Sequence[EqualityGr
 
 
 def _own_positions(work: Work) -> npt.NDArray[np.int64]:
-    """Deleted rows counted from the row group's first."""
+    """Deleted positions relative to the row group's first row."""
     deleted = work.deletes.positions
     if deleted is None:
         return np.empty(0, np.int64)
@@ -167,24 +166,24 @@ def _own_positions(work: Work) -> npt.NDArray[np.int64]:
 
 
 def row_bytes(group: RowGroup, request: ReadRequest) -> int:
-    """About what a row of the result takes in memory: at least 1."""
+    """Estimated memory of a row of the result: at least 1."""
     types = [field.type for field in request.arrow_schema]
     fixed = [t.bit_width for t in types if pat.is_primitive(t) or pat.is_decimal(t)]
-    # Of text and nested columns it is only known what all columns of the file take together.
+    # For text and nested columns only the size of all columns together is known.
     varying = max(0, group.size_bytes) // group.num_rows if len(fixed) < len(types) else 0
     return max(1, sum(fixed) // 8 + varying)
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Rows of a row group as the file has them, before rows are left out.
+    """Rows of a row group as stored, before rows are filtered.
 
     Args:
-        columns: The stored columns to give, and others.
-        wanted: Which are to give.
-        first_row: The first row, counted from the row group's.
-        keep: The rows to give; None for all.
-        deleted: Rows that match and are deleted; None for none.
+        columns: The stored columns to return, and others.
+        wanted: The columns to return.
+        first_row: The first row, relative to the row group.
+        keep: The rows to return; None for all.
+        deleted: Matching rows that are deleted; None for none.
     """
 
     columns: pa.Table
@@ -195,11 +194,11 @@ class _Piece:
 
 
 class _Columns:
-    """Columns of a row group, decoded piece by piece and no further than they are asked for.
+    """Columns of a row group, decoded piece by piece, and only as far as they are needed.
 
     Args:
-        wanted: What they are for.
-        batches: Those of them that no other has, a table a piece.
+        wanted: The columns that need them.
+        batches: The columns that no other stage has, a table per piece.
     """
 
     def __init__(self, wanted: Schema, batches: Iterator[pa.Table]) -> None:
@@ -208,7 +207,7 @@ class _Columns:
         self._taken = 0
 
     def beside(self, known: pa.Table | None, piece: int) -> pa.Table:
-        """Those of a piece, and the others that are known of it. Pieces are asked for in their order."""
+        """The columns of a piece, with those already decoded. Pieces are requested in order."""
         while self._taken <= piece:
             table = next(self._batches)
             self._taken += 1
@@ -219,7 +218,7 @@ class _Columns:
         return table
 
     def finish(self, pieces: int) -> None:
-        """Let the source see that there is nothing after the last piece, if that was asked for."""
+        """Check that the source has nothing after the last piece, if that was requested."""
         if self._taken == pieces:
             next(self._batches, None)
 
@@ -246,12 +245,12 @@ class RowGroupReader:
         self._projector = Projector(missing=MissingValues(constants=constants, location=work.file.file_path))
 
     def batches(self) -> Iterator[list[pa.RecordBatch]]:
-        """The rows to give, in order, a list for each piece that has any; decoded as they are taken."""
+        """The rows to return, in order, a list for each piece that has any; decoded as they are consumed."""
         for piece in self._pieces():
             yield self._finish(piece)
 
     def _pieces(self) -> Iterator[_Piece]:
-        """The pieces that have a row to give."""
+        """The pieces that have a row to return."""
         positions = _own_positions(self._work)
         rows = self._work.group.num_rows
         self._counters.add(DELETE_POSITIONS_APPLIED, len(positions))
@@ -274,8 +273,7 @@ class RowGroupReader:
                 columns.finish(self._count)
 
     def _stages(self, source: Source) -> list[_Columns]:
-        """The columns that are decoded one after the other: those of the filter, of each set of keys, those to give.
-        Where no row of a piece is left, the next ones are not; top-level leaves are not decoded twice."""
+        """The stages of decoding: columns of the filter, of each set of keys, and columns to return."""
         request = self._request
         schemas = [group.schema for group in self._work.deletes.equality]
         residual = self._work.file.residual
@@ -300,7 +298,7 @@ class RowGroupReader:
         return found
 
     def _piece(self, stages: Sequence[_Columns], number: int, positions: npt.NDArray[np.int64]) -> _Piece | None:
-        """A piece with deleted rows at `positions`, if it has a row to give."""
+        """A piece with deleted rows at `positions`, if it has a row to return."""
         request, file, groups = self._request, self._work.file, self._work.deletes.equality
         start = number * self._rows
         rows = min(self._rows, self._work.group.num_rows - start)
@@ -333,8 +331,8 @@ class RowGroupReader:
         return _Piece(known, stages[-1].wanted, start, None if keep.all() else keep, deleted)
 
     def _beside(self, known: pa.Table | None, columns: _Columns, piece: int, rows: int) -> tuple[pa.Table, pa.Table]:
-        """What is known of a piece with these columns too, and these columns in the table's types, decimals as narrow
-        as they were decoded."""
+        """A piece with these columns added, and these columns in the table's types, with decimals as narrow as they
+        were decoded."""
         table = columns.beside(known, piece)
         if table.num_rows != rows:
             raise CorruptTable(f"row group {self._work.group.index} has other rows than the footer says")
@@ -343,7 +341,7 @@ class RowGroupReader:
         return table, self._projector.table(table, columns.wanted, narrow=ids)
 
     def _finish(self, piece: _Piece) -> list[pa.RecordBatch]:
-        """The rows to give of a piece."""
+        """The rows of a piece to return."""
         request = self._request
         with request.naming(self._work.file.file_path):
             narrow = piece.wanted.by_id if request.narrow_decimals else ()
@@ -358,7 +356,7 @@ class RowGroupReader:
         return [batch for part in slice_table(body, request.batch_rows) for batch in part.to_batches()]
 
     def _complete(self, part: pa.Table, at: npt.NDArray[np.int64], marks: Mask) -> pa.Table:
-        """Stored columns with the metadata columns among them, as the projection orders them."""
+        """Stored columns and metadata columns, in the order of the projection."""
         request = self._request
         stored = dict(zip(part.schema.names, part.columns, strict=True))
         file = self._work.file

@@ -1,4 +1,4 @@
-"""The batches of many row groups, in order: small row groups several at once, others piece by piece."""
+"""The batches of many row groups, in order: small row groups in parallel, others piece by piece."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from engine.runtime.local import LocalRunner, made_ahead
 from engine.runtime.runner import Runner
 
 _WHOLE_BYTES = 8 << 20
-"""A row group that takes no more in memory is decoded whole by one thread. Of larger ones it takes less time to decode
-pieces one after the other, columns side by side: what was decoded is used while it is in the processor's caches."""
+"""Row groups that take no more memory are decoded whole by one thread. Larger ones decode faster piece by piece, with
+columns in parallel: decoded data is used while it is in the processor's caches."""
 _HELD_BYTES = 256 << 20
-"""All that threads decode whole, together."""
+"""The memory of all row groups that threads decode whole."""
 _HELD_BY_THREAD = 2
-"""Row groups in hand for each thread of a runner."""
+"""Row groups in progress for each thread of a runner."""
 
 
 def row_group_batches(
@@ -27,9 +27,8 @@ def row_group_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The batches of all row groups, in order.
 
-    A small row group is decoded whole by one thread, while others decode the next ones. Another is decoded piece by
-    piece when its turn comes: by several threads, one piece ahead. So what is in memory does not depend on the size of
-    row groups.
+    A small row group is decoded whole by one thread, while others decode the next ones. A large one is decoded piece by
+    piece by several threads, one piece ahead. So memory does not depend on the size of row groups.
 
     Args:
         works: The row groups.

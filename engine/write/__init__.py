@@ -1,1 +1,1 @@
-"""Arrow batches to data files and delete files that nothing refers to yet."""
+"""Writes Arrow batches to new data files and delete files."""

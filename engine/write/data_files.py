@@ -1,4 +1,4 @@
-"""New data files from Arrow data (spec: "Writing Data Files").
+"""Writes new data files from Arrow data (spec: "Writing Data Files").
 
 Nothing refers to the files until a commit does. If anything fails, the files written so far are removed.
 """
@@ -37,10 +37,10 @@ _BATCH_ROWS = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class WriteTarget:
-    """Where and how rows of a table are written.
+    """How and where to write rows of a table.
 
     Args:
-        metadata: The table; its properties say how to write.
+        metadata: The table; its properties control how to write.
         store: Its storage.
         schema: The schema to write; the current one by default.
         spec: The partition spec to write; the default one by default.
@@ -69,7 +69,7 @@ class WriteTarget:
         properties: Mapping[str, str] | None = None,
         counters: Counters | None = None,
     ) -> WriteTarget:
-        """A target with the table's own schema, spec and properties wherever nothing else is given."""
+        """A target with the table's own schema, spec and properties by default."""
         return cls(
             metadata=metadata,
             store=store,
@@ -81,7 +81,7 @@ class WriteTarget:
         )
 
     def format(self, *, sorted_by: SortOrder | None) -> FileFormat:
-        """What the data files of this write share."""
+        """The format that the data files of this write share."""
         file_format = DEFAULT_FILE_FORMAT.of(self.properties)
         if file_format != "parquet":
             raise Unsupported(
@@ -105,7 +105,7 @@ class WriteTarget:
         return self._locations.location(directory, self.names.name(count, suffix=suffix, extension=extension))
 
     def unpartitioned_location(self, count: int, *, suffix: str = "", extension: str = "parquet") -> str:
-        """The location of a file that is of no partition."""
+        """The location of a file without a partition."""
         return self._locations.location("", self.names.name(count, suffix=suffix, extension=extension))
 
     @property
@@ -132,24 +132,24 @@ def write_data_files(
     Args:
         data: Rows by column name; see `engine.columnar.rows.table_rows` for what is cast. A table is sorted by the
             table's sort order; a stream keeps its order.
-        metadata: The table; its location and properties say where and how.
+        metadata: The table; its location and properties control where and how to write.
         store: Its storage.
         schema: The schema to write; the current one by default.
         spec: The partition spec to write; the default one by default.
         names: Unique names for the files; by default from a random id.
         properties: Override those of the table, for this write.
         counters: Count the files.
-        mode: ``clustered`` for rows that come partition by partition (one open file, `Invalid` if they do not),
-            ``fanout`` for any order, ``auto`` for the one that fits.
-        sorted_by: The sort order that the rows of `data` are in already; it is recorded, not checked.
-        max_open_files: How many partitions fanout writes at once.
+        mode: ``clustered`` for rows in order of partitions (one open file; `Invalid` for others), ``fanout`` for any
+            order, ``auto`` to choose.
+        sorted_by: The existing sort order of `data`, which is recorded and not checked.
+        max_open_files: The number of partitions that fanout writes at a time.
 
     Returns:
         The files, in the order they were closed; none for no rows.
 
     Raises:
         Invalid: Rows that do not fit the table; nothing stays behind.
-        StorageFailed: The storage refused; what was written is removed as far as the storage lets.
+        StorageFailed: The storage failed; written files are removed if possible.
     """
     target = WriteTarget.of(
         metadata, store, schema=schema, spec=spec, names=names, properties=properties, counters=counters
@@ -185,21 +185,21 @@ def write_data_files(
 
 
 def written_schema(metadata: TableMetadata) -> Schema:
-    """The columns of rewritten files: in format version 3 rows keep their ids (spec: "Row Lineage")."""
+    """The schema of rewritten files: in format version 3 rows keep their ids (spec: "Row Lineage")."""
     if metadata.format_version < 3:
         return metadata.schema
     return Schema((*metadata.schema.fields, ROW_ID, LAST_UPDATED), metadata.schema.schema_id)
 
 
 def remove_files(store: Store, files: list[DataFile]) -> None:
-    """Remove files that nothing refers to; one that can not be removed stays for orphan removal."""
+    """Remove files that nothing refers to; files that cannot be removed are left to orphan removal."""
     for file in files:
         with suppress(EngineError):
             store.delete(file.file_path)
 
 
 def remove_files_of(store: Store, metadata: TableMetadata, names: FileNames) -> None:
-    """Remove the files of one write operation, however many tasks wrote them, as far as the storage lets."""
+    """Remove the files of one write operation, however many tasks wrote them, if possible."""
     own = str(names.operation_id)
     with suppress(EngineError):
         for info in store.list(DataLocations.of(metadata).root):

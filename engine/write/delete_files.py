@@ -1,4 +1,4 @@
-"""New delete files (spec: "Position Delete Files", "Equality Delete Files").
+"""Writes new delete files (spec: "Position Delete Files", "Equality Delete Files").
 
 Position deletes belong to format version 2; version 3 tables take deletion vectors instead (`engine.write.vectors`).
 """
@@ -38,7 +38,7 @@ from engine.write.rolling import FileFormat, RollingWriter
 
 @dataclass(frozen=True, kw_only=True)
 class DeletedRows:
-    """Rows of one data file that are to be deleted.
+    """Rows of one data file to delete.
 
     Args:
         file_path: The data file, spelled as its manifest entry spells it.
@@ -64,9 +64,9 @@ def write_position_deletes(
 ) -> list[DataFile]:
     """Write position-delete files, sorted by file path and position.
 
-    One file a data file (``write.delete.granularity=file``, the default: a reader of one data file then loads no
-    other's deletes), or one a partition (``partition``: fewer files). A file that is about one data file says so in
-    `referenced_data_file` and in equal bounds of `file_path`.
+    One file per data file (``write.delete.granularity=file``, the default: a reader of one data file then loads no
+    deletes of others), or per partition (``partition``: fewer files). `referenced_data_file` and equal bounds of
+    `file_path` identify the only data file of a delete file.
 
     Raises:
         Invalid: The format version is not 2, or a data file comes twice with different partitions.
@@ -90,7 +90,7 @@ def write_position_deletes(
 
 
 def merged_rows(deleted: Iterable[DeletedRows]) -> list[DeletedRows]:
-    """One entry a data file that loses rows, ordered by path, its positions ascending and each once.
+    """One entry per data file with deleted rows, ordered by path; positions ascending and distinct.
 
     Raises:
         Invalid: A data file comes twice with different partitions, or a position is negative.
@@ -118,7 +118,7 @@ def _partition_of(rows: DeletedRows) -> PartitionKey:
 
 
 def _groups(deleted: Iterable[DeletedRows], *, by_file: bool) -> list[list[DeletedRows]]:
-    """Rows by delete file to write, each ordered by data file; one entry a data file."""
+    """Groups of rows for each delete file, ordered by data file; one entry per data file."""
     ordered = merged_rows(deleted)
     if by_file:
         return [[rows] for rows in ordered]
@@ -129,7 +129,7 @@ def _groups(deleted: Iterable[DeletedRows], *, by_file: bool) -> list[list[Delet
 
 
 def _write_group(group: Sequence[DeletedRows], target: WriteTarget, number: Iterator[int]) -> list[DataFile]:
-    """The delete files of one partition, or of one data file."""
+    """Write the delete files of one partition, or of one data file."""
     partition = group[0].partition
     own = replace(target, spec=target.metadata.spec_by_id[group[0].spec_id])
     writer = RollingWriter(
@@ -146,7 +146,7 @@ def _write_group(group: Sequence[DeletedRows], target: WriteTarget, number: Iter
 
 
 def _write_all(writer: RollingWriter, batches: Iterable[pa.RecordBatch], store: Store) -> list[DataFile]:
-    """All files of a writer, or none."""
+    """Write all files of a writer, or none."""
     try:
         for batch in batches:
             writer.write(batch)
@@ -159,7 +159,7 @@ def _write_all(writer: RollingWriter, batches: Iterable[pa.RecordBatch], store: 
 
 
 def _position_format(target: WriteTarget) -> FileFormat:
-    # Paths repeat: written from a dictionary they cost four bytes a row in memory. Readers see plain text.
+    # Paths repeat: as a dictionary they take four bytes per row in memory. Readers see plain text.
     path, pos = to_arrow_schema(POSITION_DELETES)
     return FileFormat(
         store=target.store,
@@ -175,14 +175,14 @@ def _position_format(target: WriteTarget) -> FileFormat:
 
 
 def _delete_options(properties: Mapping[str, str]) -> ParquetOptions:
-    """``write.delete.parquet.*``, and where it is silent ``write.parquet.*``."""
+    """The options ``write.delete.parquet.*``, else ``write.parquet.*``."""
     prefix = DELETE_PARQUET_PREFIX
     own = {name.replace(prefix, PARQUET_PREFIX): text for name, text in properties.items() if name.startswith(prefix)}
     return ParquetOptions.of({**properties, **own})
 
 
 def _file_scoped(file: DataFile) -> DataFile:
-    """Name the data file where there is only one."""
+    """Set the referenced data file if there is only one."""
     lower, upper = file.lower_bounds.get(DELETE_FILE_PATH_ID), file.upper_bounds.get(DELETE_FILE_PATH_ID)
     return replace(file, referenced_data_file=lower.decode()) if lower is not None and lower == upper else file
 

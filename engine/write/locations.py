@@ -1,6 +1,6 @@
-"""Names and places of new data and delete files (spec: "File System Operations" leaves them to the writer).
+"""Chooses names and locations of new data and delete files (spec: "File System Operations" leaves them to the writer).
 
-Readers never parse these paths; they follow what other engines write so that people find their way.
+Readers never parse these paths; they follow the conventions of other engines for the benefit of people.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DIRECTORIES = 3
 
 @dataclass(frozen=True, kw_only=True)
 class DataLocations:
-    """Where data and delete files of a table go.
+    """Locations of data and delete files of a table.
 
     Args:
         root: The directory of data files, without a slash at the end.
@@ -33,7 +33,7 @@ class DataLocations:
 
     @classmethod
     def of(cls, metadata: TableMetadata) -> DataLocations:
-        """The locations that the table's properties ask for."""
+        """The locations that the table's properties set."""
         root = DATA_PATH.of(metadata.properties) or metadata.location.rstrip("/") + "/data"
         return cls(
             root=root.rstrip("/"),

@@ -1,4 +1,4 @@
-"""Rows of many partitions to rolling writers: clustered input keeps one file open, fanout keeps many."""
+"""Distributes rows of many partitions to rolling writers: clustered input keeps one file open, fanout keeps many."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NextLocation = Callable[[Partition], str]
 
 
 class PartitionedWriter(Protocol):
-    """Takes batches of any partition; `finish` tells the files, `abort` leaves none open."""
+    """Takes batches of any partition; `finish` returns the files, `abort` closes and removes open ones."""
 
     def write(self, batch: pa.RecordBatch) -> None: ...
 
@@ -33,7 +33,7 @@ class PartitionedWriter(Protocol):
 
     @property
     def files(self) -> list[DataFile]:
-        """Files closed so far."""
+        """Closed files."""
         ...
 
 
@@ -42,10 +42,10 @@ def _order(batch: pa.RecordBatch, groups: Groups) -> pa.RecordBatch:
 
 
 class ClusteredWriter:
-    """One file open at a time: for rows that come partition by partition.
+    """One open file at a time, for rows in order of partitions.
 
     Raises:
-        Invalid: From `write`, when a partition comes again after another one.
+        Invalid: From `write`, when a partition recurs after another one.
     """
 
     def __init__(self, format: FileFormat, schema: Schema, spec: PartitionSpec, next_location: NextLocation) -> None:
@@ -93,8 +93,8 @@ class ClusteredWriter:
 
 
 class FanoutWriter:
-    """A file open for each partition, within bounds: the largest waiting row group is written when too much waits, and
-    the partition that rested longest is closed when too many files are open."""
+    """An open file per partition, within bounds: if too much is buffered, the largest row group is written; if too many
+    files are open, the least recently used one is closed."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Files of one partition, one after another: a file is closed when it has reached the target size."""
+"""Writes files of one partition one after another, each up to the target size."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from engine.spec.sorting import SortOrder
 from engine.storage.store import Store
 
 _WORTH_A_ROW_GROUP = 0.1
-"""The share of a row group below which the rest of a file is not worth one more."""
+"""A remainder smaller than this fraction of a row group gets no row group of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileFormat:
-    """What all files of one write share.
+    """The properties that all files of a write share.
 
     Args:
         store: Where files go.
@@ -31,8 +31,8 @@ class FileFormat:
         spec_id: The partition spec of the files.
         modes: Column id -> metrics mode.
         options: How to write Parquet.
-        target_size_bytes: When a file is full.
-        sort_order: The order that rows come in; None where they come as they are.
+        target_size_bytes: The target size of a file.
+        sort_order: The sort order of the rows; None if unsorted.
         content: What the files hold.
         equality_ids: Of equality-delete files.
         key_values: Parquet file metadata.
@@ -52,12 +52,12 @@ class FileFormat:
 
 
 class RollingWriter:
-    """Writes batches of one partition to as many files as the target size asks for.
+    """Writes batches of one partition to files of the target size.
 
     Args:
         format: What the files share.
         partition: The partition tuple of all rows.
-        next_location: Gives the location of each new file.
+        next_location: Returns the location of each new file.
     """
 
     def __init__(self, format: FileFormat, partition: Partition, next_location: Callable[[], str]) -> None:
@@ -70,7 +70,7 @@ class RollingWriter:
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes of rows that wait for their row group."""
+        """Bytes of buffered rows."""
         return 0 if self._writer is None else self._writer.waiting_bytes
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -104,12 +104,12 @@ class RollingWriter:
         return self._writer
 
     def _row_group_size(self, writer: ParquetFileWriter) -> float:
-        """Bytes, before compression, that the current row group may have so that the file keeps to its target."""
+        """The size of the current row group, before compression, that keeps the file within its target."""
         left = max(self._format.target_size_bytes - writer.written_bytes, 0)
         return min(self._format.options.row_group_size_bytes, left / writer.compression_ratio)
 
     def flush(self) -> None:
-        """Write the waiting rows as a row group and close the file if it is full."""
+        """Write the buffered rows as a row group, and close the file if it is full."""
         if self._writer is None:
             return
         self._writer.flush()
@@ -118,7 +118,7 @@ class RollingWriter:
             self.end_file()
 
     def end_file(self) -> None:
-        """Close the current file, if any; it is visible then."""
+        """Close the current file, if any, which makes it visible."""
         if self._writer is None:
             return
         writer, self._writer = self._writer, None
@@ -130,7 +130,7 @@ class RollingWriter:
         self.files.append(describe_file(self._format, self._location, self._partition, metrics, size_bytes))
 
     def abort(self) -> None:
-        """Leave nothing of the current file; closed ones are the caller's to remove."""
+        """Discard the current file; the caller removes closed ones."""
         if self._writer is not None:
             self._writer.abort()
             self._writer = None
@@ -139,7 +139,7 @@ class RollingWriter:
 def describe_file(
     format: FileFormat, location: str, partition: Partition, metrics: FileMetrics, size_bytes: int
 ) -> DataFile:
-    """The manifest's view of a file that was written."""
+    """The manifest's description of a written file."""
     return DataFile(
         content=format.content,
         file_path=location,

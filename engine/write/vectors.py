@@ -1,7 +1,7 @@
-"""New deletion vectors (spec: "Deletion Vectors"; Puffin spec): the deletes of version 3 tables.
+"""Writes new deletion vectors (spec: "Deletion Vectors"; Puffin spec): the position deletes of version 3 tables.
 
-A data file has one vector at most, so a vector holds everything that is deleted by position; what it replaces must
-leave the table in the same commit.
+A data file has at most one vector, so a vector has all deleted positions; the commit must also remove the delete files
+that it replaces.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def write_deletion_vectors(
     """Write a deletion vector for each data file, many to a Puffin file.
 
     Args:
-        deleted: All positions that are deleted of a data file from now on, those deleted before among them.
+        deleted: All deleted positions of each data file, including those deleted before.
         metadata: The table.
         store: Its storage.
         names: Unique names for the files.
@@ -45,11 +45,11 @@ def write_deletion_vectors(
         counters: Count the files.
 
     Returns:
-        One entry a data file with deleted rows, ordered by data file.
+        One entry per data file with deleted rows, ordered by data file.
 
     Raises:
         Invalid: The format version is below 3, or a data file comes twice with different partitions.
-        StorageFailed: The storage refused; what was written is removed as far as the storage lets.
+        StorageFailed: The storage failed; written files are removed if possible.
     """
     if metadata.format_version < 3:
         raise Invalid(f"format version {metadata.format_version} takes no deletion vectors; write position deletes")
@@ -77,7 +77,7 @@ def write_deletion_vectors(
 
 
 def _write_file(vectors: list[tuple[DeletedRows, bytes]], target: WriteTarget, number: int) -> list[DataFile]:
-    """One Puffin file; vectors of all partitions share it, so it lies beside the partitions' directories."""
+    """Write one Puffin file. Vectors of all partitions share it, so it lies beside the partitions' directories."""
     encoded = write_puffin(
         (
             NewBlob(

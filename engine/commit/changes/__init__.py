@@ -1,1 +1,1 @@
-"""One file per kind of change."""
+"""The kinds of changes, one per module."""

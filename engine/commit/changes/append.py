@@ -1,4 +1,4 @@
-"""Appending data files without reading any manifest (a fast append)."""
+"""Appends data files without reading any manifest (a fast append)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.spec.metadata import TableMetadata
 
 @dataclass(kw_only=True)
 class Append(SnapshotProducer):
-    """Adds data files in manifests of their own. Nothing that others commit can make it wrong.
+    """Adds data files in manifests of their own. Never conflicts with other commits.
 
     Args:
         must_add: Whether a stream without files is an error.
@@ -27,7 +27,7 @@ class Append(SnapshotProducer):
             raise Invalid("an append only adds data files")
 
     def stage(self, base: TableMetadata, staging: Staging) -> Staged:
-        """See `engine.commit.changes.change.Change`; Invalid where there are no files and must be some."""
+        """See `engine.commit.changes.change.Change`; Invalid if there are no files and `must_add`."""
         staged = super().stage(base, staging)
         if self.must_add and not self._added_data.counts:
             raise Invalid("no files to add")

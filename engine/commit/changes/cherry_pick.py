@@ -1,4 +1,4 @@
-"""Publishing a snapshot that was made beside the branch (write, audit, publish)."""
+"""Publishes a snapshot that was staged outside the branch (write, audit, publish)."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from engine.spec.snapshots import MAIN, Snapshot, SnapshotRef
 from engine.spec.updates import RemoveSnapshotRef, SetSnapshotRef
 
 WAP_ID = "wap.id"
-"""Summary entry of a snapshot that waits to be published."""
+"""Summary entry of a snapshot that waits for publication."""
 PUBLISHED_WAP_ID = "published-wap-id"
 """Summary entry of the snapshot that published it."""
 SOURCE_SNAPSHOT_ID = "source-snapshot-id"
-"""Summary entry of a snapshot that brings what another one brought."""
+"""Summary entry of a snapshot with the changes of another one."""
 
 
 @dataclass(kw_only=True)
 class CherryPick:
-    """Brings to main what a snapshot outside main's history brought.
+    """Applies the changes of a snapshot outside main's history to main.
 
-    One that was made on main's head becomes main's head; otherwise its added files are added by a new snapshot, which
-    is possible for appends only.
+    A snapshot whose parent is main's head becomes main's head. Otherwise a new snapshot adds its files, which is
+    possible for appends only.
 
     Args:
         snapshot_id: The snapshot; None to name it by `wap_id`.
@@ -48,8 +48,8 @@ class CherryPick:
 
         Raises:
             NotFound: No such snapshot.
-            Invalid: It is in main's history already, itself or under another id.
-            Unsupported: It did more than append, and main has moved on.
+            Invalid: It is already in main's history, itself or under another id.
+            Unsupported: It is not an append, and main has moved on.
         """
         picked = self._find_picked(base)
         head = branch_head(base, MAIN)
@@ -65,7 +65,7 @@ class CherryPick:
                 f"cherry-picking snapshot {picked.snapshot_id} ({picked.operation}): main has moved on since, and only "
                 "appends can be brought to another state of the table"
             )
-        # A `wap_id` may be another snapshot's at the next attempt.
+        # A `wap_id` may refer to another snapshot at the next attempt.
         if picked.snapshot_id not in self._appends:
             files = list(changed_files(picked, staging.store, ManifestContent.DATA, EntryStatus.ADDED))
             properties = {SOURCE_SNAPSHOT_ID: str(picked.snapshot_id)}
@@ -73,8 +73,7 @@ class CherryPick:
                 properties[PUBLISHED_WAP_ID] = picked.summary[WAP_ID]
             self._appends[picked.snapshot_id] = Append(data_files=files, properties=properties)
         staged = self._appends[picked.snapshot_id].stage(base, staging)
-        # No requirement says that the picked snapshot is still there, and its files with it; that a tag can be put on
-        # it does.
+        # No requirement asserts that the picked snapshot still exists, and its files with it; putting a tag on it does.
         pin = f"cherry-pick-{picked.snapshot_id}-{self._appends[picked.snapshot_id].added_snapshot_id}"
         tag = SetSnapshotRef(pin, SnapshotRef(snapshot_id=picked.snapshot_id, type="tag"))
         return replace(staged, updates=(tag, *staged.updates, RemoveSnapshotRef(pin)))

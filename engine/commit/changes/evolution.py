@@ -1,6 +1,6 @@
 """Changes of a table's schema, partition spec, sort order, properties and format version: metadata only.
 
-Each is made anew on the base of every attempt, so two writers that add different columns both succeed.
+Each is applied to the base of every attempt, so two writers that add different columns both succeed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from engine.spec.updates import (
 
 @dataclass(frozen=True)
 class UpdateSchema:
-    """Changes the current schema, and with it the name mapping (``schema.name-mapping.default``) where there is one.
+    """Changes the current schema, and the name mapping (``schema.name-mapping.default``) if there is one.
 
     Args:
         edit: Makes its changes on the update that it is given; called once for every attempt.
@@ -55,7 +55,7 @@ class UpdateSchema:
         schema, last_column_id = update.apply()
         if (schema, last_column_id) == (base.schema, base.last_column_id):
             return Staged(requirements=(AssertTableUuid(base.table_uuid),))
-        # A partition or sort source that is gone would leave the default spec or order without meaning.
+        # The default spec and sort order need their source columns.
         base.spec.check(schema)
         check_promotions(base.partition_specs, base.schema, schema)
         base.sort_order.check(schema)
@@ -73,7 +73,7 @@ class UpdateSchema:
 
 
 def _mapping_update(base: TableMetadata, schema: Schema) -> tuple[SetProperties, ...]:
-    """Files without field ids are read by the name mapping, which must know the new names."""
+    """Update the name mapping, by which files without field ids are read."""
     text = NAME_MAPPING.of(base.properties)
     if text is None:
         return ()
@@ -141,7 +141,7 @@ class UpdateProperties:
 
 @dataclass(frozen=True)
 class UpgradeFormat:
-    """Moves the table to a later format version; there is no way back."""
+    """Upgrades the table to a later format version, irreversibly."""
 
     format_version: int
 

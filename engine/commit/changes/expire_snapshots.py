@@ -1,4 +1,4 @@
-"""Forgetting snapshots that nobody needs any more (spec: "Snapshot Retention Policy")."""
+"""Expires snapshots in the metadata (spec: "Snapshot Retention Policy")."""
 
 from __future__ import annotations
 
@@ -19,20 +19,19 @@ from engine.spec.updates import RemoveSnapshotRef, RemoveSnapshots, TableUpdate
 class ExpireSnapshots:
     """Removes snapshots, and branches and tags that are too old, from the metadata; no file is touched.
 
-    What goes is decided at every attempt, from the table as it is then:
+    Each attempt decides what expires, from the current table:
 
-    * A branch or tag other than main goes when its snapshot is older than its ``max-ref-age-ms``.
-    * Of a branch that stays, its newest ``min-snapshots-to-keep`` snapshots stay, and those that follow them as long as
-      they are not older than ``max-snapshot-age-ms``. Of a tag its snapshot stays.
-    * A snapshot that no branch or tag leads to, such as one that waits to be published, goes when it is old.
+    * A branch or tag other than main expires if its snapshot is older than its ``max-ref-age-ms``.
+    * Of a kept branch, the newest ``min-snapshots-to-keep`` snapshots are kept, and those before them until the first
+      that is older than ``max-snapshot-age-ms``. Of a kept tag, its snapshot is kept.
+    * A snapshot in no branch or tag, such as one that waits for publication, expires when it is old.
 
-    What a branch or tag says itself goes before what is said here, and that before the table's properties
-    ``history.expire.*``.
+    Settings of a branch or tag override those given here, which override the table's properties ``history.expire.*``.
 
     Args:
         older_than_ms: Snapshots from before this time are old; None means by the table's ``max-snapshot-age-ms``.
-        retain_last: How many snapshots of a branch stay; None means the table's ``min-snapshots-to-keep``.
-        snapshot_ids: Snapshots that go whatever their age.
+        retain_last: The number of snapshots of a branch to keep; None means the table's ``min-snapshots-to-keep``.
+        snapshot_ids: Snapshots to expire whatever their age.
     """
 
     older_than_ms: int | None = None

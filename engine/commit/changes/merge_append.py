@@ -1,4 +1,4 @@
-"""Appending data files and keeping the number of manifests down (a merge append).
+"""Appends data files and merges manifests (a merge append).
 
 Many small manifests cost an open each at every plan. As Iceberg Java does, manifests of one partition spec are packed
 into bins of ``commit.manifest.target-size-bytes``, newest last to be full; a bin of several becomes one manifest. The
@@ -27,7 +27,7 @@ from engine.spec.properties import (
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """A manifest that is to be listed; `written` where this commit wrote it."""
+    """A manifest to list; `written` if this commit wrote it."""
 
     manifest: ManifestFile
     written: WrittenManifest | None

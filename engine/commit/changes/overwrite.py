@@ -1,4 +1,4 @@
-"""Replacing data files by others with other rows (copy-on-write)."""
+"""Replaces data files by others with other rows (copy-on-write)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.errors import Invalid
 
 @dataclass(kw_only=True)
 class Overwrite(SnapshotProducer):
-    """Removes data files, with the delete files that concern only them, and adds others.
+    """Removes data files, with the delete files that refer to them only, and adds others.
 
     It fails when one of the removed files is gone already, and, by its validation, when rows were deleted from one of
     them meanwhile: the new files, written from the old state, would bring those rows back.

@@ -1,4 +1,4 @@
-"""Reading rows without changing any: a part of a transaction that adds nothing to the table."""
+"""Records reads: a part of a transaction that changes nothing."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from engine.spec.snapshots import MAIN
 
 @dataclass(kw_only=True)
 class Read:
-    """Makes a transaction depend on what it read, as a delete does that matched no row.
+    """Makes a transaction depend on what it read, as for a delete that matched no row.
 
     Args:
         validation: What must not have happened since.
-        branch: What was read; main where the branch does not exist.
+        branch: The branch that was read; main if it does not exist.
     """
 
     validation: Validation

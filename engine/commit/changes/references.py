@@ -1,4 +1,4 @@
-"""Changes of what is current: branches, tags, rollback, fast-forward (spec: "Snapshot References")."""
+"""Changes of references: branches, tags, rollback, fast-forward (spec: "Snapshot References")."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class RemoveRef:
 
 @dataclass(frozen=True)
 class FastForward:
-    """Moves a branch to where `to` points, which must be built on the branch's head.
+    """Moves a branch to the snapshot of `to`, which must descend from the branch's head.
 
     A branch that does not exist yet is made.
     """
@@ -102,7 +102,7 @@ class FastForward:
 class Rollback:
     """Makes a former state of a branch current again.
 
-    Exactly one of the two says which: an ancestor's id, or the last ancestor made before a time.
+    Exactly one argument is set: an ancestor's id, or a time, for the last ancestor before it.
     """
 
     snapshot_id: int | None = None

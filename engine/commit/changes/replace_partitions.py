@@ -1,4 +1,4 @@
-"""Dynamic partition overwrite: the partitions that new files fall into hold those files only."""
+"""Dynamic partition overwrite: replaces the contents of the partitions that new files belong to."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from engine.spec.partitioning import partition_key
 class ReplacePartitions(SnapshotProducer):
     """Adds data files of the default spec, and removes all files that are in their partitions, deletes too.
 
-    What goes is found at every attempt, in the table as it is then. In a table with an unpartitioned spec everything
-    goes. With a `validation`, data files that others added to the same partitions since its start fail the change;
-    without, they are replaced like the rest.
+    Each attempt finds the files to remove in the current table. With an unpartitioned spec all files are removed. With
+    a `validation`, data files that others added to the same partitions since its start fail the change; without, they
+    are replaced like the rest.
     """
 
     def __post_init__(self) -> None:

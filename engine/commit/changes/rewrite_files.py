@@ -1,4 +1,4 @@
-"""Replacing files by others with the same rows: compaction, deletes applied for good (operation ``replace``)."""
+"""Replaces files by others with the same rows: compaction, deletes applied (operation ``replace``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Regrouping the entries of manifests; no file comes or goes (operation ``replace``)."""
+"""Regroups the entries of manifests; no file is added or removed (operation ``replace``)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class RewriteManifests(SnapshotChange):
     It is staged anew on every base, so it can neither lose what others add meanwhile nor bring back what they remove.
 
     Args:
-        cluster_by: Entries with equal keys go next to each other, in the order of the keys' first use; None keeps the
-            order. Manifests hold one partition spec and one content, up to ``commit.manifest.target-size-bytes``.
-        selects: Which manifests to rewrite; None means all.
+        cluster_by: Places entries with equal keys next to each other, in the order of the keys' first use; None keeps
+            the order. Manifests hold one partition spec and one content, up to ``commit.manifest.target-size-bytes``.
+        selects: Selects the manifests to rewrite; None means all.
         branch: Where to.
         properties: Entries for the snapshot summary.
     """

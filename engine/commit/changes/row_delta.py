@@ -1,4 +1,4 @@
-"""Adding delete files, with or without new rows, without rewriting data (merge-on-read)."""
+"""Adds delete files, with or without new rows, without rewriting data (merge-on-read)."""
 
 from __future__ import annotations
 

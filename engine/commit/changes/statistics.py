@@ -1,4 +1,4 @@
-"""Changes of which statistics files the table names (spec: "Table Statistics", "Partition Statistics")."""
+"""Changes the statistics files in the metadata (spec: "Table Statistics", "Partition Statistics")."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from engine.spec.updates import (
 
 @dataclass(frozen=True, kw_only=True)
 class UpdateStatistics:
-    """Sets and removes statistics files; a snapshot has one of each kind at most, so a new one replaces the former.
+    """Sets and removes statistics files; a snapshot has at most one of each kind, so a new one replaces the former.
 
     Args:
         table: Puffin files to set, each for its snapshot.
         partition: Partition statistics files to set, each for its snapshot.
-        removed_table: Snapshot ids whose Puffin file is to be forgotten.
-        removed_partition: Snapshot ids whose partition statistics are to be forgotten.
+        removed_table: Snapshot ids whose Puffin files to remove.
+        removed_partition: Snapshot ids whose partition statistics to remove.
         made_from: The Puffin file, or None, that a snapshot had when one of `table` was made with the blobs of it.
     """
 

@@ -1,4 +1,4 @@
-"""One batch of a change stream: a row delta that is committed once, however often its writer starts again."""
+"""One batch of a change stream: a row delta that is committed once, even if its writer restarts."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from engine.spec.manifest import ManifestContent
 from engine.spec.metadata import TableMetadata
 
 STREAM_ID = "icebench.stream-id"
-"""Summary entry: which stream the snapshot is of."""
+"""Summary entry: the stream of the snapshot."""
 BATCH_ID = "icebench.stream-batch-id"
-"""Summary entry: which batch of it; they grow."""
+"""Summary entry: the batch of the stream; batch ids increase."""
 
 
 @dataclass(kw_only=True)
 class StreamBatch(RowDelta):
-    """Adds a batch, unless the branch has it or a later one of the same stream already.
+    """Adds a batch, unless the branch already has it or a later one of the same stream.
 
     Args:
-        stream_id: The stream; None for one whose writer does not start again.
+        stream_id: The stream; None for one whose writer does not restart.
         batch_id: The batch's number.
         key_spec_ids: The partition specs whose rows its equality deletes reach; None for a batch without any.
     """
@@ -65,7 +65,7 @@ class StreamBatch(RowDelta):
 
 
 def last_batch(base: TableMetadata, branch: str, stream_id: str) -> int | None:
-    """The last batch of a stream in a branch's history, as far as it goes back; None where there is none."""
+    """The last batch of a stream in a branch's history, as far as that goes back; None if there is none."""
     head = branch_head(base, branch)
     for snapshot_id in base.ancestors(None if head is None else head.snapshot_id):
         summary = base.snapshot(snapshot_id).summary
