@@ -31,6 +31,7 @@ MEASUREMENTS = {
     "pruning": "planned files against the files that hold a matching row",
     "decimals": "all rows of the decimal columns delivered",
     "deletes": "what applying deletes adds to a scan",
+    "filtered": "rows delivered under each filter, and the work that it takes",
     "reading": "what the storage of decimals, deletes and width add to a scan",
     "commits": "one append of files that are described and do not exist",
 }
@@ -39,7 +40,7 @@ MEASUREMENTS = {
 UNTIMED = frozenset({"pruning"})
 """Counted, not timed: they have no repetitions."""
 
-FILTERED = frozenset({"planning", "pruning"})
+FILTERED = frozenset({"planning", "pruning", "filtered"})
 """Measurements that need filters."""
 
 DEFAULT_SEED = 1
@@ -101,8 +102,8 @@ class Experiment:
     """A complete definition of a run.
 
     `filters` maps a name to SQL text that every engine parses with its own parser. `columns` are those of the decimals
-    measurement; none means every decimal column. `seed` orders the runs; the rows have their own seed in their
-    workload. `values` is what all of it was parsed from.
+    measurement and `filtered_columns` those of filtered reads; none means every decimal column. `seed` orders the runs;
+    the rows have their own seed in their workload. `values` is what all of it was parsed from.
     """
 
     name: str
@@ -114,6 +115,7 @@ class Experiment:
     measurements: tuple[str, ...]
     filters: Mapping[str, str]
     columns: tuple[str, ...]
+    filtered_columns: tuple[str, ...]
     deletes: DeleteDefinition
     pace: Pace
     spark: SparkDefinition
@@ -249,6 +251,7 @@ def parse_values(values: Mapping[str, Any]) -> Experiment:
         measurements=measurements,
         filters=_filters(root),
         columns=_columns(own["decimals"]) if "decimals" in own else (),
+        filtered_columns=_columns(own["filtered"]) if "filtered" in own else (),
         deletes=_deletes(own.get("deletes", Definition({}))),
         pace=_pace(root, own),
         spark=_spark(root.table("spark")),

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 from urllib.parse import unquote, urlsplit
 
 import engine
@@ -138,6 +138,15 @@ class Committing(Protocol):
 
     def location_of(self, table: Any) -> str:  # noqa: ANN401 - its own
         """The table's metadata.json as it is now."""
+        ...
+
+
+@runtime_checkable
+class Counting(Protocol):
+    """An engine that can say exactly what a scan did."""
+
+    def count_scan(self, handle: Any, columns: Sequence[str], filter: Any) -> Mapping[str, int]:  # noqa: ANN401 - its own
+        """Scan as `Engine.scan` does, and give the work counters of planning, reading and storage. Not timed."""
         ...
 
 

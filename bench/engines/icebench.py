@@ -54,6 +54,12 @@ class Icebench:
             pass
         return {}
 
+    def count_scan(self, handle: engine.Table, columns: Sequence[str], filter: str | None) -> Mapping[str, int]:
+        counters = engine.Counters()
+        for _ in handle.scan(filter=filter, columns=columns, counters=counters).to_batches():
+            pass
+        return counters.as_dict()
+
     def checksum(self, handle: engine.Table, columns: Sequence[str], filter: str | None) -> Checksum:
         return checksum_of(handle.scan(filter=filter, columns=columns).to_batches(), columns)
 

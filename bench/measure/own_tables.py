@@ -75,6 +75,7 @@ def _subject(table: TableJson, name: str, filters: Mapping[str, str], folder: Pa
         filters=filters,
         decimal_columns=decimals,
         delete_columns=decimals or _plain_columns(table),
+        filtered_columns=decimals or _plain_columns(table),
         without_deletes=without_deletes(table, folder) if has_deletes else None,
         with_deletes={DELETES: table.location} if has_deletes else {},
     )

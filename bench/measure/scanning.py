@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from bench.engines.checksum import Checksum
-from bench.engines.engine import Ability, AnyEngine
+from bench.engines.engine import Ability, AnyEngine, Counting
 from bench.errors import BenchError, Disagreement
 from bench.measure.case import EVERYTHING, Case, Evidence
 from bench.measure.opened import Opened, try_each
@@ -92,6 +92,9 @@ class Scanning:
 
     def _trial(self, case: Case, opened: Opened, checksum: Checksum, base: tuple[Opened, Checksum] | None) -> Trial:
         counters = {"rows_returned": checksum.rows}
+        if case.measurement == "filtered" and isinstance(opened.engine, Counting):
+            fresh = opened.afresh()
+            counters = {**opened.engine.count_scan(fresh.handle, self.columns, fresh.filter), **counters}
         if base is not None and not self.same_rows and case.measurement == "deletes":
             counters["rows_deleted"] = base[1].rows - checksum.rows
         text = self.filters[case.filter]

@@ -25,6 +25,7 @@ class Subject:
         filters: Name -> SQL text.
         decimal_columns: The columns of the decimals measurement.
         delete_columns: The columns that the deletes measurement scans.
+        filtered_columns: Those of filtered reads.
         rows: How many it has before deletes, where that is known.
         without_deletes: The table whose scan is what deletes are compared with; None when there is none.
         with_deletes: Variant -> the same data files with deletes.
@@ -37,6 +38,7 @@ class Subject:
     filters: Mapping[str, str]
     decimal_columns: tuple[str, ...]
     delete_columns: tuple[str, ...] = ()
+    filtered_columns: tuple[str, ...] = ()
     rows: int | None = None
     without_deletes: str | None = None
     with_deletes: Mapping[str, str] = field(default_factory=dict)

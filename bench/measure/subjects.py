@@ -111,6 +111,13 @@ class Preparation:
                 )
             else:
                 yield Unmeasured(case=case("decimals"), reason="the table has no decimal column")
+        if "filtered" in wanted:
+            yield Scanning(
+                case=case("filtered"),
+                tables={"": subject.location},
+                columns=subject.filtered_columns,
+                filters=subject.filters,
+            )
         if "deletes" in wanted:
             if subject.without_deletes is None or not subject.with_deletes:
                 yield Unmeasured(case=case("deletes"), reason="the table has no deletes")
@@ -148,6 +155,7 @@ class Preparation:
                 filters=experiment.filters,
                 decimal_columns=_known(experiment.columns, table, "decimals.columns") or decimals,
                 delete_columns=_known(experiment.deletes.columns, table, "deletes.columns") or decimals,
+                filtered_columns=_known(experiment.filtered_columns, table, "filtered.columns") or decimals,
                 rows=dataset.rows,
                 without_deletes=dataset.metadata_location,
                 with_deletes=dataset.with_deletes,

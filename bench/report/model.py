@@ -20,12 +20,14 @@ class Tone(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One cell: what it says, smaller print beside it, and how it stands out. Text is left-aligned, figures right."""
+    """One cell: what it says, smaller print beside it, and how it stands out. Text is left-aligned, figures right.
+    `heat` is how dark it is in a heat map, from 0 to 1; None elsewhere."""
 
     text: str
     detail: str = ""
     tone: Tone = Tone.PLAIN
     figure: bool = True
+    heat: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

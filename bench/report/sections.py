@@ -9,6 +9,7 @@ from bench.report import tables
 from bench.report.charts import DotChart, DotPanel, DotRow, Point
 from bench.report.commits import commits_section
 from bench.report.compare import Records, bounds, median
+from bench.report.layouts import layouts_section
 from bench.report.model import Section
 from bench.report.planning import planning_section
 from bench.report.pruning import pruning_section
@@ -19,17 +20,19 @@ _LOG_FROM = 4.0
 
 
 def sections_of(records: Records) -> tuple[Section, ...]:
-    """A section for each measurement that has records, in the order of the measurements."""
+    """The layouts by filter, then a section for each measurement that has records, in the order of the measurements."""
     makers: Mapping[str, Callable[[Records], Section]] = {
         "planning": _planning,
         "pruning": pruning_section,
         "decimals": _decimals,
         "deletes": _deletes,
+        "filtered": _filtered,
         "commits": _commits,
         "reading": reading_section,
     }
     layouts, engines = records.names("layout"), records.names("engine")
-    made = []
+    opening = layouts_section(Records(records.all, layout_order=layouts, engine_order=engines))
+    made = [] if opening is None else [opening]
     for name, make in makers.items():
         found = records.where(measurement=name)
         if found:
@@ -59,6 +62,25 @@ def _decimals(records: Records) -> Section:
         ),
         charts=(_dots(rates, caption=caption, unit="rows/s"),) if rates else (),
         tables=(*shown, *tables.lookups(records)),
+    )
+
+
+def _filtered(records: Records) -> Section:
+    scans = records.where(metric="scan_time")
+    caption = "Time to deliver the rows that a filter keeps: median and interval."
+    return Section(
+        key="filtered",
+        title="Filtered reads",
+        explanation=(
+            "The rows that a filter keeps, of a few columns, from an opened table to the last value delivered: "
+            "planning, reading what was not pruned, and evaluating the filter. Every engine was seen to deliver the "
+            "right rows."
+        ),
+        charts=(_dots(scans, caption=caption, unit="s"),) if scans else (),
+        tables=(
+            *([tables.comparison(scans, title="Time of the filtered read", case_name="Filter")] if scans else []),
+            *tables.lookups(records),
+        ),
     )
 
 

@@ -19,7 +19,7 @@ WRITERS = ("icebench", "iceberg-java")
 PARTS = ("integers", "decimals", "deletes", "wide", "large")
 """What a reading workload has, each measured unless the definition leaves it out."""
 
-OF_TABLES = ("planning", "pruning", "decimals", "deletes")
+OF_TABLES = ("planning", "pruning", "decimals", "deletes", "filtered")
 
 
 class Workload(Protocol):

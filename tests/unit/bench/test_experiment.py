@@ -62,7 +62,7 @@ def tpcds(experiment: Experiment) -> TpcdsWorkload:
 
 def test_what_is_not_said_has_a_default() -> None:
     found = parse_experiment(text())
-    assert found.measurements == ("planning", "pruning", "decimals", "deletes")
+    assert found.measurements == ("planning", "pruning", "decimals", "deletes", "filtered")
     assert tpcds(found).skew == 0
     assert found.table.format_version == 2
     assert found.deletes.fractions == (0.01,)
@@ -72,7 +72,7 @@ def test_what_is_not_said_has_a_default() -> None:
 
 def test_a_measurement_may_run_more_often_than_the_others() -> None:
     pace = parse_experiment(text(root="repetitions = 3\nwarmups = 0", tables="[planning]\nrepetitions = 20")).pace
-    assert pace.repetitions == {"planning": 20, "decimals": 3, "deletes": 3}
+    assert pace.repetitions == {"planning": 20, "decimals": 3, "deletes": 3, "filtered": 3}
     assert set(pace.warmups.values()) == {0}
 
 
@@ -123,7 +123,7 @@ def test_a_definition_comes_back_from_what_it_was_parsed_from() -> None:
             text().replace("tpcds", "ssb"),
             "workload.kind: unknown kind 'ssb'; known: described-files, re",
         ),
-        (text().replace('one = "ss_item_sk = 1"', ""), "filters: planning and pruning need at least one filter"),
+        (text().replace('one = "ss_item_sk = 1"', ""), "filters: filtered and planning and pruning need at least"),
         (text().replace('"ss_item_sk = 1"', '" "'), "filters.one: must not be empty"),
         (text().replace('"ss_item_sk = 1"', "1"), "filters.one: must be a string, not 1"),
         (text(tables="[deletes]\nfractions = [0.1, 1.5]"), "deletes.fractions[1]: 1.5 is not a fraction between 0 an"),

@@ -215,3 +215,20 @@ def test_tables_that_must_have_the_same_rows(writer: RunWriter, same: bool) -> N
     else:
         assert made.samples("one", "other", "scan_time_added") == [0.25] * 3
         assert made.samples("one", "other", "scan_cpu_added") == [0.25] * 3
+
+
+def test_filtered_reads_say_what_they_did_where_the_engine_tells(writer: RunWriter) -> None:
+    clock = Clock()
+
+    class Telling(ScriptedEngine):
+        def count_scan(self, handle: list[str], columns: Sequence[str], filter: str | None) -> Mapping[str, int]:
+            assert handle == ["all"]  # nothing was planned with it before
+            return {"bytes_read": 9, "rows_returned": 99}
+
+    telling = Telling("telling", clock, plans={("all", "x < 9"): []}, rows=TABLES, seconds=SECONDS)
+    silent = replace(engine("silent", clock), plans={("all", "x < 9"): []})
+    made = recorded(writer, clock, telling, silent)
+    made.measure(replace(WHOLE, case=replace(WHOLE.case, measurement="filtered"), filters={"few": "x < 9"}))
+    counted = {r.engine: dict(r.counters) for r in made.records}
+    assert counted == {"telling": {"bytes_read": 9, "rows_returned": 4}, "silent": {"rows_returned": 4}}
+    assert made.samples("telling", "few", "scan_time") == [2.0] * 3
