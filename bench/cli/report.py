@@ -11,7 +11,7 @@ from bench.cli.places import write_whole
 from bench.errors import ConfigError
 from bench.measure.run_file import Run, read_run
 from bench.report.build import build_report
-from bench.report.console import renderables
+from bench.report.console import renderables, verdict
 from bench.report.html import picture, render
 from bench.report.model import Report
 
@@ -81,6 +81,12 @@ def write_charts(made: Report, directory: Path) -> list[Path]:
 def print_report(context: Context, made: Report) -> None:
     """The tables and findings on the terminal."""
     for part in renderables(made):
+        context.terminal.out.print(part)
+
+
+def print_verdict(context: Context, made: Report, *, lines: int) -> None:
+    """The answer on the terminal, in so many lines at most."""
+    for part in verdict(made, context.terminal.out, lines=lines):
         context.terminal.out.print(part)
 
 

@@ -10,7 +10,7 @@ import click
 
 from bench.cli.context import Context, pass_context
 from bench.cli.progress import RunProgress
-from bench.cli.report import find_run, print_report, write_report
+from bench.cli.report import find_run, print_verdict, write_report
 from bench.errors import ConfigError
 from bench.experiment import Experiment, load_experiment, parse_values
 from bench.measure.run import Finished, Surroundings, resume_run, run_experiment
@@ -18,6 +18,8 @@ from bench.report.build import build_report
 
 CACHE = Path("datasets/cache")
 FEWEST, MOST = 1, 1000
+VERDICT_LINES = 22
+"""With what is said of files after it, the last screen has 25."""
 TABLE_ENGINES = ("icebench", "icebench-spark", "pyiceberg", "iceberg-java")
 
 
@@ -43,7 +45,7 @@ def run(
     relocate: tuple[str, ...], scale: float | None, repetitions: int | None, only: tuple[str, ...],
     resume: Path | None, output: Path | None,
 ) -> int:  # fmt: skip
-    """Measure, print the comparison, and write the report; exit code 1 when engines fail or disagree.
+    """Measure, print the verdict, and write the report; exit code 1 when engines fail or disagree.
 
     EXPERIMENT is a TOML file or the name of one that comes with the project ('icebench list' shows them).
     """
@@ -115,9 +117,9 @@ def _surroundings(context: Context, progress: RunProgress, asked: tuple[str, ...
 
 
 def _conclude(context: Context, result: Finished, output: Path | None) -> int:
-    """Print the comparison, write the report, and say where both are."""
+    """Print the verdict, write the report, and say where both are."""
     made = build_report(result.run, results_file=str(result.path))
-    print_report(context, made)
+    print_verdict(context, made, lines=VERDICT_LINES)
     page = write_report(context, made, result.path, output)
     context.terminal.out.print(f"\nresults: {result.path}\nreport:  {page}", markup=False, soft_wrap=True)
     return 1 if result.failed else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich import box
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
@@ -33,6 +33,31 @@ def renderables(report: Report) -> Iterator[RenderableType]:
         yield Text.assemble("- ", finding.statement)
         if finding.evidence:
             yield Padding(Text(finding.evidence, style="dim"), (0, 0, 0, 2))
+
+
+def verdict(report: Report, console: Console, *, lines: int) -> Iterator[RenderableType]:
+    """What to print where the screen is to hold all of it: failures, the heat map of bytes, then findings without their
+    evidence, worst remarks last, as far as the lines suffice; the last line says what was left out."""
+    opening = [table for section in report.sections if section.key == "layouts" for table in section.tables[:1]]
+    errors = [_remark_line(remark) for remark in report.remarks if remark.severity is Severity.ERROR]
+    others = [_remark_line(remark) for remark in report.remarks if remark.severity is Severity.WARNING]
+    findings = [Text(f"- {finding.statement}") for finding in report.findings]
+    nothing = [] if findings else [Text("Nothing was measured that could be compared.")]
+    left, omitted = lines - 1, 0
+    parts: list[RenderableType] = [*errors, *map(_grid, opening), *nothing, *findings, *others]
+    for part in parts:
+        needed = len(console.render_lines(part, pad=False))
+        if needed > left:
+            omitted += 1
+            continue
+        left -= needed
+        yield part
+    more = f"{omitted} more remarks and findings, and all" if omitted else "All"
+    yield Text(f"{more} tables: icebench report --print", style="dim")
+
+
+def _remark_line(remark: Remark) -> Text:
+    return Text.assemble((f"{remark.severity.name.lower()}: ", _SEVERITY[remark.severity]), remark.text)
 
 
 def _section(section: Section) -> Iterator[RenderableType]:

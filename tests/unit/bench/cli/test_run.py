@@ -52,7 +52,10 @@ def test_a_run_prints_the_comparison_and_where_its_files_are(
     run = tmp_path / "runs" / f"{sample_run().run_id}.jsonl"
     page = tmp_path / "reports" / f"{run.stem}.html"
     assert streams.out.splitlines()[-2:] == [f"results: {run}", f"report:  {page}"]
-    assert "Planning time, cold" in streams.out
+    assert len(streams.out.splitlines()) <= 25
+    assert "Share of the table's bytes planned" in streams.out
+    assert "- Cold planning is fastest with icebench" in streams.out
+    assert ("error: " in streams.out) == failed
     assert page.is_file()
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from bench.measure.record import Record
 from bench.report.build import build_report
 from bench.report.charts import BarChart, DotChart
-from bench.report.console import renderables
+from bench.report.console import renderables, verdict
 from bench.report.html import render
 from bench.report.model import Cell, Report, Table, Tone
 from tests.unit.bench.report.sample_run import ENGINES, FAILED, FILTERS, LAYOUTS, record, sample_run
@@ -60,8 +60,14 @@ def page(report: Report) -> str:
 
 
 def test_every_measurement_has_a_section_with_a_chart_and_a_table(report: Report) -> None:
-    assert tuple(section.key for section in report.sections) == ("planning", "pruning", "decimals", "deletes")
-    assert all(section.charts and section.tables for section in report.sections)
+    assert tuple(section.key for section in report.sections) == (
+        "layouts",
+        "planning",
+        "pruning",
+        "decimals",
+        "deletes",
+    )
+    assert all(section.charts and section.tables for section in report.sections[1:])
 
 
 def test_the_page_names_every_layout_engine_and_filter(page: str) -> None:
@@ -135,13 +141,13 @@ def test_every_single_record_alone_makes_a_report() -> None:
 def test_an_engine_that_lacks_a_case_has_an_empty_cell() -> None:
     records = tuple(r for r in sample_run().records if (r.engine, r.layout) != ("pyiceberg", "sorted"))
     report = build_report(sample_run(records=records), results_file="x")
-    cold = report.sections[0].tables[0]
+    cold = report.sections[1].tables[0]
     column = cold.columns.index("pyiceberg")
     assert [row[column].text for row in cold.rows if row[1].text == "sorted"] == ["-", "-", "-"]
 
 
 def test_the_best_of_a_row_is_marked_and_the_others_have_their_ratio(report: Report) -> None:
-    cold = report.sections[0].tables[0]
+    cold = report.sections[1].tables[0]
     row = cold.rows[0]
     assert [cell.tone for cell in row[2:]] == [Tone.BEST, Tone.PLAIN, Tone.PLAIN, Tone.PLAIN]
     assert row[2].text == "2.12 ms"
@@ -149,7 +155,7 @@ def test_the_best_of_a_row_is_marked_and_the_others_have_their_ratio(report: Rep
 
 
 def test_pruning_is_drawn_as_parts_of_the_whole_table(report: Report) -> None:
-    (chart,) = report.sections[1].charts
+    (chart,) = report.sections[2].charts
     assert isinstance(chart, BarChart)
     sorted_by_item = chart.panels[1].bars[2]
     assert [round(share.value, 2) for share in sorted_by_item.shares] == [1.64, 1.64, 96.72]
@@ -157,7 +163,7 @@ def test_pruning_is_drawn_as_parts_of_the_whole_table(report: Report) -> None:
 
 
 def test_each_stage_says_what_it_leaves_and_how_much_of_it_for_nothing(report: Report) -> None:
-    funnel, candidates = report.sections[1].tables[1:3]
+    funnel, candidates = report.sections[2].tables[1:3]
     stages = ("Bytes decoded", "Skipped by index")
     assert [funnel.rows[0][funnel.columns.index(name)].text for name in stages] == ["12,345", "0"]
     assert len(set(funnel.columns)) == len(funnel.columns)
@@ -181,20 +187,20 @@ def test_stages_are_left_out_where_delete_files_are_counted_among_them() -> None
 def test_engines_that_plan_alike_share_a_row_and_others_do_not() -> None:
     records = list(sample_run().records)
     report = build_report(sample_run(records=tuple(records)), results_file="x")
-    assert {row[2].text for row in report.sections[1].tables[0].rows} == {"all 4 engines"}
+    assert {row[2].text for row in report.sections[2].tables[0].rows} == {"all 4 engines"}
     worse = record(
         "pruning", "one_item", "recall", "ratio", [0.5], engine="pyiceberg", layout="sorted",
         counters={"files_total": 61},
     )  # fmt: skip
     kept = [r for r in records if r.key != worse.key]
-    table = build_report(sample_run(records=(*kept, worse)), results_file="x").sections[1].tables[0]
+    table = build_report(sample_run(records=(*kept, worse)), results_file="x").sections[2].tables[0]
     rows = {row[2].text: row[-1] for row in table.rows if (row[0].text, row[1].text) == ("one_item", "sorted")}
     assert rows["pyiceberg"].tone is Tone.WRONG
     assert rows["icebench, icebench-spark and iceberg-java"].tone is Tone.PLAIN
 
 
 def test_slow_and_fast_are_drawn_on_a_logarithmic_axis_costs_are_not(report: Report) -> None:
-    planning, _, _, deletes = report.sections
+    _, planning, _, _, deletes = report.sections
     assert [chart.log for chart in planning.charts if isinstance(chart, DotChart)] == [True, True]
     assert [chart.log for chart in deletes.charts if isinstance(chart, DotChart)] == [False]
 
@@ -217,3 +223,44 @@ def test_the_terminal_shows_the_same_tables_and_ends_with_the_findings(report: R
 def test_a_row_of_the_wrong_length_is_refused() -> None:
     with pytest.raises(ValueError, match="a row of 1 cells in table 't' of 2 columns"):
         Table(title="t", columns=("a", "b"), rows=((Cell(text="x"),),))
+
+
+def test_the_report_opens_with_layouts_by_filter(report: Report, page: str) -> None:
+    shares, times = report.sections[0].tables
+    assert shares.columns == times.columns == ("Filter", *LAYOUTS)
+    found = {str(row[0].text): [(cell.text, cell.tone, cell.heat) for cell in row[1:]] for row in shares.rows}
+    assert found["one_month"] == [
+        ("100%", Tone.PLAIN, 1.0), ("1.64%", Tone.BEST, 0.0), ("100%", Tone.PLAIN, 1.0),
+    ]  # fmt: skip
+    assert times.title == "Time of a cold plan (icebench, median)"
+    assert page.index("Layouts by filter") < page.index("Planning latency")
+    assert 'style="--heat:36%"' in page
+
+
+def test_bytes_that_an_engine_counted_come_before_planned_ones() -> None:
+    records = [
+        record("filtered", "f", "scan_time", "s", [1.0, 2.0], layout=layout, engine=engine, counters=counters)
+        for layout, read in (("a", 100), ("b", 1000), ("c", 10_000))
+        for engine, counters in (("other", {}), ("icebench", {"storage_bytes_read": read}))
+    ]
+    (shares, _) = build_report(sample_run(records=records), results_file="x").sections[0].tables
+    assert shares.title == "Bytes read under a filter (icebench, counted)"
+    assert [cell.heat for cell in shares.rows[0][1:]] == [0.0, pytest.approx(0.5), 1.0]
+
+
+def test_one_layout_is_not_held_against_others() -> None:
+    records = [record("planning", "all", "latency_cold", "s", [1.0, 2.0])]
+    assert [s.key for s in build_report(sample_run(records=records), results_file="x").sections] == ["planning"]
+
+
+@pytest.mark.parametrize("lines", [4, 10, 22, 60])
+def test_the_verdict_keeps_to_its_lines_and_says_what_it_leaves_out(report: Report, lines: int) -> None:
+    out = StringIO()
+    console = Console(file=out, width=120)
+    for part in verdict(report, console, lines=lines):
+        console.print(part)
+    text = out.getvalue()
+    assert len(text.splitlines()) <= lines
+    assert FAILED.message in text
+    assert text.splitlines()[-1].endswith("icebench report --print")
+    assert ("more remarks and findings" in text) == (lines < 22)
