@@ -8,7 +8,7 @@ worked out in numpy: importing `pyarrow.compute` takes as long as planning a sma
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -46,6 +46,8 @@ class ManifestColumns:
     """
 
     batch: pa.RecordBatch
+    _arrays: dict[str, pa.Array] = field(init=False, default_factory=dict, repr=False)
+    """Columns that were asked for: taking one out of a batch costs more than looking at it."""
 
     @property
     def count(self) -> int:
@@ -58,21 +60,24 @@ class ManifestColumns:
         return int(self.batch.get_total_buffer_size())
 
     def __getitem__(self, name: str) -> pa.Array:
-        return self.batch.column(name)
+        found = self._arrays.get(name)
+        if found is None:
+            found = self._arrays[name] = self.batch.column(name)
+        return found
 
-    def get(self, field: str, key: int) -> pa.Array | None:
+    def get(self, of: str, key: int) -> pa.Array | None:
         """The values of a partition field, or a metric of a column; None where there is none."""
-        index = self.batch.schema.get_field_index(f"{field}/{key}")
-        return None if index < 0 else self.batch.column(index)
+        name = f"{of}/{key}"
+        return self[name] if name in self._arrays or self.batch.schema.get_field_index(name) >= 0 else None
 
-    def keys_of(self, field: str) -> list[int]:
+    def keys_of(self, of: str) -> list[int]:
         """The ids of the partition fields, or of the columns with that metric, that are there."""
         split = (name.partition("/") for name in self.batch.schema.names)
-        return [int(key) for own, _, key in split if own == field and key]
+        return [int(key) for own, _, key in split if own == of and key]
 
     def numbers(self, name: str) -> NDArray[Any]:
         """The numbers of a column, whatever they are where there is none."""
-        return values_of(self.batch.column(name))
+        return values_of(self[name])
 
 
 def validity(valid: BoolArray | None) -> pa.Buffer | None:

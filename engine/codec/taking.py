@@ -27,8 +27,9 @@ def take(array: pa.Array, rows: Int64Array) -> pa.Array:
     """The numbers, byte strings or lists of numbers at these rows, null for a row below zero."""
     if not has_values(array):
         return pa.nulls(len(rows), array.type)
-    type_, valid, is_row = array.type, valid_of(array), rows >= 0
-    if not is_row.all():
+    type_, valid = array.type, valid_of(array)
+    if rows.min(initial=0) < 0:
+        is_row = rows >= 0
         rows = np.where(is_row, rows, 0)
         valid = is_row if valid is None else is_row & valid[rows]
     elif valid is not None:
