@@ -1,4 +1,4 @@
-"""Opening catalogs and tables by what people call them: URLs, directories, files."""
+"""Opens catalogs and tables by URL, directory or file."""
 
 from __future__ import annotations
 
@@ -88,11 +88,11 @@ class Catalog:
         properties: Mapping[str, str] | None = None,
         location: str | None = None,
     ) -> Table:
-        """Make an empty table. Its namespace need not exist.
+        """Create an empty table. Its namespace need not exist.
 
         Args:
             name: With a namespace.
-            schema: Of the table, or of the Arrow data that it will hold. Column ids are given afresh.
+            schema: Of the table, or of the Arrow data that it will hold. Fresh column ids are assigned.
             partition_spec: Refers to the columns by the ids of `schema`, or by name.
             sort_order: Refers to the columns by the ids of `schema`.
             properties: Table properties; ``format-version`` chooses the format version (2).
@@ -127,7 +127,7 @@ class Catalog:
         return self._table(identifier, self._inner.load_state(identifier))
 
     def register_table(self, name: Name, metadata_location: str) -> Table:
-        """Take on a table by an existing metadata file; raises AlreadyExists, FileNotFound."""
+        """Register a table by an existing metadata file; raises AlreadyExists, FileNotFound."""
         identifier = table_identifier(name)
         return self._table(identifier, self._inner.register_table(identifier, absolute_location(metadata_location)))
 
@@ -140,14 +140,14 @@ class Catalog:
         return [dotted(table) for table in self._inner.list_tables(namespace_identifier(namespace))]
 
     def rename_table(self, name: Name, new_name: Name) -> Table:
-        """Give a table another name; its files stay where they are. Raises NotFound, AlreadyExists, Unsupported."""
+        """Rename a table; its files do not move. Raises NotFound, AlreadyExists, Unsupported."""
         self._inner.rename_table(table_identifier(name), table_identifier(new_name))
         return self.load_table(new_name)
 
     def drop_table(self, name: Name, *, purge: bool = False) -> None:
-        """Forget a table; raises NotFound. A SQL catalog leaves its files, a directory catalog deletes those in its
-        directory. Files elsewhere are left: those of ``write.data.path``, and those that `add_files` took on. Where
-        another table has files in the directory, nothing is dropped: Invalid.
+        """Drop a table; raises NotFound. A SQL catalog keeps its files, a directory catalog deletes those in its
+        directory. Files elsewhere are kept: those in ``write.data.path``, and those of `add_files`. If another table
+        has files in the directory, raises Invalid and drops nothing.
 
         `purge` asks a REST server to delete its files; other catalogs raise Unsupported.
         """
@@ -169,12 +169,12 @@ class Catalog:
         properties: Mapping[str, str] | None = None,
         location: str | None = None,
     ) -> ViewMetadata:
-        """Make a view. Its namespace need not exist.
+        """Create a view. Its namespace need not exist.
 
         Args:
             name: With a namespace; tables and views share their names.
             queries: SQL by dialect, such as ``{"spark": "select ..."}``.
-            schema: Of the rows that the queries give.
+            schema: Of the rows that the queries return.
             default_namespace: Of names without one in the queries.
             default_catalog: Likewise.
             properties: The view's.
@@ -200,7 +200,7 @@ class Catalog:
         default_namespace: Name = (),
         default_catalog: str | None = None,
     ) -> ViewMetadata:
-        """Give a view another definition; the old one stays in its history. Arguments as for `create_view`.
+        """Replace the definition of a view; the old one stays in its history. Arguments as for `create_view`.
 
         Raises:
             NotFound: No such view.
@@ -222,19 +222,19 @@ class Catalog:
         return [dotted(view) for view in self._views.list_views(namespace_identifier(namespace))]
 
     def rename_view(self, name: Name, new_name: Name) -> None:
-        """Give a view another name; raises NotFound, AlreadyExists."""
+        """Rename a view; raises NotFound, AlreadyExists."""
         self._views.rename_view(table_identifier(name), table_identifier(new_name))
 
     def drop_view(self, name: Name) -> None:
-        """Forget a view; raises NotFound."""
+        """Drop a view; raises NotFound."""
         self._views.drop_view(table_identifier(name))
 
     def create_namespace(self, namespace: Name, properties: Mapping[str, str] | None = None) -> None:
-        """Make a namespace; raises AlreadyExists."""
+        """Create a namespace; raises AlreadyExists."""
         self._inner.create_namespace(namespace_identifier(namespace), properties)
 
     def namespace_exists(self, namespace: Name) -> bool:
-        """Whether the namespace was made or holds anything."""
+        """Whether the namespace was created or is not empty."""
         return self._inner.namespace_exists(namespace_identifier(namespace))
 
     def list_namespaces(self, parent: Name = ()) -> list[str]:
@@ -257,7 +257,7 @@ class Catalog:
         self._inner.update_namespace_properties(namespace_identifier(namespace), updates, removals)
 
     def close(self) -> None:
-        """Close what the catalog holds open."""
+        """Close connections."""
         self._inner.close()
 
     @property
@@ -290,7 +290,7 @@ def load_catalog(
     properties: Mapping[str, str] | None = None,
     cache: ManifestCache | None = None,
 ) -> Catalog:
-    """Open a catalog, making it where it does not exist yet.
+    """Open a catalog, creating it if it does not exist.
 
     Args:
         address: The URL of a SQL database (``sqlite:///wh/catalog.db``, ``postgresql+psycopg://...``), the same that
@@ -337,17 +337,17 @@ def load_table(
     properties: Mapping[str, str] | None = None,
     cache: ManifestCache | None = None,
 ) -> Table:
-    """Open a table for reading by where it is, without a catalog.
+    """Open a table for reading by its location, without a catalog.
 
     Args:
         location: The table's directory, or one of its metadata files.
-        relocate: Prefix in the metadata -> prefix where the files are now, for a table that was copied or moved.
+        relocate: Prefix in the metadata -> actual prefix of the files, for a table that was copied or moved.
         properties: Storage options, such as ``s3.endpoint``.
         cache: Keeps decoded manifests; see `load_catalog`.
 
     Raises:
         NotFound: No table there.
-        Invalid: The directory does not tell which metadata file is the current one.
+        Invalid: The directory does not identify the current metadata file.
         CorruptTable: The metadata contradicts the specification.
     """
     stores = Stores(properties)

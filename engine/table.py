@@ -1,4 +1,4 @@
-"""`Table`: what a table offers, delegated to the rooms that do it."""
+"""`Table`: the interface of a table, delegated to the rooms that implement it."""
 
 from __future__ import annotations
 
@@ -66,12 +66,13 @@ DecimalWidth: TypeAlias = Literal["wide", "narrow"]
 
 
 class Scan:
-    """A scan of one state of a table: what to read is decided by `plan`, and read by the others, each time anew.
+    """A scan of one state of a table. `plan` selects what to read; the other methods plan and read, each time anew.
 
     Args:
         scan: Snapshot, filter and columns.
         metadata_columns: Columns that readers compute (``_file``, ``_pos``, ...), after those of the table.
-        counters: Count planning, reading and storage requests; None counts planning alone, in `ScanPlan.counters`.
+        counters: Count planning, reading and storage requests; with None only planning is counted, in
+            `ScanPlan.counters`.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class Scan:
 
     @property
     def schema(self) -> Schema:
-        """The columns that come out."""
+        """The columns of the result."""
         return Schema((*self._scan.projection.fields, *self._metadata_columns))
 
     def plan(
@@ -97,9 +98,9 @@ class Scan:
         *,
         mode: PlanningMode | None = None,
     ) -> ScanPlan:
-        """The data files to read, with their deletes and what is left of the filter for each.
+        """Plan the data files to read, with their deletes and residual filters.
 
-        Files and counters do not depend on where a plan is made; `ScanPlan.modes` says where it was.
+        Files and counters do not depend on where planning is done, which `ScanPlan.modes` records.
 
         Args:
             spark: A `pyspark.sql.SparkSession` whose executors may decode and filter manifests; without one, all is
@@ -128,11 +129,11 @@ class Scan:
     def to_batches(
         self, *, batch_rows: int | None = None, decimal_width: DecimalWidth = "wide"
     ) -> pa.RecordBatchReader:
-        """The rows as a stream, in the order of `plan`, read ahead by a bounded amount.
+        """Stream the rows in the order of `plan`, with bounded read-ahead.
 
         Args:
             batch_rows: The most rows of a batch; by default `engine.read.request.BATCH_ROWS`.
-            decimal_width: ``"wide"`` gives decimal128, which every function of Arrow takes; ``"narrow"`` gives
+            decimal_width: ``"wide"`` returns decimal128, which every function of Arrow supports; ``"narrow"`` returns
                 decimal32 up to 9 digits and decimal64 up to 18, with less work and memory.
 
         Raises:
@@ -155,8 +156,8 @@ class Scan:
         return self.to_batches(decimal_width=decimal_width).read_all()
 
     def count(self) -> int:
-        """How many rows there are. Record counts are used only for files without deletes and without a remaining
-        filter; errors as `to_batches`."""
+        """The number of rows. Record counts are used only for files without deletes and without a residual filter;
+        raises as `to_batches`."""
         return plans.count_rows(
             self.plan(),
             self._scan.store,
@@ -176,7 +177,7 @@ class Scan:
         See `engine.spark.native_scan`.
 
         Args:
-            spark: A `pyspark.sql.SparkSession`; its settings stay as they are.
+            spark: A `pyspark.sql.SparkSession`; its settings are not changed.
             planning_mode: Whether its executors plan, too: the `mode` of `plan`.
 
         Returns:
@@ -197,16 +198,16 @@ class Scan:
 
 
 class Table(MetadataOperations, RowOperations):
-    """A handle on one table: the state that was loaded last, and the way to read and change it.
+    """A handle on one table: its last loaded state, and the methods to read and change it.
 
-    The state changes only by `refresh` and by this handle's own commits. Threads may share a handle.
+    The state changes only by `refresh` and by this handle's own commits. Thread-safe.
 
     Args:
         identifier: The name in the catalog; for a table opened by its file, the last part of its location.
         state: The table as loaded.
         store: Its storage.
         committer: Its catalog; None for a read-only table.
-        cache: Keeps decoded manifests from one plan to the next; None makes one for the handle, and one of 0 bytes
+        cache: Keeps decoded manifests from one plan to the next; None creates one for the handle, and one of 0 bytes
             decodes them for each plan.
     """
 
@@ -294,13 +295,13 @@ class Table(MetadataOperations, RowOperations):
 
     @property
     def maintenance(self) -> Maintenance:
-        """What keeps the table fast; raises Unsupported for a read-only table."""
+        """Maintenance operations; raises Unsupported for a read-only table."""
         return maintenance.Maintenance(self._target(None), self._advance)
 
     def refresh(self) -> Table:
-        """Load the state that the catalog has now; raises NotFound for a table that was dropped. Returns the handle.
+        """Load the current state from the catalog; raises NotFound for a dropped table. Returns the handle.
 
-        A table that was opened by its metadata file has no newer state, and stays as it is.
+        A table that was opened by its metadata file has no newer state, and does not change.
         """
         if self._committer is not None:
             self._advance(self._committer.load_state(self._identifier))
@@ -318,10 +319,10 @@ class Table(MetadataOperations, RowOperations):
         runner: Runner | None = None,
         counters: Counters | None = None,
     ) -> Scan:
-        """A scan of the loaded state; nothing is read yet.
+        """A scan of the loaded state; reads nothing yet.
 
         Args:
-            filter: Which rows: SQL-like text such as ``"id < 5 and day in ('mon', 'tue')"``, or an expression.
+            filter: Selects rows: SQL-like text such as ``"id < 5 and day in ('mon', 'tue')"``, or an expression.
             columns: Full names of the columns to return, in the schema's order; None for all. Metadata columns
                 (``_file``, ``_pos``, ``_deleted``, ...) may be among them and come last.
             snapshot_id: A snapshot to read.
@@ -332,8 +333,8 @@ class Table(MetadataOperations, RowOperations):
             counters: Count planning, reading, and storage requests and bytes.
 
         Raises:
-            Invalid: The filter is no filter, or the snapshot is asked for in two ways.
-            Unsupported: SQL that a filter cannot be.
+            Invalid: The filter is wrong, or more than one of `snapshot_id`, `ref` and `as_of` is set.
+            Unsupported: SQL that filters do not support.
             NotFound: No such snapshot or reference.
         """
         extra = self._metadata_columns(columns)
@@ -363,7 +364,7 @@ class Table(MetadataOperations, RowOperations):
     ) -> Scan:
         """A scan of the rows that appends added between two snapshots, read with the table's schema.
 
-        Overwrites, deletes and rewrites add nothing to it and take nothing out of it; see `changelog_scan` for those.
+        Overwrites, deletes and rewrites have no effect on it; see `changelog_scan` for those.
 
         Args:
             from_snapshot_id: The last snapshot that was seen already; None for everything since the table was made.
@@ -377,7 +378,7 @@ class Table(MetadataOperations, RowOperations):
 
         Raises:
             NotFound: No such snapshot, or part of the history between the two was expired.
-            Invalid: The first is not an ancestor of the last; the filter is no filter.
+            Invalid: The first is not an ancestor of the last; the filter is wrong.
             Unsupported: SQL that a filter cannot be.
         """
         extra = self._metadata_columns(columns)
@@ -403,12 +404,12 @@ class Table(MetadataOperations, RowOperations):
         runner: Runner | None = None,
         counters: Counters | None = None,
     ) -> ChangelogScan:
-        """What happened to the rows between two snapshots, delete files included; see `engine.read.changelog`.
+        """The changes of rows between two snapshots, including those of delete files; see `engine.read.changelog`.
 
-        The columns asked for are followed by ``_change_type`` (INSERT, DELETE, UPDATE_BEFORE, UPDATE_AFTER),
+        The projected columns are followed by ``_change_type`` (INSERT, DELETE, UPDATE_BEFORE, UPDATE_AFTER),
         ``_change_ordinal`` (of the snapshot, from 0, rewrites not counted) and ``_commit_snapshot_id``. Rows that were
-        merely rewritten do not appear. With a filter it is the changelog of the rows that match: one that an update
-        makes match is an INSERT.
+        merely rewritten do not appear. With a filter it is the changelog of matching rows: a row that matches after an
+        update, and did not before, is an INSERT.
 
         Args:
             from_snapshot_id: The last snapshot that was seen already; None for everything since the table was made.
@@ -416,8 +417,8 @@ class Table(MetadataOperations, RowOperations):
             from_inclusive: The first snapshot is itself among those that are seen.
             filter: As in `scan`.
             columns: As in `scan`, without metadata columns.
-            net_changes: Leave out what later snapshots undo; all changes are then held in memory.
-            identifier_columns: Columns that say which row a row is, for updates; by default the schema's identifier
+            net_changes: Omit changes that later snapshots undo; all changes are then held in memory.
+            identifier_columns: Columns that identify a row, for updates; by default the schema's identifier
                 fields, or the row ids of format version 3.
             compute_updates: Make a DELETE and an INSERT of one row in one snapshot an UPDATE_BEFORE and an
                 UPDATE_AFTER; by default where identifier columns are given.
@@ -428,7 +429,7 @@ class Table(MetadataOperations, RowOperations):
         Raises:
             NotFound: No such snapshot, or part of the history between the two was expired.
             Invalid: The first is not an ancestor of the last; filter, columns or identifiers do not fit the schema;
-                updates together with net changes, or without anything that identifies rows.
+                updates together with net changes, or without identifier columns.
             Unsupported: SQL that a filter cannot be.
         """
         scan = self._table_scan(filter, columns, case_sensitive=case_sensitive, runner=runner, counters=counters)
@@ -455,7 +456,7 @@ class Table(MetadataOperations, RowOperations):
         ref: str | None = None,
         as_of: AsOf | None = None,
     ) -> TableScan:
-        """What is common to all scans of the loaded state: its storage, counted where asked, its cache and its name."""
+        """The part common to all scans of the loaded state: storage, counted if requested, cache and name."""
         return table_scan(
             self.metadata,
             self._store if counters is None else CountingStore(self._store, counters),
@@ -471,7 +472,7 @@ class Table(MetadataOperations, RowOperations):
         )
 
     def _metadata_columns(self, columns: Sequence[str] | None) -> list[str]:
-        """Those of the names that readers compute."""
+        """The names among `names` of columns that readers compute."""
         own = self.metadata.schema.id_of
         return [c for c in columns or () if (c in METADATA_COLUMNS or c == PARTITION_NAME) and c not in own]
 
@@ -481,7 +482,7 @@ class Table(MetadataOperations, RowOperations):
         return METADATA_COLUMNS[name]
 
     def transaction(self, *, counters: Counters | None = None) -> TableTransaction:
-        """Several changes that are committed as one; see `engine.operations.transaction.TableTransaction`."""
+        """Begin a transaction; see `engine.operations.transaction.TableTransaction`."""
         return transaction.TableTransaction(self._target(counters), committed=self._advance)
 
     def _target(self, counters: Counters | None) -> Target:
@@ -499,7 +500,7 @@ class Table(MetadataOperations, RowOperations):
         self._advance(self._target(None).commit([change]))
 
     def _advance(self, state: TableState) -> None:
-        """Take on a newer state; threads that share the handle may bring an older one later."""
+        """Adopt a newer state; threads that share the handle may pass an older one later."""
         with self._lock:
             if _age(state.metadata) >= _age(self._state.metadata) or state.metadata.table_uuid != self._uuid:
                 self._state = state

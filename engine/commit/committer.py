@@ -36,7 +36,7 @@ class Conflicted:
     Args:
         reason: What conflicted.
         is_certain: False where the request may have reached the catalog twice (a transport that sends again, a proxy),
-            so so the conflict may be with our own first request.
+            so the conflict may be with our own first request.
     """
 
     reason: str

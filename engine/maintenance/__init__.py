@@ -1,1 +1,1 @@
-"""What keeps a table fast and small without changing its rows; one file an operation."""
+"""Maintenance operations, which keep a table fast and small without changing its rows; one module per operation."""

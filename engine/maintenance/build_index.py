@@ -1,7 +1,7 @@
-"""Building a secondary index: which values of one column each data file may hold (see `engine.file_indexes.blob`).
+"""Builds a secondary index: which values of one column each data file may hold (see `engine.file_indexes.blob`).
 
-The index goes into the statistics file of the current snapshot, beside what else is there. Files that the newest index
-of the column has already are not read again; files that are no longer in the table are left out.
+The index is added to the statistics file of the current snapshot. Files in the newest index of the column are not read
+again; files that are no longer in the table are left out.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from engine.storage.store import Store
 
 @dataclass(frozen=True, kw_only=True)
 class BuiltIndex:
-    """What building an index did.
+    """The result of building an index.
 
     Args:
         snapshot_id: The snapshot whose statistics file has it.
@@ -57,7 +57,7 @@ class BuiltIndex:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What of an earlier index is still true: the index, and which of its files."""
+    """The reusable part of an earlier index: the index, and which of its files."""
 
     index: FileIndex
     files: BoolArray
@@ -126,7 +126,7 @@ def _load_known(
     files: Sequence[FileRead],
     sizes: dict[str, int],
 ) -> tuple[_Kept | None, list[FileRead]]:
-    """What the newest index of this kind says already, and the files that it does not know."""
+    """The reusable part of the newest index of this kind, and the files that it lacks."""
     old = index_of(metadata, metadata.schema, field_id, kind)
     if old is None:
         return None, list(files)
@@ -142,7 +142,7 @@ def _load_known(
 
 
 def _hashes_of(file: FileRead, request: ReadRequest, field_id: int, counters: Counters) -> Hashes:
-    """The distinct hashes of all values in a file, those of deleted rows included, for deletes may be lifted."""
+    """The distinct hashes of all values in a file, including those of deleted rows, since deletes may be undone."""
     whole = replace(file, deletes=(), residual=None)
     found = np.zeros(0, np.uint64)
     for batch in read_files([whole], request, runner=LocalRunner(1), counters=counters):
@@ -152,7 +152,7 @@ def _hashes_of(file: FileRead, request: ReadRequest, field_id: int, counters: Co
 
 
 def _commit_index(table: Target, metadata: TableMetadata, snapshot: Snapshot, blob: NewBlob) -> tuple[TableState, str]:
-    """Write the statistics file of the snapshot with the blob in it, and name it in the metadata."""
+    """Write the statistics file of the snapshot with the blob, and set it in the metadata."""
     staging = table.staging()
     old = next((s for s in metadata.statistics if s.snapshot_id == snapshot.snapshot_id), None)
     others = [] if old is None else _other_blobs(old, blob, table.store)
@@ -167,7 +167,7 @@ def _commit_index(table: Target, metadata: TableMetadata, snapshot: Snapshot, bl
 
 
 def _other_blobs(file: StatisticsFile, blob: NewBlob, store: Store) -> list[NewBlob]:
-    """What a statistics file has beside an index of the same column and kind; a file that is gone has nothing."""
+    """The other blobs of a statistics file, without an index of the same column and kind; none if the file is gone."""
     location = file.statistics_path
     try:
         data = store.read(location)

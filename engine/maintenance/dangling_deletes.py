@@ -1,10 +1,9 @@
-"""Delete files for which no data file is left, taken out of a table.
+"""Removes delete files that no longer apply to any data file.
 
-A delete file stays behind when the data files that it was for are rewritten or removed. Each plan still reads its
-manifest entry, and a delete file of a partition or of the whole table may still be opened for nothing. That none is
-left is judged as plans judge it: by data file, partition, sequence numbers, and the ranges of equality deletes' keys.
-Others can not give such a file work again: new data files have greater sequence numbers, and those of a rewrite hold
-rows of old ones.
+A delete file becomes dangling when the data files that it applies to are rewritten or removed. Each plan still reads
+its manifest entry, and a delete file of a partition or of the whole table may be opened in vain. Whether it applies is
+decided as in a plan: by data file, partition, sequence numbers, and key ranges of equality deletes. A dangling file
+never applies again: new data files have greater sequence numbers, and those of a rewrite have rows of old ones.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from engine.spec.snapshots import Snapshot
 def remove_dangling_deletes(
     table: Target, *, branch: str, properties: Mapping[str, str]
 ) -> tuple[TableState, Snapshot | None, int]:
-    """Remove delete files that concern no data file of a branch's head.
+    """Remove delete files that apply to no data file of a branch's head.
 
     Args:
         table: The table.
@@ -35,7 +34,7 @@ def remove_dangling_deletes(
         properties: Entries for the snapshot summary.
 
     Returns:
-        The table, the snapshot (None where there was nothing to remove), and how many delete files went.
+        The table, the snapshot (None if there was nothing to remove), and the number of removed delete files.
 
     Raises:
         CommitFailed: See `Target.commit`.

@@ -1,4 +1,4 @@
-"""Groups of data files that executors write again."""
+"""Rewrites groups of data files on executors."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ RunJob = Callable[["_EncodedRewrite", Sequence[FileGroup]], Sequence[pa.Buffer]]
 """`engine.spark.jobs.run_job` with a session."""
 
 _WAVES = 4
-"""Jobs have so many tasks for each core: one slow group keeps few cores waiting, and results come in between."""
+"""Tasks of a job per core, so that one slow group keeps few cores waiting and results arrive in between."""
 
 
 @dataclass(frozen=True)
 class ExecutorGroups:
-    """Runs the groups of a rewrite on executors, as `engine.runtime.runner.Runner` runs anything.
+    """Runs the groups of a rewrite on executors, as a `engine.runtime.runner.Runner`.
 
     Args:
         run_job: Runs one job.
-        cores: How many tasks run at once.
+        cores: The number of tasks that run at a time.
     """
 
     run_job: RunJob
     cores: int
 
     def map(self, fn: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """See `Runner.map`: some tasks for each core at a time. Where a job fails, nothing of it stays.
+        """See `Runner.map`: some tasks per core at a time. A failed job leaves no files.
 
         Args:
             fn: A `GroupRewrite`; nothing else runs here.
@@ -64,7 +64,7 @@ class ExecutorGroups:
 
 @dataclass(frozen=True)
 class _EncodedRewrite:
-    """What an executor does with a group: it is rewritten, and its new files become one manifest."""
+    """The work of an executor on a group: rewrite it, and encode its new files as a manifest."""
 
     work: GroupRewrite
 

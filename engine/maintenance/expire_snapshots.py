@@ -1,8 +1,8 @@
-"""Snapshots that expire, and then the files that only they needed.
+"""Expires snapshots, and deletes the files that only they needed.
 
-First the metadata forgets the snapshots, in a commit like any other. Only after it is certain that this happened are
-files deleted, and only those that nothing in the committed metadata leads to: a file is in doubt kept. What a crash in
-between leaves behind belongs to no snapshot and harms nobody; `remove_orphan_files` finds it.
+First a commit removes the snapshots from the metadata. Only once that has certainly succeeded are files deleted, and
+only those that nothing in the committed metadata refers to; in doubt a file is kept. Files left behind by a crash in
+between are orphans, which `remove_orphan_files` finds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from engine.storage.store import Store
 
 @dataclass(frozen=True, kw_only=True)
 class ExpiredSnapshots:
-    """What an expiry did.
+    """The result of an expiry.
 
     Args:
         snapshot_ids: Snapshots that are gone.
@@ -59,7 +59,7 @@ class ExpiredSnapshots:
 
 
 def commit_expiry(table: Target, change: ExpireSnapshots) -> TableState:
-    """Make a table forget snapshots; the table as it was where there are none to forget.
+    """Expire snapshots in the metadata; returns the unchanged table if there are none.
 
     Raises:
         CommitFailed: See `Target.commit`; after `CommitStateUnknown` no file may be deleted.
@@ -72,7 +72,7 @@ def commit_expiry(table: Target, change: ExpireSnapshots) -> TableState:
 
 
 def preview_expiry(table: Target, change: ExpireSnapshots) -> ExpiredSnapshots:
-    """What an expiry would make a table forget; nothing is changed. Errors as `commit_expiry`."""
+    """The snapshots that an expiry would remove; changes nothing. Raises as `commit_expiry`."""
     state, staging = table.load(), table.staging()
     updates = change.stage(state.metadata, staging).updates
     after = replace(state, metadata=apply_updates(state.metadata, updates, now_ms=staging.now_ms()))
@@ -88,9 +88,9 @@ def delete_expired(
         table: The table.
         change: The expiry, committed.
         state: The table after it.
-        delete_files: Whether to; without, the result tells only what expired.
+        delete_files: Whether to delete them; otherwise the result only has the expired snapshots.
 
-    The snapshots are expired whatever happens here, so that nothing is raised.
+    The snapshots are expired whatever happens here, so this raises nothing.
     """
     before, now = change.base, state.metadata
     gone = [before.snapshot(i) for i in sorted(change.expired) if i not in now.snapshot_by_id]
@@ -163,7 +163,7 @@ def _deleted(
 
 
 def delete_all(store: Store, locations: Iterable[str], runner: Runner) -> tuple[int, list[str]]:
-    """Delete files that nothing leads to; how many went, and those that storage refused to delete."""
+    """Delete files that nothing refers to; returns the number of deleted files, and those that could not be deleted."""
 
     def delete(location: str) -> tuple[str, bool | None]:
         try:

@@ -1,4 +1,4 @@
-"""Which data files are worth writing again, and which of them together (Iceberg's ``rewrite_data_files``)."""
+"""Selects the data files to rewrite, and groups them (Iceberg's ``rewrite_data_files``)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from engine.spec.partitioning import Partition, PartitionKey
 _MIN_RATIO = 0.75
 _MAX_RATIO = 1.8
 _ROUNDED_DOWN = 1.1
-"""Files may be so much larger than the target rather than leave a small one."""
+"""Files may be this much larger than the target rather than leave a small one."""
 _ROOM = 1.02
-"""Compression of rewritten rows differs a little; a file is not cut for that."""
+"""Tolerance for compression of rewritten rows, so that a file is not split for it."""
 DEFAULT_GROUP_SIZE_BYTES = 100 << 30
 DEFAULT_SORTED_GROUP_SIZE_BYTES = 4 << 30
 """The keys of all rows of a group are in memory while they are sorted."""
@@ -26,15 +26,15 @@ class Selection:
     """Which files to rewrite. Sizes are bytes of data files as stored.
 
     Args:
-        target_file_size_bytes: What files should have.
+        target_file_size_bytes: The target size.
         min_file_size_bytes: Smaller ones are rewritten; None means 75 % of the target.
         max_file_size_bytes: Larger ones are rewritten; None means 180 % of the target.
-        min_input_files: A group of so many is rewritten however little it is.
-        delete_file_threshold: A data file with so many delete files is rewritten, whatever its size; None for never.
-        delete_ratio_threshold: A data file of whose rows so large a share is deleted by position, in delete files of
-            its own, is rewritten, whatever its size.
+        min_input_files: A group of this many files is rewritten, however small it is.
+        delete_file_threshold: A data file with this many delete files is rewritten, whatever its size; None for never.
+        delete_ratio_threshold: A data file is rewritten, whatever its size, if at least this fraction of its rows is
+            deleted by position in delete files of its own.
         rewrite_all: All files are rewritten.
-        max_file_group_size_bytes: A group is not larger, but for a single file.
+        max_file_group_size_bytes: The most bytes of a group with several files.
         output_spec_id: The partition spec of the new files.
     """
 
@@ -115,7 +115,7 @@ class Selection:
         return size > self.largest or any(map(self._has_many_deletes, group))
 
     def _split_size(self, group: Sequence[FileRead]) -> int:
-        """How large the new files of a group become, so that none is small."""
+        """The size of a group's new files that leaves none small."""
         size, target = sum(map(_size, group)), self.target_file_size_bytes
         most = target + (self.largest - target) // 2
         if size < target:
@@ -134,7 +134,7 @@ class FileGroup:
         number: From 0, in the order of the plan.
         files: As planned, with their deletes.
         partition: Their partition in the output spec; None for files of other specs.
-        file_size_bytes: How large the new files should be.
+        file_size_bytes: The target size of the new files.
     """
 
     number: int

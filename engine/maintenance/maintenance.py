@@ -1,4 +1,4 @@
-"""`table.maintenance`: what keeps a table fast, by name; delegation only."""
+"""`table.maintenance`: maintenance operations by name; delegation only."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ else:  # PySpark is loaded already where the caller has a session
 
 
 class SelectionOptions(TypedDict, total=False):
-    """Which files a rewrite takes; see `engine.maintenance.file_groups.Selection`."""
+    """Options that select files to rewrite; see `engine.maintenance.file_groups.Selection`."""
 
     target_file_size_bytes: int
     min_file_size_bytes: int
@@ -55,7 +55,7 @@ class SelectionOptions(TypedDict, total=False):
 
 
 class CourseOptions(TypedDict, total=False):
-    """How a rewrite goes about it; see `engine.maintenance.rewrite_data_files.Rewrite`."""
+    """Options of how to rewrite; see `engine.maintenance.rewrite_data_files.Rewrite`."""
 
     max_concurrent_groups: int
     partial_progress: bool
@@ -66,12 +66,12 @@ class CourseOptions(TypedDict, total=False):
 
 
 class RewriteOptions(SelectionOptions, CourseOptions, total=False):
-    """What a rewrite of data files may be told besides its strategy."""
+    """Options of a rewrite of data files besides its strategy."""
 
 
 @dataclass(frozen=True)
 class Maintenance:
-    """Operations that change how a table is stored and what it remembers, never its rows.
+    """Operations that change how a table is stored and its history, never its rows.
 
     All raise CommitFailed where the change is not visible; for `CommitStateUnknown` it may or may not be.
     """
@@ -91,7 +91,7 @@ class Maintenance:
             column: Full name, not inside a list or map.
             kind: ``"bloom"``: a Bloom filter for each file, some 10 bits for each distinct value. ``"values"``: hashes
                 of all values, 12 bytes for each distinct value of a file, without false positives.
-            fpp: The share of files that a Bloom filter keeps for nothing.
+            fpp: The false-positive probability of a Bloom filter.
 
         Raises:
             Invalid: No such column, another kind, or a table without a snapshot.
@@ -110,20 +110,19 @@ class Maintenance:
         delete_files: bool = True,
         dry_run: bool = False,
     ) -> ExpiredSnapshots:
-        """Forget old snapshots, and delete the files that nothing else needs.
+        """Expire old snapshots, and delete the files that nothing else needs.
 
-        Branches and tags keep what their own retention says, and where they say nothing what is said here, or else the
-        table properties ``history.expire.*``; see `ExpireSnapshots`. The metadata is committed first; a file goes only
-        if no remaining snapshot of any branch or tag leads to it and it is in the table's own locations, and none after
-        an unknown commit.
+        The retention of a branch or tag overrides the arguments, which override the table properties
+        ``history.expire.*``; see `ExpireSnapshots`. The metadata is committed first; a file is deleted only if no
+        remaining snapshot refers to it and it is in the table's own locations, and none after an unknown commit.
 
         Args:
             older_than: Snapshots from before this time expire; None means by ``history.expire.max-snapshot-age-ms``.
-            retain_last: So many snapshots of a branch stay whatever their age; None means by
+            retain_last: The number of snapshots of a branch to keep whatever their age; None means by
                 ``history.expire.min-snapshots-to-keep``.
             snapshot_ids: Snapshots that expire whatever their age; none may be the head of a branch or a tag's.
-            delete_files: False leaves all files where they are.
-            dry_run: Only tell which snapshots, branches and tags would go.
+            delete_files: False keeps all files.
+            dry_run: Only report which snapshots, branches and tags would expire.
 
         Raises:
             Invalid: ``gc.enabled`` is false, or a snapshot that is still needed.
@@ -141,7 +140,7 @@ class Maintenance:
         return delete_expired(self.table, change, state, delete_files=delete_files)
 
     def remove_orphan_files(self, *, older_than: AsOf | None = None, dry_run: bool = True) -> OrphanFiles:
-        """Find files in the table's ``data`` and ``metadata`` directories that nothing in the table leads to.
+        """Find files in the table's ``data`` and ``metadata`` directories that nothing in the table refers to.
 
         Spellings of a location are one file: ``/a//b``, ``/x/../a/b`` and ``file:/a/b``, also through symbolic links of
         directories. Files ``vN.metadata.json`` stay (`engine.catalog.filesystem`).
@@ -149,7 +148,7 @@ class Maintenance:
         Args:
             older_than: Only files from before this time, by the storage's clock; None means three days ago. A younger
                 one may belong to a writer that is about to commit it: a time nearer than the longest write loses data.
-            dry_run: Only tell; False deletes them.
+            dry_run: Only report them; False deletes them.
 
         Raises:
             Invalid: ``gc.enabled`` is false; metadata of another table or view is in those directories, or the
@@ -172,7 +171,7 @@ class Maintenance:
         progress: Callable[[Progress], object] | None = None,
         **options: Unpack[RewriteOptions],
     ) -> RewrittenDataFiles:
-        """Write data files again, their deletes applied, with the current schema and the output partition spec.
+        """Rewrite data files, with deletes applied, the current schema and the output partition spec.
 
         Options and defaults are those of Iceberg's ``rewrite_data_files``; `docs/design/maintenance.md` has the
         differences. Rows and their lineage stay as they are, whatever others commit meanwhile.
@@ -222,7 +221,7 @@ class Maintenance:
         branch: str = MAIN,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> Snapshot:
-        """Write all manifests again, up to ``commit.manifest.target-size-bytes`` each. No data or delete file changes.
+        """Rewrite all manifests, up to ``commit.manifest.target-size-bytes`` each. No data or delete file changes.
 
         Many small manifests cost a plan a request each; manifests whose files are of all partitions are read by every
         plan, whatever it filters.

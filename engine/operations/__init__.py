@@ -1,1 +1,1 @@
-"""What people do to the rows of a table."""
+"""Operations on tables: changes of rows and of metadata."""

@@ -1,4 +1,4 @@
-"""Adding files that were written elsewhere, by their descriptions alone."""
+"""Adds files that were written elsewhere, by their descriptions."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def add_files(
 
     Args:
         target: The table.
-        files: At least one; what they say of themselves is written into manifests as it is. Data files may be the rows
-            of an Arrow table, or come from an iterator, which is taken once and never held as a whole.
-        check_duplicate_files: Refuse files that the branch lists already, however their paths are spelled. All
-            manifests of the branch are read for it, each once; without it a file that is listed twice is read twice.
+        files: At least one; their descriptions are written into manifests unchanged. Data files may be the rows of an
+            Arrow table, or come from an iterator, which is consumed once and never held as a whole.
+        check_duplicate_files: Refuse files that the branch already lists, in any spelling of their paths. This reads
+            all manifests of the branch; without it a file that is listed twice is read twice.
         branch: Where to; made when it does not exist.
         properties: Entries for the snapshot summary.
 
     Returns:
-        The table with the files, and the snapshot that brought them.
+        The table with the files, and the snapshot that added them.
 
     Raises:
         Invalid: No files, one is given twice, or a description does not fit the table.

@@ -1,4 +1,4 @@
-"""Appending rows."""
+"""Appends rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engine.spec.schema import Schema
 from engine.spec.snapshots import MAIN, Snapshot
 
 Prepare = Callable[[TableMetadata], Sequence[DataFile]]
-"""Writes rows as data files of a table; leaves nothing behind when it fails."""
+"""Writes rows as data files of a table; leaves no files if it fails."""
 
 
 def append(
@@ -29,19 +29,19 @@ def append(
     properties: Mapping[str, str] | None = None,
     is_visible: bool = True,
 ) -> tuple[TableState, Snapshot]:
-    """Write rows as new data files and commit them in one snapshot .
+    """Write rows as new data files and commit them in one snapshot.
 
     Manifests are read only when there are so many that they are merged; see `engine.commit.changes.merge_append`.
 
     Args:
         target: The table.
-        prepare: Writes the rows, once, for the table as it is now; commits that come in between do not matter.
+        prepare: Writes the rows, once, for the current table; concurrent commits do not matter.
         branch: Where to; made when it does not exist.
         properties: Entries for the snapshot summary.
-        is_visible: False leaves the branch where it is: the snapshot waits to be published.
+        is_visible: False leaves the branch unchanged: the snapshot waits for publication.
 
     Returns:
-        The table with the rows, and the snapshot that brought them.
+        The table with the rows, and the snapshot that added them.
 
     Raises:
         Invalid: The rows do not fit the table, or `branch` is a tag.
@@ -64,7 +64,7 @@ def append_batch(
     branch: str = MAIN,
     properties: Mapping[str, str] | None = None,
 ) -> tuple[TableState, Snapshot | None]:
-    """Append a numbered batch of a stream, unless the branch has it or a later one of the stream already.
+    """Append a numbered batch of a stream, unless the branch already has it or a later one of the stream.
 
     Which batches the branch has is told from the summaries of its snapshots, and looked up again at every attempt to
     commit: a batch whose commit's answer was lost is found, too.

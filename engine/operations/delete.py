@@ -1,4 +1,4 @@
-"""Deleting rows by a filter: merge-on-read or copy-on-write (see `engine.operations.row_changes`)."""
+"""Deletes rows by a filter: merge-on-read or copy-on-write (see `engine.operations.row_changes`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.spec.properties import DELETE_ISOLATION, DELETE_MODE
 from engine.spec.snapshots import MAIN, Snapshot
 
 ScanOf = Callable[[TableMetadata], TableScan]
-"""Makes the scan of a branch whose filter says which rows an operation is for."""
+"""Creates the scan of a branch whose filter selects the rows of an operation."""
 
 
 def delete(
@@ -31,13 +31,13 @@ def delete(
 
     Args:
         target: The table.
-        scan_of: Makes the scan of the branch whose filter says what to delete; its columns do not matter.
+        scan_of: Creates the scan of the branch whose filter selects the rows to delete; its columns are ignored.
         mode: How; None means the table property ``write.delete.mode``, which then must be set.
         branch: Where.
         properties: Entries for the snapshot summary.
 
     Returns:
-        The table without the rows, and the snapshot that deleted them; None where no row matched and none was made.
+        The table without the rows, and the snapshot that deleted them; None if no row matched.
 
     Raises:
         Invalid: No mode, or the filter does not fit the table.

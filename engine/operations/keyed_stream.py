@@ -1,8 +1,8 @@
-"""Writing a keyed change stream: inserts, updates and deletes by key, batch by batch, without reading the table.
+"""Writes a keyed change stream: inserts, updates and deletes by key, batch by batch, without reading the table.
 
-A delete cannot know where the row is that it deletes, so it writes the key (an equality delete), which takes effect on
-rows of older commits. Within a batch the writer knows where its own rows are, and deletes them by position: an equality
-delete cannot tell +I -D +I of one key from +I +I -D, since all of a commit has one sequence number.
+The position of a deleted row is unknown, so a delete writes the key (an equality delete), which applies to rows of
+older commits. Rows of the same batch are deleted by position: an equality delete cannot distinguish +I -D +I of one key
+from +I +I -D, since a commit has a single sequence number.
 
 What is written for a key, in the order of its changes in one batch:
 
@@ -49,15 +49,15 @@ _INSERT, _UPDATE, _DELETE = 0, 1, 2
 
 @dataclass(kw_only=True)
 class KeyedStream:
-    """Takes changes in their order and commits them batch by batch. Not for several threads at once.
+    """Takes changes in order and commits them batch by batch. Not thread-safe.
 
     Args:
         target: The table; format version 2 or later.
         on: The key: top-level columns of primitive types. A key may be null; null equals null.
         branch: Where to.
-        stream_id: Names the stream over restarts of its writer; with it every batch needs a number and is committed
-            once. None for a stream that is never taken up again.
-        committed: Told of the table after each batch.
+        stream_id: Identifies the stream across restarts of its writer; with it every batch needs a number and is
+            committed once. None for a stream that never resumes.
+        committed: Called with the table after each batch.
     """
 
     target: Target
@@ -76,35 +76,35 @@ class KeyedStream:
         _delete_specs(metadata, self._keys)
 
     def insert(self, rows: pa.Table | pa.RecordBatchReader) -> None:
-        """Add rows whose keys the table does not have; if it has one, both rows stay, unless this batch wrote it."""
+        """Add rows whose keys are not in the table; if a key is, both rows stay, unless this batch wrote the other."""
         self._take(_INSERT, rows, self._schema)
 
     def update(self, rows: pa.Table | pa.RecordBatchReader) -> None:
-        """Put rows in the place of those with their keys; a key that the table does not have is added."""
+        """Replace the rows with these keys; rows with new keys are added."""
         self._take(_UPDATE, rows, self._schema)
 
     def delete(self, keys: pa.Table | pa.RecordBatchReader) -> None:
-        """Delete the rows with these keys; the key columns only."""
+        """Delete the rows with these keys; pass the key columns only."""
         self._take(_DELETE, keys, self._keys)
 
     @property
     def last_batch(self) -> int | None:
-        """The last batch of the stream that the table has: where to go on after a restart."""
+        """The last committed batch of the stream, after which to resume."""
         if self.stream_id is None:
             return None
         return last_batch(self.target.load().metadata, self.branch, self.stream_id)
 
     def commit(self, batch_id: int | None = None) -> Snapshot | None:
-        """Commit the changes taken since the last commit, in one snapshot.
+        """Commit the changes since the last commit, in one snapshot.
 
         Args:
             batch_id: The batch's number, greater than those before; needed with a `stream_id`.
 
         Returns:
-            The snapshot; None where there was no change, or the table has this batch already.
+            The snapshot; None if there was no change, or if the table already has this batch.
 
         Raises:
-            Invalid: A number is missing, or the schema is not the one that the stream began with.
+            Invalid: A number is missing, or the schema has changed since the stream began.
             CommitFailed: See `Target.commit`; the changes are kept for another try.
         """
         if (batch_id is None) != (self.stream_id is None):

@@ -1,4 +1,4 @@
-"""What may be changed of a table besides its rows: at once, or inside a transaction."""
+"""Operations on the metadata of a table: at once, or in a transaction."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ else:  # what only reads a table does not wait for what changes it
 
 
 class MetadataOperations(ABC):
-    """Changes of metadata only. Each method returns the handle it was called on, so that calls may be chained.
+    """Changes of metadata only. Each method returns the handle, so that calls can be chained.
 
-    All of them raise Unsupported for a read-only table, Invalid for what does not fit the table, and CommitFailed where
+    All raise Unsupported for a read-only table, Invalid for arguments that do not fit the table, and CommitFailed if
     the change is not visible.
     """
 
@@ -39,8 +39,8 @@ class MetadataOperations(ABC):
     def update_schema(self, edit: Callable[[SchemaUpdate], object]) -> Self:
         """Change the current schema (spec: "Schema Evolution").
 
-        A name mapping (``schema.name-mapping.default``) follows: new columns are added to it, and renamed ones are
-        known by both names.
+        A name mapping (``schema.name-mapping.default``) is updated: new columns are added, and renamed ones get both
+        names.
 
         Args:
             edit: Makes its changes on the `SchemaUpdate` it is given (``lambda s: s.add_column("x", LONG)``); called
@@ -59,12 +59,12 @@ class MetadataOperations(ABC):
         return self
 
     def replace_sort_order(self, order: SortOrder) -> Self:
-        """Make `order` the one that writers use; its id is assigned by the table."""
+        """Set the sort order of writers; the table assigns its id."""
         self._change(evolution.ReplaceSortOrder(order))
         return self
 
     def set_properties(self, properties: Mapping[str, str]) -> Self:
-        """Set table properties; of two writers of one property the later wins."""
+        """Set table properties. The last writer of a property wins."""
         reserved = sorted(RESERVED & properties.keys())
         if reserved:
             raise Invalid(f"{reserved[0]!r} is a reserved name and cannot be set as a table property")
@@ -72,12 +72,12 @@ class MetadataOperations(ABC):
         return self
 
     def remove_properties(self, *names: str) -> Self:
-        """Remove table properties; names that are not set are passed over."""
+        """Remove table properties; names that are not set are ignored."""
         self._change(evolution.UpdateProperties(removed=frozenset(names)))
         return self
 
     def upgrade_format(self, format_version: int) -> Self:
-        """Move to a later format version; there is no way back. Unsupported for one that the engine does not know."""
+        """Upgrade to a later format version, irreversibly. Unsupported for a version that the engine does not know."""
         self._change(evolution.UpgradeFormat(format_version))
         return self
 
@@ -91,10 +91,10 @@ class MetadataOperations(ABC):
         max_ref_age_ms: int | None = None,
         overwrite: bool = False,
     ) -> Self:
-        """Make a branch at a snapshot, by default at main's head; see `engine.commit.changes.references.CreateRef`.
+        """Create a branch at a snapshot, by default at main's head; see `engine.commit.changes.references.CreateRef`.
 
         Raises:
-            AlreadyExists: It is there, and `overwrite` is False.
+            AlreadyExists: It exists, and `overwrite` is False.
             NotFound: No such snapshot.
         """
         self._change(
@@ -113,7 +113,7 @@ class MetadataOperations(ABC):
     def create_tag(
         self, name: str, *, snapshot_id: int | None = None, max_ref_age_ms: int | None = None, overwrite: bool = False
     ) -> Self:
-        """Make a tag at a snapshot, by default at main's head; errors as `create_branch`."""
+        """Create a tag at a snapshot, by default at main's head; raises as `create_branch`."""
         self._change(
             references.CreateRef(
                 name=name, type="tag", snapshot_id=snapshot_id, max_ref_age_ms=max_ref_age_ms, overwrite=overwrite
@@ -122,12 +122,12 @@ class MetadataOperations(ABC):
         return self
 
     def remove_ref(self, name: str) -> Self:
-        """Remove a branch or tag; its snapshots stay until they expire. NotFound when it does not exist."""
+        """Remove a branch or tag; its snapshots stay until they expire. Raises NotFound if it does not exist."""
         self._change(references.RemoveRef(name))
         return self
 
     def fast_forward(self, branch: str, to: str) -> Self:
-        """Move a branch to where `to` points; Invalid when that is not built on the branch's head."""
+        """Move a branch to the snapshot of `to`; Invalid unless that descends from the branch's head."""
         self._change(references.FastForward(branch, to))
         return self
 
@@ -137,13 +137,13 @@ class MetadataOperations(ABC):
         return self
 
     def set_current_snapshot(self, snapshot_id: int) -> Self:
-        """Make any snapshot the head of main, an ancestor or not."""
+        """Make any snapshot the head of main, whether or not it is an ancestor."""
         self._change(references.SetCurrentSnapshot(snapshot_id))
         return self
 
     def cherry_pick(self, snapshot_id: int | None = None, *, wap_id: str | None = None) -> Self:
-        """Bring to main what a snapshot brought that is not in its history, for example one that was written to be
-        audited first; see `engine.commit.changes.cherry_pick.CherryPick` for which and for the errors.
+        """Apply the changes of a snapshot outside main's history to main, for example one that was staged for an audit;
+        see `engine.commit.changes.cherry_pick.CherryPick` for restrictions and errors.
 
         Args:
             snapshot_id: The snapshot, or
@@ -153,7 +153,7 @@ class MetadataOperations(ABC):
         return self
 
     def set_statistics(self, *files: StatisticsFile | PartitionStatisticsFile) -> Self:
-        """Name statistics files of snapshots, each in place of the former one of its kind; the files are not opened."""
+        """Set statistics files of snapshots, each replacing the former one of its kind; the files are not opened."""
         self._change(
             statistics.UpdateStatistics(
                 table=[file for file in files if isinstance(file, StatisticsFile)],
@@ -163,6 +163,6 @@ class MetadataOperations(ABC):
         return self
 
     def remove_statistics(self, snapshot_id: int) -> Self:
-        """Forget the table and partition statistics of a snapshot; the files stay in storage."""
+        """Remove the table and partition statistics of a snapshot from the metadata; the files stay in storage."""
         self._change(statistics.UpdateStatistics(removed_table=[snapshot_id], removed_partition=[snapshot_id]))
         return self

@@ -1,4 +1,4 @@
-"""Putting rows in the place of others: those that a filter is true for, or those of the same partitions."""
+"""Replaces rows: those for which a filter is true, or those of the same partitions."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ def overwrite(
     branch: str = MAIN,
     properties: Mapping[str, str] | None = None,
 ) -> tuple[TableState, Snapshot | None]:
-    """Replace the rows that a scan's filter is true for by others, in one snapshot.
+    """Replace the rows for which a scan's filter is true, in one snapshot.
 
-    Data files whose every row matches go by their metadata alone, without being read; of others the rows that remain
-    are written anew (copy-on-write). With ``write.delete.isolation-level=serializable`` (the default) the commit fails
+    Data files whose rows all match are removed without being read; the remaining rows of others are rewritten
+    (copy-on-write). With ``write.delete.isolation-level=serializable`` (the default) the commit fails
     if another one added rows that the filter may be true for.
 
     Args:
         target: The table.
-        scan_of: Makes the scan of the branch whose filter says what goes; its columns do not matter.
-        prepare: Writes the rows that come; they need not match the filter.
+        scan_of: Creates the scan of the branch whose filter selects the rows to remove; its columns are ignored.
+        prepare: Writes the new rows; they need not match the filter.
         branch: Where.
         properties: Entries for the snapshot summary.
 
     Returns:
-        The table, and the snapshot; None where nothing went and nothing came, and none was made.
+        The table, and the snapshot; None if no row was removed or added.
 
     Raises:
         Invalid: Rows or filter do not fit the table.
@@ -61,7 +61,7 @@ def overwrite(
 def overwrite_partitions(
     target: Target, prepare: Prepare, *, branch: str = MAIN, properties: Mapping[str, str] | None = None
 ) -> tuple[TableState, Snapshot | None]:
-    """Replace the partitions that rows fall into by those rows, in one snapshot (dynamic overwrite).
+    """Replace the partitions of the given rows by these rows, in one snapshot (dynamic overwrite).
 
     In an unpartitioned table all rows are replaced. Files of former partition specs stay. With serializable isolation
     (``write.delete.isolation-level``, the default) files that others add to these partitions fail the commit.

@@ -1,9 +1,9 @@
-"""Rows that go and rows that come, as files to commit: what deletes, updates, overwrites and upserts share.
+"""Turns deleted and inserted rows into files to commit, for deletes, updates, overwrites and upserts.
 
-Data files none of whose live rows remain are taken out of the table in both modes, with their deletes. For the others,
-merge-on-read writes which rows are deleted (position-delete files in format version 2, deletion vectors in version 3),
-those that were before among them, so that one place tells all that is deleted of a data file; copy-on-write writes the
-rows that remain as new data files. Rows that come are written as new data files either way.
+Data files without remaining live rows are removed in both modes, with their deletes. For others, merge-on-read writes
+the positions of deleted rows (position-delete files in format version 2, deletion vectors in version 3), including
+those deleted before, so that one file has all deletes of a data file; copy-on-write writes the remaining rows as new
+data files. Inserted rows are written as new data files in both modes.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ Rows: TypeAlias = pa.RecordBatchReader | pa.Table
 
 
 def chosen_mode(mode: Mode | None, metadata: TableMetadata, default: Property[str | None], verb: str) -> str:
-    """The mode that was asked for, or the table's.
+    """The requested mode, or the table's.
 
     Raises:
-        Invalid: Neither says one, or another word.
+        Invalid: Neither is set, or a mode is unknown.
         Unsupported: The format version does not have it.
     """
     chosen = mode or default.of(metadata.properties)
@@ -69,13 +69,13 @@ def chosen_mode(mode: Mode | None, metadata: TableMetadata, default: Property[st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowChange:
-    """The surroundings of one change of rows.
+    """The context of one change of rows.
 
     Args:
         target: The table.
-        plan: What the change was found by: the state of the branch that it starts from.
-        mode: How rows go.
-        added_rows: Rows that others may not add meanwhile (serializable isolation); None for snapshot isolation.
+        plan: The plan that found the rows: the state of the branch from which the change starts.
+        mode: How rows are deleted.
+        added_rows: Rows that others may not add concurrently (serializable isolation); None for snapshot isolation.
         branch: Where.
         properties: Entries for the snapshot summary.
     """
@@ -98,7 +98,7 @@ class RowChange:
         branch: str,
         properties: Mapping[str, str] | None,
     ) -> RowChange:
-        """A change of rows that a scan finds; the property says whether others may add such rows meanwhile."""
+        """A change of the rows of a scan; the property decides the isolation level."""
         serializable = isolation.of(scan.metadata.properties) == "serializable"
         return cls(
             target=target,
@@ -127,14 +127,14 @@ class RowChange:
         )
 
     def leave(self) -> None:
-        """No row matched. That is a result, too, which a row that another commit adds may make wrong."""
+        """Record that no row matched, since a concurrent commit that adds a matching row may make this wrong."""
         if self.added_rows is not None:
             self.target.read(Read(validation=self.validation([], "none"), branch=self.branch))
 
     def commit(
         self, matches: Matches, *, added: Sequence[DataFile] = (), coming: Rows | None = None
     ) -> tuple[TableState, Snapshot]:
-        """Write what goes and comes, and commit it; arguments as `prepare`."""
+        """Write deleted and inserted rows, and commit; arguments as `prepare`."""
         prepared = self.prepare(matches, added=added, coming=coming)
         committed = self.target.commit([prepared], [*prepared.data_files, *prepared.delete_files])
         return committed, prepared.snapshot_in(committed.metadata)
@@ -142,13 +142,13 @@ class RowChange:
     def prepare(
         self, matches: Matches, *, added: Sequence[DataFile] = (), coming: Rows | None = None
     ) -> SnapshotProducer:
-        """Write what goes and comes, and say what to commit.
+        """Write deleted and inserted rows, and return the change to commit.
 
         Args:
-            matches: Rows that go.
-            added: Files of rows that come; they are deleted if anything fails.
-            coming: Rows that come and are not written yet, with the columns of `written_schema` by name. Copy-on-write
-                puts them into the files of the rows that remain: half as many files as by themselves.
+            matches: Deleted rows.
+            added: Files of inserted rows, which are removed on failure.
+            coming: Inserted rows that are not yet written, with the columns of `written_schema` by name. Copy-on-write
+                adds them to the files of the remaining rows, which halves the number of files.
         """
         files = list(added)
         try:
@@ -212,13 +212,13 @@ class RowChange:
 
     @property
     def _merges_deletes(self) -> bool:
-        """Whether what is deleted of a data file goes into one place. A vector must hold it all; a position-delete file
-        may, and does unless it is of a whole partition: a reader would else open one for each change."""
+        """Whether all deletes of a data file go into one file. A deletion vector must have them all; a position-delete
+        file does so unless it is for a whole partition, since a reader would otherwise open one file per change."""
         return self.metadata.format_version >= 3 or DELETE_GRANULARITY.of(self.metadata.properties) == "file"
 
     def _merged_before(self, matches: Sequence[MatchedRows]) -> list[npt.NDArray[np.int64]]:
-        """For each data file the positions that earlier deletes leave to the new ones: all of them in a vector, in a
-        position-delete file those of files that are about this data file alone."""
+        """For each data file, the earlier deleted positions that the new deletes replace: all of a deletion vector, and
+        those of position-delete files that refer to this data file alone."""
         if self.metadata.format_version >= 3:
             return [match.deleted_before for match in matches]
         nothing = np.empty(0, np.int64)
@@ -231,7 +231,7 @@ class RowChange:
         return [nothing if positions is None else positions for positions in found]
 
     def _written_again(self, matches: Matches, coming: Rows | None) -> list[DataFile]:
-        """New files of the rows that remain, and of those that come."""
+        """Write new files with the remaining and the inserted rows."""
         if not matches.partial:
             return [] if coming is None else self.write(coming)
         remaining = _remaining_rows(matches.partial, self)
@@ -252,20 +252,20 @@ class RowChange:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Rows that go: all of some data files, some rows of others."""
+    """Deleted rows: all rows of some data files, some rows of others."""
 
     gone: list[FileRead] = field(default_factory=list)
     partial: list[MatchedRows] = field(default_factory=list)
 
     @classmethod
     def of_filter(cls, scan: TableScan, plan: ScanPlan, target: Target, *, drop_whole: bool = False) -> Matches:
-        """The rows that the filter of a plan is true for.
+        """The rows for which the filter of a plan is true.
 
         Args:
-            scan: What made the plan.
+            scan: The scan of the plan.
             plan: The files that may have such rows.
             target: The table.
-            drop_whole: Take files whose every row matches without looking whether deletes leave a live one.
+            drop_whole: Remove files whose rows all match without checking for live rows.
         """
         whole: list[FileRead] = []
         others: list[FileRead] = []
@@ -278,10 +278,10 @@ class Matches:
 
     @classmethod
     def of(cls, matches: Sequence[MatchedRows]) -> Matches:
-        """Sort files of which nothing remains from others."""
+        """Separate files without remaining rows from others."""
         found = cls()
         for match in matches:
-            # How many rows equality deletes have taken is not known here.
+            # The number of rows removed by equality deletes is unknown here.
             by_key = any(d.content is FileContent.EQUALITY_DELETES for d in match.file.deletes)
             taken = len(match.positions) + len(match.deleted_before)
             if not by_key and taken == match.file.record_count:
@@ -300,7 +300,7 @@ class Matches:
 
 
 def _with_assigned_ids(rows: Rows, committed: TableMetadata) -> pa.RecordBatchReader:
-    """The rows without lineage that only the commit to come will assign."""
+    """The rows without preliminary lineage, which only the commit will assign."""
     next_row_id, last = committed.next_row_id or 0, committed.last_sequence_number
     batches = rows.to_batches() if isinstance(rows, pa.Table) else rows
     assigned = (without_preliminary(batch, next_row_id, last) for batch in batches)
@@ -308,12 +308,12 @@ def _with_assigned_ids(rows: Rows, committed: TableMetadata) -> pa.RecordBatchRe
 
 
 def _superseded(files: Sequence[FileRead]) -> list[FileRef]:
-    """The delete files that concern only these data files."""
+    """The delete files that refer to these data files only."""
     return [ref for file in files for ref in refs_of_deletes(file, superseded_by_rewrite(file))]
 
 
 def _remaining_rows(matches: Sequence[MatchedRows], change: RowChange) -> pa.RecordBatchReader:
-    """The live rows of the data files without those that match, file by file."""
+    """The live rows of the data files that do not match, file by file."""
     target = change.target
     written = written_schema(change.metadata)
     request = request_for(change.plan, target.store, projection=Schema((*written.fields, POS)))

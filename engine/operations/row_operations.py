@@ -1,4 +1,4 @@
-"""What may be done to the rows of a table: at once, or inside a transaction."""
+"""Operations on the rows of a table: at once, or in a transaction."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ else:  # what only reads a table does not wait for what changes it
 class RowOperations(ABC):
     """Changes of rows. Each makes one snapshot, which is returned.
 
-    In all of them `branch` says where to (it is made when it does not exist), `snapshot_properties` are entries for the
-    snapshot summary, and `counters` count files, bytes and attempts. All raise Unsupported for a read-only table,
-    Invalid for rows or filters that do not fit it, ValidationFailed where another commit changed what the change was
-    meant for, and CommitFailed where the change is not visible; for `CommitStateUnknown` it may or may not be.
+    `branch` is the branch to change, which is created if it does not exist; `snapshot_properties` are entries for the
+    snapshot summary; `counters` count files, bytes and attempts. All methods raise Unsupported for a read-only table,
+    Invalid for rows or filters that do not fit it, ValidationFailed if a concurrent commit conflicts, and CommitFailed
+    if the change is not visible; after `CommitStateUnknown` it may or may not be.
     """
 
     @abstractmethod
@@ -82,8 +82,8 @@ class RowOperations(ABC):
             branch: See the class, as for the others.
             merge_schema: Add columns that the table does not have, and widen those that are narrower, in the same
                 commit, where the property ``write.spark.accept-any-schema`` allows it.
-            wap_id: Write, audit, publish: leave the branch where it is; the snapshot can be read by its id, and
-                `cherry_pick` makes it visible. The id goes into its summary as ``wap.id``.
+            wap_id: Write, audit, publish: leave the branch unchanged; the snapshot can be read by its id, and
+                `cherry_pick` publishes it. The id goes into its summary as ``wap.id``.
             snapshot_properties: See the class.
             counters: See the class.
         """
@@ -110,13 +110,13 @@ class RowOperations(ABC):
         snapshot_properties: Mapping[str, str] | None = None,
         counters: Counters | None = None,
     ) -> Snapshot | None:
-        """Add the rows of a numbered batch once, however often its writer starts again; None where they are there.
+        """Add the rows of a numbered batch once, even if its writer restarts; None if they were already added.
 
         See `engine.operations.append.append_batch`. A batch is found as long as the branch's history goes back to it.
 
         Args:
-            data: As for `append`; no rows make no snapshot.
-            stream_id: Names the stream over restarts of its writer.
+            data: As for `append`; without rows no snapshot is created.
+            stream_id: Identifies the stream across restarts of its writer.
             batch_id: The batch's number, greater than those before.
             branch: See the class.
             snapshot_properties: See the class.
@@ -172,10 +172,10 @@ class RowOperations(ABC):
         snapshot_properties: Mapping[str, str] | None = None,
         counters: Counters | None = None,
     ) -> Snapshot | None:
-        """Delete the rows that a filter is true for; None where no row matched. See `engine.operations.delete`.
+        """Delete the rows for which a filter is true; None if no row matched. See `engine.operations.delete`.
 
         Args:
-            filter: Which rows; a row for which it is null stays.
+            filter: Selects the rows; rows for which it is null stay.
             mode: ``"merge-on-read"`` or ``"copy-on-write"``; None means the property ``write.delete.mode``.
             branch: See the class.
             snapshot_properties: See the class.
@@ -200,17 +200,17 @@ class RowOperations(ABC):
         snapshot_properties: Mapping[str, str] | None = None,
         counters: Counters | None = None,
     ) -> Snapshot | None:
-        """Put rows in the place of those that a filter is true for; see `engine.operations.overwrite.overwrite`.
+        """Replace the rows for which a filter is true; see `engine.operations.overwrite.overwrite`.
 
         Args:
             data: As for `append`; the rows need not match the filter.
-            filter: Which rows go; None means all.
+            filter: Selects the rows to replace; None means all.
             branch: See the class.
             snapshot_properties: See the class.
             counters: See the class.
 
         Returns:
-            The snapshot; None where nothing went and nothing came.
+            The snapshot; None if no row was removed or added.
         """
         target = self._target(counters)
         prepare = _writing(data, target, "overwrite")
@@ -227,7 +227,7 @@ class RowOperations(ABC):
         snapshot_properties: Mapping[str, str] | None = None,
         counters: Counters | None = None,
     ) -> Snapshot | None:
-        """Put rows in the place of all that is in their partitions (dynamic overwrite); None for no rows.
+        """Replace all rows in the partitions of the given rows (dynamic overwrite); None for no rows.
 
         See `engine.operations.overwrite.overwrite_partitions`; arguments as for `append`.
         """
@@ -247,13 +247,13 @@ class RowOperations(ABC):
         snapshot_properties: Mapping[str, str] | None = None,
         counters: Counters | None = None,
     ) -> Snapshot | None:
-        """Change the rows that a filter is true for; None where no row matched. See `engine.operations.update`.
+        """Change the rows for which a filter is true; None if no row matched. See `engine.operations.update`.
 
         Args:
-            filter: Which rows; a row for which it is null stays as it is.
+            filter: Selects the rows; rows for which it is null are unchanged.
             assignments: Column -> literal (a text is a literal), `engine.sql("price * 1.1")`, or a function from the
                 rows as a RecordBatch to the column's values as an Array; or one function from the rows to the changed
-                rows. All of them see the rows as they were.
+                rows. All of them get the rows before the change.
             mode: ``"merge-on-read"`` or ``"copy-on-write"``; None means the property ``write.update.mode``.
             branch: See the class.
             snapshot_properties: See the class.
@@ -277,7 +277,7 @@ class RowOperations(ABC):
         snapshot_properties: Mapping[str, str] | None = None,
         counters: Counters | None = None,
     ) -> Snapshot | None:
-        """Bring rows in by key: those whose key the table has replace its rows, others are added; None for no rows.
+        """Merge rows by key: rows with an existing key replace the table's, others are added; None for no rows.
 
         See `engine.operations.upsert`.
 
@@ -309,14 +309,14 @@ class RowOperations(ABC):
         stream_id: str | None = None,
         counters: Counters | None = None,
     ) -> KeyedStream:
-        """Take a change stream by key: inserts, updates and deletes, committed batch by batch.
+        """Write a change stream by key: inserts, updates and deletes, committed batch by batch.
 
         See `engine.operations.keyed_stream.KeyedStream`, also for what is written.
 
         Args:
             on: The key columns.
             branch: See the class.
-            stream_id: Names the stream over restarts; each of its numbered batches is then committed once.
+            stream_id: Identifies the stream across restarts; each numbered batch is then committed once.
             counters: See the class.
 
         Raises:

@@ -1,5 +1,5 @@
-"""What callers hand over as rows: Arrow data, which this process writes, a Spark DataFrame, which executors write, or
-files that executors wrote already."""
+"""Rows that callers pass: Arrow data, which this process writes; a Spark DataFrame, which executors write; or files
+that executors have written."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ Rows = Any
 
 @dataclass(frozen=True, slots=True)
 class WrittenRows:
-    """Rows that were written as new data files of the table; nothing refers to the files yet.
+    """Rows that are written as new data files, which nothing refers to yet.
 
-    A change that fails for certain deletes them, as it does what it wrote itself.
+    A change that certainly failed deletes them, like its own files.
     """
 
     files: tuple[DataFile, ...]
 
 
 def check_rows(data: Rows, verb: str) -> None:
-    """Raise Invalid where these are no rows; `verb` is what was to be done with them."""
+    """Raise Invalid unless these are rows; `verb` names the operation."""
     if not isinstance(data, pa.Table | pa.RecordBatchReader | WrittenRows) and not is_dataframe(data):
         given = type(data).__name__
         raise Invalid(f"{verb} takes a pyarrow Table, a RecordBatchReader or a Spark DataFrame, not {given}")
 
 
 def is_dataframe(data: object) -> bool:
-    """Whether this is a DataFrame of Spark; told by its type's name, so that PySpark need not be loaded."""
+    """Whether this is a DataFrame of Spark, judged by its type's name, so that PySpark need not be imported."""
     return any(
         kind.__name__ == "DataFrame" and kind.__module__.startswith("pyspark.sql.") for kind in type(data).__mro__
     )
 
 
 def incoming_schema(data: Rows) -> pa.Schema:
-    """The columns of rows that are not written yet; raises Invalid where they are."""
+    """The columns of rows that are not yet written; raises Invalid for others."""
     if isinstance(data, WrittenRows):
         raise Invalid("files that are written already have no columns to add")
     if is_dataframe(data):
@@ -61,7 +61,7 @@ def incoming_schema(data: Rows) -> pa.Schema:
 
 
 def write_rows(data: Rows, metadata: TableMetadata, target: Target) -> Sequence[DataFile]:
-    """Write rows as new data files; a failed write leaves nothing behind.
+    """Write rows as new data files; leaves no files if it fails.
 
     Raises:
         Invalid: The rows do not fit the table.

@@ -1,4 +1,4 @@
-"""A table as a transaction sees it: changes are staged, one on the other, and committed once."""
+"""A table in a transaction: changes are staged one after another, and committed together."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class StagedTarget(Target):
 
     Args:
         base: The table when the transaction began.
-        own_staging: The surroundings of its one commit.
+        own_staging: The context of its single commit.
     """
 
     base: TableState
@@ -35,7 +35,7 @@ class StagedTarget(Target):
 
     @classmethod
     def of(cls, target: Target) -> StagedTarget:
-        """Begin a transaction on the table as it is now."""
+        """Begin a transaction on the current table."""
         own = {f.name: getattr(target, f.name) for f in fields(Target)}
         return cls(**own, base=target.load(), own_staging=target.staging())
 
@@ -70,7 +70,7 @@ class StagedTarget(Target):
         self.commit([read])
 
     def finish(self) -> TableState:
-        """Commit what was staged; the table as it was where nothing was.
+        """Commit the staged changes; returns the unchanged table if there are none.
 
         Raises:
             CommitFailed: See `engine.commit.transaction`.
@@ -80,12 +80,13 @@ class StagedTarget(Target):
         return self.commit_staged(self.own_staging, self.changes, self.prepared)
 
     def abandon(self) -> None:
-        """Delete what was written for it."""
+        """Delete the files that were written for it."""
         self.own_staging.discard()
         self.discard(self.prepared)
 
     def _adapt(self, change: SnapshotProducer | Read, draft: TableMetadata) -> None:
-        """Judge a change by what others do after the transaction began, not after its own former changes."""
+        """Validate a change against commits since the transaction began, rather than against its own earlier
+        changes."""
         base = self.base.metadata
         if change.validation is not None:
             head = branch_head(base, change.branch)

@@ -1,4 +1,4 @@
-"""Several changes of one table, made step by step and committed as one."""
+"""Transactions: several changes of one table, made one after another and committed as one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TableTransaction(MetadataOperations, RowOperations):
 
     Args:
         target: The table.
-        committed: Told of the table with the changes.
+        committed: Called with the table after the commit.
     """
 
     def __init__(self, target: Target, *, committed: Callable[[TableState], None] = lambda _: None) -> None:
@@ -51,11 +51,11 @@ class TableTransaction(MetadataOperations, RowOperations):
 
     @property
     def metadata(self) -> TableMetadata:
-        """The table with the changes so far; what is new in it may get other numbers when it is committed."""
+        """The table with the changes so far; ids and numbers of new parts may change at the commit."""
         return self._staged.load().metadata
 
     def commit(self) -> None:
-        """Make the changes visible. Called once, by hand or at the end of the ``with`` block.
+        """Make the changes visible. Called once, explicitly or at the end of the ``with`` block.
 
         Raises:
             Invalid: The transaction is over.
@@ -65,7 +65,7 @@ class TableTransaction(MetadataOperations, RowOperations):
         self._committed(self._staged.finish())
 
     def discard(self) -> None:
-        """Forget the changes and delete the files that were written for them; Invalid where it is over."""
+        """Discard the changes and delete the files that were written for them; Invalid if the transaction is over."""
         self._end()
         self._staged.abandon()
 

@@ -1,4 +1,4 @@
-"""Changing values of the rows that a filter is true for."""
+"""Updates the rows for which a filter is true."""
 
 from __future__ import annotations
 
@@ -40,26 +40,25 @@ def update(
     branch: str = MAIN,
     properties: Mapping[str, str] | None = None,
 ) -> tuple[TableState, Snapshot | None]:
-    """Change the rows that a scan's filter is true for, in one snapshot. In format version 3 rows keep their ids.
+    """Change the rows for which a scan's filter is true, in one snapshot. In format version 3 rows keep their ids.
 
     With ``write.update.isolation-level=serializable`` (the default) the commit fails if another one added rows that the
     filter may be true for; it always fails if another one deleted or changed rows of the same data files.
 
     Args:
         target: The table.
-        scan_of: Makes the scan of the branch whose filter says which rows; its columns do not matter.
-        assignments: What becomes of them.
+        scan_of: Creates the scan of the branch whose filter selects the rows; its columns are ignored.
+        assignments: The new values.
         mode: How; None means the table property ``write.update.mode``, which then must be set.
         branch: Where.
         properties: Entries for the snapshot summary.
 
     Returns:
-        The table, and the snapshot; None where no row matched and none was made.
+        The table, and the snapshot; None if no row matched.
 
     Raises:
         Invalid: No mode, no such column, values that do not fit it, or an expression that fails for a row.
-        Unsupported: An expression on types that it does not take, or a mode that is not possible in the table's format
-            version.
+        Unsupported: An expression on unsupported types, or a mode that the table's format version does not have.
         ValidationFailed: Another commit changed what this one was meant for.
         CommitFailed: See `Target.commit`.
     """
@@ -78,7 +77,7 @@ def update(
 def _update_rows(
     matches: Matches, plan: ScanPlan, target: Target, assign: Callable[[pa.RecordBatch], dict[str, pa.Array]]
 ) -> pa.RecordBatchReader:
-    """The matching rows with their new values, and their row ids in format version 3."""
+    """The matching rows with new values, and their row ids in format version 3."""
     projection = written_schema(plan.metadata)
     request = request_for(plan, target.store, projection=projection)
     files = [*matches.gone, *(match.file for match in matches.partial)]
@@ -97,7 +96,7 @@ def _update_rows(
 
 
 def _assigning(assignments: Assignments, schema: Schema) -> Callable[[pa.RecordBatch], dict[str, pa.Array]]:
-    """What makes the new columns of a batch."""
+    """A function that computes the new columns of a batch."""
     top_level = {f.name for f in schema.fields}
     if not callable(assignments):
         if not assignments:

@@ -1,4 +1,4 @@
-"""Merging rows by key: rows whose key the table has replace those, others are added."""
+"""Merges rows by key: rows with an existing key replace the table's, others are added."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from engine.spec.snapshots import MAIN, Snapshot
 from engine.spec.types import NestedField, PrimitiveType
 
 _MOST_VALUES = 200
-"""With more distinct values of a key column, its range is looked for instead."""
+"""With more distinct values of a key column, its range is searched instead."""
 _SEARCHABLE = frozenset({"int", "long", "date", "string", "decimal", "timestamp", "timestamptz"})
-"""Types whose Arrow values are literals of a filter as they are."""
+"""Types whose Arrow values can be used as literals of a filter."""
 
 
 def upsert(
@@ -45,19 +45,19 @@ def upsert(
     branch: str = MAIN,
     properties: Mapping[str, str] | None = None,
 ) -> tuple[TableState, Snapshot | None]:
-    """Bring rows into the table by key, in one snapshot.
+    """Merge rows into the table by key, in one snapshot.
 
-    All rows of the table with the key of a given row go, and the given row comes in their place, in format version 3
-    with the row id of one of them; a given row without any is added. With ``write.merge.isolation-level=serializable``
-    (the default) the commit fails if another one added rows that may have one of the keys; it always fails if another
-    one deleted or changed rows of the same data files.
+    Each given row replaces all rows of the table with its key (in format version 3 with the row id of one of them), or
+    is added if there are none. With ``write.merge.isolation-level=serializable`` (the default) the commit fails if
+    another one added rows that may have one of the keys; it always fails if another one deleted or changed rows of the
+    same data files.
 
     Args:
         target: The table.
-        scan_of: Makes the scan of the branch with a filter.
+        scan_of: Creates the scan of the branch with a filter.
         data: All columns of the table, by name; held in memory.
         on: The key: top-level columns of primitive types.
-        mode: How rows go; None means the table property ``write.merge.mode``, which then must be set.
+        mode: How rows are deleted; None means the table property ``write.merge.mode``, which then must be set.
         branch: Where.
         properties: Entries for the snapshot summary.
 
@@ -112,7 +112,7 @@ class _Source:
         return cls(rows, keys, index)
 
     def filter(self) -> Predicate:
-        """True for every row that has one of the keys, and for others perhaps."""
+        """A filter that is true for every row with one of the keys, and perhaps for others."""
         found: list[Predicate] = []
         for key in self.keys:
             if not isinstance(key.type, PrimitiveType) or key.type.name not in _SEARCHABLE:
@@ -151,7 +151,7 @@ class _Source:
 
 
 def key_columns(on: Sequence[str], schema: Schema) -> tuple[NestedField, ...]:
-    """The columns of a key; raises Invalid for none, one twice, and one that is nested or not there."""
+    """The columns of a key; raises Invalid for none, for duplicates, and for nested or unknown ones."""
     if not on or len(set(on)) != len(on):
         raise Invalid("a key is one or more columns, each once")
     keys = tuple(schema.find(name) for name in on)
