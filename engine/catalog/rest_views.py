@@ -10,7 +10,7 @@ from engine.catalog.identifiers import dotted
 from engine.catalog.rest import RestCatalog
 from engine.catalog.rest_errors import error_of
 from engine.catalog.rest_http import Answer
-from engine.catalog.rest_session import Endpoint, Session
+from engine.catalog.rest_session import Endpoint
 from engine.catalog.views import ViewState
 from engine.codec.metadata_json.rest import (
     create_view_to_json,
@@ -39,17 +39,7 @@ _CONFLICTS = (409, 429)
 
 
 class RestViewCatalog(RestCatalog):
-    """Tables and views that a REST server keeps.
-
-    Args:
-        session: The server.
-        name: For messages.
-        waiting: How waits between attempts are made.
-    """
-
-    def __init__(self, session: Session, *, name: str = "default", waiting: Waiting | None = None) -> None:
-        super().__init__(session, name=name)
-        self._waiting = waiting or Waiting()
+    """Tables and views that a REST server keeps."""
 
     def create_view(
         self,
@@ -75,7 +65,7 @@ class RestViewCatalog(RestCatalog):
 
     def replace_view(self, identifier: Identifier, definition: ViewVersion, schema: Schema) -> ViewState:
         state = self.load_view(identifier)
-        for attempt in self._waiting.for_commits(state.metadata.properties).attempts():
+        for attempt in Waiting().for_commits(state.metadata.properties).attempts():
             if attempt > 1:
                 state = self.load_view(identifier)
             wanted = state.metadata.with_definition(definition, schema)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
-import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from sqlalchemy import ColumnElement, and_, select, update
 
@@ -29,37 +27,12 @@ from engine.errors import (
 from engine.spec.properties import METADATA_COMPRESSION, METADATA_PATH
 from engine.spec.schema import Schema
 from engine.spec.views import ViewMetadata, ViewVersion, new_view_metadata
-from engine.storage.store import Store
 
 VIEW_TYPE = "VIEW"
 
 
 class SqlViewCatalog(SqlCatalog):
-    """Tables and views in a SQL database. Dropping either keeps its files.
-
-    Args:
-        url: As for `SqlCatalog`, like the other arguments that it has.
-        warehouse: Where tables and views go that do not say where.
-        name: Distinguishes catalogs that share a database.
-        store_at: The store of a location.
-        now_ms: The clock.
-        new_id: Makes view UUIDs and the unique part of file names.
-        waiting: How waits between attempts are made.
-    """
-
-    def __init__(
-        self,
-        url: str,
-        *,
-        warehouse: str | None = None,
-        name: str = "default",
-        store_at: Callable[[str], Store] | None = None,
-        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
-        new_id: Callable[[], uuid.UUID] = uuid.uuid4,
-        waiting: Waiting | None = None,
-    ) -> None:
-        super().__init__(url, warehouse=warehouse, name=name, store_at=store_at, now_ms=now_ms, new_id=new_id)
-        self._waiting = waiting or Waiting()
+    """Tables and views in a SQL database. Dropping either keeps its files."""
 
     def create_view(
         self,
@@ -108,7 +81,7 @@ class SqlViewCatalog(SqlCatalog):
 
     def replace_view(self, identifier: Identifier, definition: ViewVersion, schema: Schema) -> ViewState:
         state = self.load_view(identifier)
-        for attempt in self._waiting.for_commits(state.metadata.properties).attempts():
+        for attempt in Waiting().for_commits(state.metadata.properties).attempts():
             if attempt > 1:
                 state = self.load_view(identifier)
             metadata = state.metadata.with_definition(definition, schema)

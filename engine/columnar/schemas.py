@@ -147,8 +147,8 @@ def storage_of(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     return array.storage if isinstance(array.type, pa.BaseExtensionType) else array
 
 
-def from_arrow_schema(schema: pa.Schema, *, first_id: int = 1) -> Schema:
-    """A table schema with fresh ids, given level by level from `first_id`; ids in the Arrow metadata are not kept.
+def from_arrow_schema(schema: pa.Schema) -> Schema:
+    """A table schema with fresh ids, given level by level from 1; ids in the Arrow metadata are not kept.
 
     Narrow and unsigned integers widen to the next Iceberg type, dictionaries become their values, timestamps coarser
     than microseconds become microseconds.
@@ -156,7 +156,7 @@ def from_arrow_schema(schema: pa.Schema, *, first_id: int = 1) -> Schema:
     Raises:
         Unsupported: A type that Iceberg cannot hold without loss; the message names the column.
     """
-    ids = count(first_id)
+    ids = count(1)
     try:
         return Schema(_fresh_fields(tuple(schema), lambda: next(ids), ""))
     except RecursionError as error:

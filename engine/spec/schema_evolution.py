@@ -322,13 +322,13 @@ class SchemaUpdate:
         return fields
 
 
-def assign_fresh_ids(schema: Schema, *, first_id: int = 1) -> tuple[Schema, Mapping[int, int]]:
-    """The schema numbered from `first_id` as a new table numbers it: level by level, siblings before their children.
+def assign_fresh_ids(schema: Schema) -> tuple[Schema, Mapping[int, int]]:
+    """The schema numbered from 1 as a new table numbers it: level by level, siblings before their children.
 
     Returns:
         The schema, and old id -> new id for translating specs and sort orders that refer to the old ids.
     """
-    update = SchemaUpdate(schema, first_id - 1)
+    update = SchemaUpdate(schema, 0)
     fields = update._renumber(StructType(schema.fields))  # noqa: SLF001  same module
     assert isinstance(fields, StructType)
     fresh = Schema(fields.fields, schema.schema_id)
