@@ -25,9 +25,9 @@ from engine.catalog.sql_tables import (
     TABLE_TYPE,
     TABLES,
     create_all,
-    is_table,
-    of_table_type,
+    of_kind,
     overlapping,
+    row_of,
 )
 from engine.commit.committer import Committed, Conflicted, Identifier, Outcome, TableState, Unknown
 from engine.errors import (
@@ -175,21 +175,14 @@ class SqlCatalog:
         return outcome
 
     def list_tables(self, namespace: Namespace) -> list[Identifier]:
-        query = select(TABLES.c.table_name).where(
-            TABLES.c.catalog_name == self._name,
-            TABLES.c.table_namespace == dotted(namespace),
-            of_table_type(has_types=self._has_types),
-        )
-        with self._database.reading() as connection:
-            self._check_namespace(connection, namespace)
-            return sorted((*namespace, name) for name in connection.scalars(query))
+        return self._list(namespace)
 
     def rename_table(self, old: Identifier, new: Identifier) -> None:
-        if not self._rename(old, new, self._row, lambda location: self._files.load(location).table_uuid):
+        if not self._rename(old, new, lambda location: self._files.load(location).table_uuid):
             raise self._not_found(old)
 
     def drop_table(self, identifier: Identifier) -> None:
-        if not self._drop(identifier, self._row):
+        if not self._drop(identifier):
             raise self._not_found(identifier)
 
     # Namespaces.
@@ -255,12 +248,24 @@ class SqlCatalog:
             columns = {column["name"] for column in inspect(connection).get_columns(TABLES.name)}
         return TABLES.c.iceberg_type.name in columns
 
-    def _row(self, identifier: Identifier) -> ColumnElement[bool]:
-        return is_table(self._name, identifier, has_types=self._has_types)
+    # Rows, of tables or of views.
 
-    def _location_of(self, identifier: Identifier) -> str | None:
+    def _row(self, identifier: Identifier, kind: str = TABLE_TYPE) -> ColumnElement[bool]:
+        return row_of(self._name, identifier, kind, has_types=self._has_types)
+
+    def _list(self, namespace: Namespace, kind: str = TABLE_TYPE) -> list[Identifier]:
+        query = select(TABLES.c.table_name).where(
+            TABLES.c.catalog_name == self._name,
+            TABLES.c.table_namespace == dotted(namespace),
+            of_kind(kind, has_types=self._has_types),
+        )
         with self._database.reading() as connection:
-            row = connection.execute(select(TABLES.c.metadata_location).where(self._row(identifier))).first()
+            self._check_namespace(connection, namespace)
+            return sorted((*namespace, name) for name in connection.scalars(query))
+
+    def _location_of(self, identifier: Identifier, kind: str = TABLE_TYPE) -> str | None:
+        with self._database.reading() as connection:
+            row = connection.execute(select(TABLES.c.metadata_location).where(self._row(identifier, kind))).first()
         if row is None:
             return None
         if row[0] is None:
@@ -276,6 +281,12 @@ class SqlCatalog:
 
     def _insert(self, identifier: Identifier, location: str, directory: str | None = None) -> None:
         """Add a table's row; raises Invalid where a directory is given and others have files in it."""
+        try:
+            self._insert_row(identifier, location, directory)
+        except AnswerLost as lost:
+            settle(f"{dotted(identifier)} was created", lambda: self._location_of(identifier) == location, lost)
+
+    def _insert_row(self, identifier: Identifier, location: str, directory: str | None, kind: str = TABLE_TYPE) -> None:
         *namespace, name = identifier
         row: dict[str, str | None] = {
             "catalog_name": self._name,
@@ -285,17 +296,11 @@ class SqlCatalog:
             "previous_metadata_location": None,
         }
         if self._has_types:
-            row["iceberg_type"] = TABLE_TYPE
-        try:
-            self._insert_row(identifier, row, directory)
-        except AnswerLost as lost:
-            settle(f"{dotted(identifier)} was created", lambda: self._location_of(identifier) == location, lost)
-
-    def _insert_row(self, identifier: Identifier, row: Mapping[str, str | None], directory: str | None) -> None:
+            row["iceberg_type"] = kind
         with self._database.writing(f"{dotted(identifier)} exists already") as connection:
             connection.execute(insert(TABLES).values(**row))
             # After the row is there: a table that another writer made under this name and renamed is seen by now.
-            other = directory and overlapping(connection, directory, but=row["metadata_location"])
+            other = directory and overlapping(connection, directory, but=location)
             if other:
                 raise Invalid(
                     f"the location {directory} of {dotted(identifier)} is inside that of {other}, or {other} is inside "
@@ -306,15 +311,15 @@ class SqlCatalog:
         self,
         old: Identifier,
         new: Identifier,
-        row: Callable[[Identifier], ColumnElement[bool]],
         uuid_in: Callable[[str], str],
+        kind: str = TABLE_TYPE,
     ) -> bool:
         """Give a table's or view's row another name; whether there was one. `uuid_in` reads a metadata file."""
-        before = self._named_file(row(old))
-        change = update(TABLES).where(row(old)).values(table_namespace=dotted(new[:-1]), table_name=new[-1])
+        before = self._named_file(self._row(old, kind))
+        change = update(TABLES).where(self._row(old, kind)).values(table_namespace=dotted(new[:-1]), table_name=new[-1])
 
         def happened() -> bool:
-            now = self._named_file(row(new))
+            now = self._named_file(self._row(new, kind))
             if before is None or now is None:
                 return False
             # A commit may have come after the rename.
@@ -326,12 +331,13 @@ class SqlCatalog:
             settle(f"{dotted(old)} was renamed to {dotted(new)}", happened, lost)
             return True
 
-    def _drop(self, identifier: Identifier, row: Callable[[Identifier], ColumnElement[bool]]) -> bool:
+    def _drop(self, identifier: Identifier, kind: str = TABLE_TYPE) -> bool:
         """Delete a table's or view's row; whether there was one."""
+        row = self._row(identifier, kind)
         try:
-            return self._database.change(delete(TABLES).where(row(identifier))) > 0
+            return self._database.change(delete(TABLES).where(row)) > 0
         except AnswerLost as lost:
-            settle(f"{dotted(identifier)} was dropped", lambda: not self._has(row(identifier)), lost)
+            settle(f"{dotted(identifier)} was dropped", lambda: not self._has(row), lost)
             return True
 
     def _has(self, row: ColumnElement[bool]) -> bool:
@@ -344,18 +350,22 @@ class SqlCatalog:
             return connection.scalars(select(TABLES.c.metadata_location).where(row)).first()
 
     def _swap(self, identifier: Identifier, base: TableState, new: TableState) -> Outcome:
-        change = (
-            update(TABLES)
-            .where(self._row(identifier), TABLES.c.metadata_location == base.metadata_location)
-            .values(metadata_location=new.metadata_location, previous_metadata_location=base.metadata_location)
-        )
         try:
-            changed = self._database.change(change)
+            changed = self._swap_row(identifier, base.metadata_location, new.metadata_location)
         except DatabaseBusy as busy:
             return Conflicted(str(busy))
         except AnswerLost as lost:
             return Unknown(cause=lost, metadata_location=new.metadata_location, base_location=base.metadata_location)
         return Committed(new) if changed else _conflict(identifier)
+
+    def _swap_row(self, identifier: Identifier, base: str, new: str, kind: str = TABLE_TYPE) -> bool:
+        """Point the row to another metadata file if it still points to `base`; whether it did."""
+        change = (
+            update(TABLES)
+            .where(self._row(identifier, kind), TABLES.c.metadata_location == base)
+            .values(metadata_location=new, previous_metadata_location=base)
+        )
+        return self._database.change(change) > 0
 
     def _namespaces(self, connection: Connection) -> set[Namespace]:
         """Every namespace that was created or has a table or view, and those above it."""

@@ -12,7 +12,7 @@ from sqlalchemy import Column, ColumnElement, Connection, Engine, MetaData, Stri
 
 from engine.spec.locations import lies_inside, parts, path_of
 
-TABLE_TYPE = "TABLE"
+TABLE_TYPE, VIEW_TYPE = "TABLE", "VIEW"
 _UNTIDY = ("", ".", "..")
 
 _METADATA = MetaData()
@@ -41,21 +41,23 @@ EXISTS_PROPERTY = "exists"
 """A namespace without properties is a row with this one, as Iceberg Java writes it."""
 
 
-def is_table(catalog: str, identifier: Sequence[str], *, has_types: bool) -> ColumnElement[bool]:
-    """The row of that table; a view of the same name does not count."""
+def row_of(catalog: str, identifier: Sequence[str], kind: str, *, has_types: bool) -> ColumnElement[bool]:
+    """The row of the table or view of that name; one of the other kind does not count."""
     *namespace, name = identifier
     row = and_(
         TABLES.c.catalog_name == catalog,
         TABLES.c.table_namespace == ".".join(namespace),
         TABLES.c.table_name == name,
     )
-    return and_(row, of_table_type(has_types=has_types))
+    return and_(row, of_kind(kind, has_types=has_types))
 
 
-def of_table_type(*, has_types: bool) -> ColumnElement[bool]:
-    """Rows of tables, not of views. Rows older than the column have no type and are tables."""
+def of_kind(kind: str, *, has_types: bool) -> ColumnElement[bool]:
+    """Rows of tables, or of views. Rows older than the column have no type and are tables."""
     if not has_types:
         return TABLES.c.table_name.is_not(None)
+    if kind == VIEW_TYPE:
+        return TABLES.c.iceberg_type == VIEW_TYPE
     return or_(TABLES.c.iceberg_type == TABLE_TYPE, TABLES.c.iceberg_type.is_(None))
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlalchemy import ColumnElement, and_, select, update
-
 from engine.catalog.catalog import Namespace
 from engine.catalog.identifiers import dotted
 from engine.catalog.lost_changes import settle
 from engine.catalog.sql import SqlCatalog
 from engine.catalog.sql_database import AnswerLost, DatabaseBusy
-from engine.catalog.sql_tables import TABLES
+from engine.catalog.sql_tables import VIEW_TYPE
 from engine.catalog.versions import next_version
 from engine.catalog.views import ViewState
 from engine.codec.metadata_json.views import decode_view, encode_view
@@ -19,7 +17,6 @@ from engine.commit.committer import Identifier
 from engine.commit.retry import Waiting
 from engine.errors import (
     CommitConflict,
-    CorruptTable,
     EngineError,
     NotFound,
     Unsupported,
@@ -27,8 +24,6 @@ from engine.errors import (
 from engine.spec.properties import METADATA_COMPRESSION, METADATA_PATH
 from engine.spec.schema import Schema
 from engine.spec.views import ViewMetadata, ViewVersion, new_view_metadata
-
-VIEW_TYPE = "VIEW"
 
 
 class SqlViewCatalog(SqlCatalog):
@@ -52,17 +47,8 @@ class SqlViewCatalog(SqlCatalog):
             properties=properties,
         )
         state = self._write(metadata, None)
-        *namespace, name = identifier
-        row = {
-            "catalog_name": self.name,
-            "table_namespace": dotted(namespace),
-            "table_name": name,
-            "metadata_location": state.metadata_location,
-            "previous_metadata_location": None,
-            "iceberg_type": VIEW_TYPE,
-        }
         try:
-            self._insert_row(identifier, row, metadata.location)
+            self._insert_row(identifier, state.metadata_location, metadata.location, VIEW_TYPE)
         except AnswerLost as lost:
             self._settle(identifier, state, lost)
         except EngineError:
@@ -95,48 +81,25 @@ class SqlViewCatalog(SqlCatalog):
 
     def list_views(self, namespace: Namespace) -> list[Identifier]:
         self._check_types()
-        query = select(TABLES.c.table_name).where(
-            TABLES.c.catalog_name == self.name,
-            TABLES.c.table_namespace == dotted(namespace),
-            TABLES.c.iceberg_type == VIEW_TYPE,
-        )
-        with self._database.reading() as connection:
-            self._check_namespace(connection, namespace)
-            return sorted((*namespace, name) for name in connection.scalars(query))
+        return self._list(namespace, VIEW_TYPE)
 
     def rename_view(self, old: Identifier, new: Identifier) -> None:
         self._check_types()
-        if not self._rename(old, new, self._view_row, lambda location: self._metadata(location).view_uuid):
+        if not self._rename(old, new, lambda location: self._metadata(location).view_uuid, VIEW_TYPE):
             raise self._no_view(old)
 
     def drop_view(self, identifier: Identifier) -> None:
         self._check_types()
-        if not self._drop(identifier, self._view_row):
+        if not self._drop(identifier, VIEW_TYPE):
             raise self._no_view(identifier)
 
     def _check_types(self) -> None:
         if not self._has_types:
             raise Unsupported(f"views in {self._database}: its tables are of schema version V0, which has none")
 
-    def _view_row(self, identifier: Identifier) -> ColumnElement[bool]:
-        *namespace, name = identifier
-        return and_(
-            TABLES.c.catalog_name == self.name,
-            TABLES.c.table_namespace == dotted(namespace),
-            TABLES.c.table_name == name,
-            TABLES.c.iceberg_type == VIEW_TYPE,
-        )
-
     def _view_location(self, identifier: Identifier) -> str | None:
         self._check_types()
-        with self._database.reading() as connection:
-            row = connection.execute(select(TABLES.c.metadata_location).where(self._view_row(identifier))).first()
-        if row is None:
-            return None
-        if row[0] is None:
-            raise CorruptTable(f"the catalog has no metadata location for view {dotted(identifier)}")
-        location: str = row[0]
-        return location
+        return self._location_of(identifier, VIEW_TYPE)
 
     def _metadata(self, location: str) -> ViewMetadata:
         return decode_view(self.store_at(location).read(location), location=location)
@@ -154,13 +117,8 @@ class SqlViewCatalog(SqlCatalog):
         return ViewState(metadata=metadata, metadata_location=location)
 
     def _swap_view(self, identifier: Identifier, base: ViewState, new: ViewState) -> bool:
-        change = (
-            update(TABLES)
-            .where(self._view_row(identifier), TABLES.c.metadata_location == base.metadata_location)
-            .values(metadata_location=new.metadata_location, previous_metadata_location=base.metadata_location)
-        )
         try:
-            return self._database.change(change) > 0
+            return self._swap_row(identifier, base.metadata_location, new.metadata_location, VIEW_TYPE)
         except DatabaseBusy:
             return False
         except AnswerLost as lost:
