@@ -76,10 +76,12 @@ class DatasetCache:
 
 def source_digest(folders: Sequence[Path]) -> str:
     """A hash of all Python source below these directories (or of single files), for keys: another program makes other
-    datasets."""
+    datasets. Raises FileNotFoundError for a path that has none: a program that moved must not go unnoticed."""
     digest = hashlib.sha256()
     for folder in folders:
         files = [folder] if folder.is_file() else sorted(folder.rglob("*.py"))
+        if not files:
+            raise FileNotFoundError(folder)
         for path in files:
             digest.update(f"{path.relative_to(folder.parent)}\0".encode() + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]

@@ -26,15 +26,16 @@ from bench.workloads.reading_files import (
     deleted_rows,
     integers_and_decimals,
     places_of,
-    wide_table,
     with_ids,
     write_cell,
 )
+from bench.workloads.wide import Wide
 
 TABLE = "bench.reading"
 
 _ROOT = Path(__file__).resolve().parents[2]
 _MADE_BY = (_ROOT / "bench/workloads/reading_files.py", _ROOT / "bench/measure/reading_tables.py")
+_WIDE_MADE_BY = (*_MADE_BY, _ROOT / "bench/workloads/wide.py", _ROOT / "engine/write", _ROOT / "engine/formats")
 _DELETED_BY = (*_MADE_BY, _ROOT / "engine/write/delete_files.py", _ROOT / "engine/write/vectors.py")
 
 Written = tuple[Path, int]
@@ -73,14 +74,14 @@ class ReadingTables:
 
     def wide(self, rows: int, columns: int, seed: int, *, chosen: Sequence[str] | None = None) -> str:
         """A table of many columns, or one of the chosen ones of them alone."""
+        made = Wide(rows=rows, columns=columns, seed=seed, only=None if chosen is None else tuple(chosen))
 
-        def write(folder: Path) -> tuple[pa.Schema, list[Written]]:
-            table = wide_table(rows, columns, seed)
-            table = table if chosen is None else table.select(chosen)
-            return table.schema, [_write(table, folder / "wide.parquet")]
+        def build(folder: Path) -> dict[str, Any]:
+            table = engine.load_catalog(str(folder)).create_table(TABLE, made.schema)
+            table.append(pa.RecordBatchReader.from_batches(made.schema, made.batches(0, rows)))
+            return {"metadata_location": table.metadata_location}
 
-        key = {"rows": rows, "columns": columns, "seed": seed, "chosen": None if chosen is None else list(chosen)}
-        return self._table("wide", key, write)
+        return self._found("wide", {**made.key(), "made by": source_digest(_WIDE_MADE_BY)}, build)
 
     def by_iceberg_java(self, rows: int, seed: int) -> str:
         """Twelve columns of decimal(7,2) in the row groups that Iceberg Java makes by default."""
@@ -92,7 +93,7 @@ class ReadingTables:
                 raise DatasetFailed(f"Spark did not write the table: {done.stderr.strip()[-300:]}")
             return {"metadata_location": str(folder / "db/prices/metadata/v1.metadata.json")}
 
-        made_by = source_digest((*_MADE_BY, _ROOT / "bench.measure.java_files.py"))
+        made_by = source_digest((*_MADE_BY, _ROOT / "bench/measure/java_files.py"))
         return self._found("by-iceberg-java", {"rows": rows, "seed": seed, "made by": made_by}, build)
 
     def without_deletes(self, rows: DeleteRows, version: int) -> str:

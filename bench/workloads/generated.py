@@ -53,6 +53,12 @@ class Generated:
         equal the range's own batch."""
         raise NotImplementedError
 
+    def batches(self, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+        """The same rows in pieces of some tens of megabytes."""
+        size = max(1, min(_MOST_BATCH_ROWS, _BATCH_VALUES // len(self.schema)))
+        for first in range(start, stop, size):
+            yield self.batch(first, min(first + size, stop))
+
     def key(self) -> dict[str, Any]:
         """JSON values that decide the rows."""
         return {"workload": type(self).__name__, **asdict(self)}
@@ -68,17 +74,16 @@ class Generated:
             The files, in order.
         """
         paths = [folder / f"{part:05d}.parquet" for part in range(self.files)]
-        rows_of_batch = max(1, min(_MOST_BATCH_ROWS, _BATCH_VALUES // len(self.schema)))
 
         def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 for part in batch.column(0).to_pylist():
-                    stop = (part + 1) * self.rows // self.files
+                    start, stop = (bound * self.rows // self.files for bound in (part, part + 1))
                     with pq.ParquetWriter(
                         paths[part], self.schema, compression="zstd", store_decimal_as_integer=True
                     ) as writer:
-                        for start in range(part * self.rows // self.files, stop, rows_of_batch):
-                            writer.write_batch(self.batch(start, min(start + rows_of_batch, stop)))
+                        for rows in self.batches(start, stop):
+                            writer.write_batch(rows)
                 yield batch
 
         spark().range(0, self.files, 1, self.files).mapInArrow(write, "id bigint").collect()

@@ -153,13 +153,6 @@ def places_of(made: DeleteRows, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.i
     return found[keys]
 
 
-def wide_table(rows: int, columns: int, seed: int) -> pa.Table:
-    """Columns of few distinct integers, as features are; eight different ones, so that making them takes no memory."""
-    random = np.random.default_rng((seed, 5))
-    shared = [pa.array(random.integers(0, 50, rows)) for _ in range(8)]
-    return pa.table([shared[i % 8] for i in range(columns)], names=[f"c{i + 1}" for i in range(columns)])
-
-
 def with_ids(table: pa.Table) -> pa.Table:
     """The table with field ids 1, 2, ... in its order, as the first schema of a table gives them."""
     fields = [f.with_metadata({"PARQUET:field_id": str(i)}) for i, f in enumerate(table.schema, 1)]

@@ -31,9 +31,11 @@ KINDS: tuple[pa.DataType, ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class Wide(Generated):
-    """A wide table: `id`, the row's number, and `columns` others. One value in sixteen is null."""
+    """A wide table: `id`, the row's number, and `columns` others, or the columns `only` of it. One value in sixteen is
+    null."""
 
     columns: int
+    only: tuple[str, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -42,7 +44,8 @@ class Wide(Generated):
     @property
     def schema(self) -> pa.Schema:
         kinds = (pa.field(f"c{n}", KINDS[n % len(KINDS)]) for n in range(1, self.columns + 1))
-        return pa.schema([pa.field("id", pa.int64(), nullable=False), *kinds])
+        fields = [pa.field("id", pa.int64(), nullable=False), *kinds]
+        return pa.schema([field for field in fields if self.only is None or field.name in self.only])
 
     @property
     def filters(self) -> Mapping[str, str]:
@@ -50,9 +53,9 @@ class Wide(Generated):
 
     def batch(self, start: int, stop: int) -> pa.RecordBatch:
         rows = np.arange(start, stop, dtype=np.int64)
-        columns = [pa.array(rows)]
-        columns += [_column(self.seed, n, rows) for n in range(1, self.columns + 1)]
-        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        schema = self.schema
+        columns = [pa.array(rows) if n == "id" else _column(self.seed, int(n[1:]), rows) for n in schema.names]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _column(seed: int, number: int, rows: Int64s) -> pa.Array:

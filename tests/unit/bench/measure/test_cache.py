@@ -119,3 +119,8 @@ def test_a_digest_follows_the_source(tmp_path: Path) -> None:
     second = source_digest([room])
     (room / "a.py").rename(room / "b.py")
     assert len({first, second, source_digest([room]), source_digest([room / "b.py"])}) == 4
+
+
+def test_a_program_that_moved_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        source_digest([tmp_path / "moved.py"])
