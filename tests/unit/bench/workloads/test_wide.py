@@ -51,7 +51,14 @@ def test_the_rows_stay_what_they_are() -> None:
     assert checksum_of([other.batch(0, ROWS)], made.schema.names).text != "590fd669c0e93a97c501"
 
 
-@pytest.mark.parametrize("wrong", [{"rows": 0}, {"rows": 1, "files": 0}])
-def test_no_rows_or_files(wrong: dict[str, int]) -> None:
+def test_a_table_of_some_of_the_columns_has_their_values() -> None:
+    whole = Wide(columns=40, rows=ROWS)
+    some = Wide(columns=40, rows=ROWS, only=("c3", "c29"))
+    assert some.batch(0, ROWS) == whole.batch(0, ROWS).select(["c3", "c29"])
+    assert pa.Table.from_batches(some.batches(0, ROWS)).num_rows == ROWS
+
+
+@pytest.mark.parametrize(("rows", "files"), [(0, 1), (1, 0)])
+def test_no_rows_or_files(rows: int, files: int) -> None:
     with pytest.raises(ValueError, match="at least 1 of each"):
-        Wide(columns=1, **wrong)
+        Wide(columns=1, rows=rows, files=files)
