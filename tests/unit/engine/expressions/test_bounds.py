@@ -9,7 +9,7 @@ from engine.expressions.binding import bind
 from engine.expressions.bounds import ColumnBounds, Evaluator, Evidence, Presence
 from engine.expressions.literal_intervals import FALSE, NULL, TRUE
 from engine.expressions.parse import parse
-from engine.expressions.vectors import vector_of
+from engine.expressions.vectors import NumberVector, vector_of
 from engine.spec.schema import Schema
 from engine.spec.types import DOUBLE, INT, STRING, TIME, NestedField, PrimitiveType
 from engine.spec.values import Value
@@ -63,6 +63,18 @@ def outcomes(text: str, **columns: Evidence | Sequence[Evidence]) -> int:
 )
 def test_nulls_alone_are_neither_in_a_list_nor_outside_it(text: str, expected: int) -> None:
     assert outcomes(text, i=between(INT, None, None, null=True, value=False)) == expected
+
+
+@pytest.mark.parametrize("hidden", [-100, 0, 100])
+@pytest.mark.parametrize(("text", "expected"), [("i < -5", T | F), ("i > 5", T | F), ("i in (-50, 50)", T | F)])
+def test_what_stands_in_place_of_an_unknown_bound_does_not_matter(text: str, expected: int, hidden: int) -> None:
+    unknown = NumberVector(np.array([hidden]), np.array([False]))
+    for bounds in (
+        ColumnBounds(1, unknown, unknown, Presence(False, False)),
+        ColumnBounds(1, unknown, NumberVector(np.array([60])), Presence(False, False)),
+        ColumnBounds(1, NumberVector(np.array([-60])), unknown, Presence(False, False)),
+    ):
+        assert outcomes(text, i=bounds) == expected
 
 
 FIVE_TO_NINE = between(INT, 5, 9)

@@ -10,8 +10,24 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from engine.errors import Invalid
-from engine.expressions.literals import Place, place
-from engine.spec.types import BOOLEAN, DOUBLE, FLOAT, INT, STRING, FixedType
+from engine.expressions.literals import INTEGER_RANGES, Place, place
+from engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalLiteral
+from engine.spec.types import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NS,
+    TIMESTAMPTZ,
+    TIMESTAMPTZ_NS,
+    DecimalType,
+    FixedType,
+    PrimitiveType,
+)
 
 
 @given(st.fractions(-10, 10, max_denominator=1 << 40))
@@ -54,6 +70,56 @@ def test_fixed_literals_of_any_length(length: int, literal: bytes, raw: bytes) -
     # A value is at or below the literal exactly if it is at or below the floor.
     assert (value <= literal) == (at.floor is not None and value <= at.floor)  # type: ignore[operator]
     assert at.last == (at.floor == b"\xff" * length)
+
+
+@pytest.mark.parametrize(
+    ("literal", "expected"),
+    [
+        (Decimal("1.000000059604644775390625"), 1.0),
+        (Decimal("1.000000178813934326171875"), 1.0 + 2.0**-22),
+        (Decimal("-1.000000059604644775390625"), -1.0),
+        (16777217, 16777216.0),
+        (16777219, 16777220.0),
+    ],
+)
+def test_ties_of_floats_go_to_the_even_mantissa(literal: int | Decimal, expected: float) -> None:
+    assert place(FLOAT, literal, "c") == Place(expected, exact=True)
+
+
+def test_a_float_literal_means_its_digits() -> None:
+    assert place(DecimalType(4, 2), 0.1, "c") == Place(Decimal("0.10"), exact=True)
+    assert place(DecimalType(4, 2), 0.115, "c") == Place(Decimal("0.11"), exact=False)
+    assert place(FLOAT, 16777217.0, "c") == Place(16777216.0, exact=True)
+
+
+@pytest.mark.parametrize("type_", [INT, LONG, DATE])
+def test_nothing_is_at_or_below_what_is_below_all(type_: PrimitiveType) -> None:
+    least, greatest = INTEGER_RANGES[type_.name]
+    literals = (least - 1, least, greatest, greatest + 1)
+    if type_ == DATE:
+        found = [place(type_, TemporalLiteral("date", days * NANOS_PER_DAY), "c") for days in literals]
+    else:
+        found = [place(type_, number, "c") for number in literals]
+    assert found == [
+        Place(None, exact=False),
+        Place(least, exact=True),
+        Place(greatest, exact=True, last=True),
+        Place(greatest, exact=False, last=True),
+    ]
+
+
+@pytest.mark.parametrize("type_", [TIMESTAMP, TIMESTAMP_NS])
+def test_a_literal_with_a_zone_is_no_local_time(type_: PrimitiveType) -> None:
+    with pytest.raises(Invalid, match="give a timestamp without a zone"):
+        place(type_, "2024-02-29T12:00:00+00:00", "c")
+    assert place(type_, "2024-02-29T12:00:00", "c").exact
+
+
+@pytest.mark.parametrize("type_", [TIMESTAMPTZ, TIMESTAMPTZ_NS])
+def test_a_literal_without_a_zone_is_no_instant(type_: PrimitiveType) -> None:
+    with pytest.raises(Invalid, match="give the literal a zone"):
+        place(type_, "2024-02-29T12:00:00", "c")
+    assert place(type_, "2024-02-29T12:00:00+00:00", "c").exact
 
 
 def test_huge_exponents_cost_nothing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -224,6 +225,26 @@ class TestUpsert:
         made.upsert(arrow(*((i, "m", 1) for i in range(1_500, 2_500))), ["id"], "copy-on-write")
         assert made.scan("n = 1").count() == 1_000
         assert made.scan("n = 0").count() == 500
+
+    @pytest.mark.parametrize(("version", "mode"), MODES)
+    def test_rows_of_several_row_groups_go(self, catalog: engine.Catalog, version: int, mode: Mode) -> None:
+        properties = {"format-version": str(version), "write.parquet.row-group-size-bytes": "640"}
+        made = catalog.create_table("db.g", ROWS, properties=properties)
+        made.append(arrow(*((i, "a", 0) for i in range(200))))
+        made.upsert(arrow(*((i, "b", 1) for i in range(0, 200, 2))), ["id"], mode)
+        assert contents(made) == {(i, "a", 0) if i % 2 else (i, "b", 1) for i in range(200)}
+
+    def test_keys_of_floats_may_be_nan(self, catalog: engine.Catalog) -> None:
+        schema = pa.schema([pa.field("f", pa.float64()), pa.field("n", pa.int64())])
+        made = catalog.create_table("db.f", schema)
+        made.append(pa.table({"f": [math.nan, 1.5, math.inf], "n": [1, 2, 3]}, schema=schema))
+        made.upsert(
+            pa.table({"f": [math.nan, 2.5, math.inf], "n": [10, 20, 30]}, schema=schema), ["f"], "copy-on-write"
+        )
+        assert {str(row["f"]): row["n"] for row in made.scan().to_arrow().to_pylist()} == {
+            "nan": 10, "1.5": 2, "2.5": 20, "inf": 30,
+        }  # fmt: skip
+        assert made.scan().count() == 4
 
     @pytest.mark.parametrize(
         ("rows", "on", "message"),
