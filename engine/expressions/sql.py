@@ -13,12 +13,17 @@ from engine.expressions.temporal_literals import TemporalLiteral
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Words that begin something else in a filter. A word too many only costs quotes.
 _RESERVED = frozenset({
-    "all", "and", "any", "as", "between", "binary", "case", "cast", "char", "collate", "current_date", "current_time",
-    "current_timestamp", "date", "datetime", "decimal", "distinct", "div", "double", "else", "end", "escape", "exists",
-    "extract", "false", "float", "from", "if", "in", "int", "integer", "interval", "is", "isnan", "isnull", "like",
-    "limit", "long", "nan", "not", "notnull", "null", "numeric", "nvarchar", "on", "or", "order", "row", "select",
-    "some", "starts_with", "string", "struct", "then", "time", "timestamp", "timestamptz", "true", "try_cast", "union",
-    "unique", "uuid", "values", "varchar", "when", "where", "with", "x",
+    "all", "alter", "and", "any", "array", "as", "between", "binary", "call", "case", "cast", "char", "collate",
+    "create", "cross", "current_catalog", "current_date", "current_time", "current_timestamp", "current_user", "date",
+    "datetime", "decimal", "describe", "distinct", "div", "double", "drop", "else", "end", "escape", "except",
+    "execute", "exists", "explain", "extract", "false", "fetch", "float", "for", "from", "glob", "grant", "having",
+    "if", "ilike", "in", "inner", "insert", "int", "integer", "intersect", "interval", "into", "is", "isnan",
+    "isnull", "join", "lateral", "like", "limit", "list", "localtime", "localtimestamp", "long", "map", "nan", "not",
+    "notnull", "null", "nullable", "numeric", "nvarchar", "object", "on", "optimize", "or", "order", "outer",
+    "partitioned_by", "prepare", "qualify", "range", "regexp", "rename", "returning", "revoke", "rlike", "rollback",
+    "row", "select", "session_user", "show", "some", "starts_with", "straight_join", "string", "struct",
+    "tablesample", "then", "time", "timestamp", "timestamptz", "true", "try_cast", "uncache", "union", "unique",
+    "using", "uuid", "vacuum", "values", "varchar", "when", "where", "with", "x", "xor",
 })  # fmt: skip
 
 

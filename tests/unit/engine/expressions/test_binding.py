@@ -105,7 +105,7 @@ def bound_text(text: str) -> str:
         ("required < 3e9", "true"),
         ("struct.x is null", '"struct"."x" is null'),
         ("struct is null", '"struct" is null'),
-        ("list is not null", "list is not null"),
+        ("list is not null", '"list" is not null'),
         ("nothing is null", "true"),
         ("nothing = 1 or nothing is nan", "false"),
         ("nothing is not nan", "true"),

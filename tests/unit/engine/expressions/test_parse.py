@@ -4,6 +4,7 @@ import uuid
 from decimal import Decimal
 
 import pytest
+from sqlglot.tokens import Tokenizer
 
 from engine.errors import Invalid, Unsupported
 from engine.expressions.parse import parse
@@ -20,8 +21,12 @@ from engine.expressions.predicate import (
     StartsWith,
     equal,
     greater_equal,
+    is_in,
+    is_nan,
+    is_null,
     less_equal,
     not_null,
+    starts_with,
 )
 from engine.expressions.temporal_literals import TemporalLiteral, parse_temporal
 
@@ -136,7 +141,9 @@ def test_what_is_no_filter(text: str, reason: str) -> None:
     [
         "a < b", "a = 1 + 1", "a + 1 = 2", "length(a) = 1", "a in (select 1)", "(a, b) in ((1, 2))", "a ilike 'x%'",
         "a like '%x'", "a like 'a_c'", "a like 'a\\%'", "a rlike 'x'", "cast(a as int) = 1", "case when a then b end",
-        "try_cast('1' as int) = a", "a = cast(2.5 as int)", "a = cast('1.234' as decimal(3, 2))", "a = ?",
+        "try_cast('1' as int) = a", "a = cast(2.5 as int)",
+        "a = cast(2147483648 as int)", "a = cast(9223372036854775808 as bigint)",
+        "a = cast('1.234' as decimal(3, 2))", "a = ?",
         "a = cast('abc' as varchar(2))", "a = current_date", "a[0] = 1", "a = 1; b = 2", "exists(a)", "true = 1",
         "a = cast('2024-02-29T10:00:00' as date)", "a = 'x' 'y'", "a between symmetric 2 and 1",
     ],
@@ -150,3 +157,14 @@ def test_long_filters() -> None:
     assert len(parse(" or ".join(f"a = {i}" for i in range(3000))).children) == 3000  # type: ignore[attr-defined]
     with pytest.raises(Invalid, match="nested too deeply"):
         parse("(" * 2000 + "a = 1" + ")" * 2000)
+
+
+WORDS = sorted({word.lower() for word in Tokenizer.KEYWORDS if word.isidentifier()} | {"nan", "isnan", "notnull"})
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_column_may_have_the_name_of_any_word(word: str) -> None:
+    for filter in (equal(word, 1), is_null(word), is_in(f"a.{word}", [1, 2]), ~equal(word.upper(), "x")):
+        assert parse(str(filter)) == filter
+    for filter in (starts_with(word, "x"), is_nan(word)):
+        assert parse(str(filter & equal("b", 1))) == filter & equal("b", 1)

@@ -10,6 +10,7 @@ import pytest
 
 from engine.expressions.binding import bind
 from engine.expressions.bounds import ColumnBounds, Evaluator, Evidence, Presence
+from engine.expressions.kernels import add_big_endian
 from engine.expressions.literal_intervals import FALSE, NULL, TRUE
 from engine.expressions.parse import parse
 from engine.expressions.partitions import source_evidence
@@ -152,3 +153,12 @@ def test_nan_partitions() -> None:
 )
 def test_transforms_that_tell_nothing(transform: Transform, type_: PrimitiveType) -> None:
     assert source_evidence(transform, type_, ColumnBounds(1)) is None
+
+
+@pytest.mark.parametrize(
+    ("number", "addend"), [(0, 1), (255, 1), (65_535, 1), (1 << 120, 1 << 40), (0x01FF_FFFF, 0x0102_0304), (77, 0)]
+)
+def test_carries_go_through_all_bytes(number: int, addend: int) -> None:
+    keys = np.frombuffer(number.to_bytes(17, "big") + (3).to_bytes(17, "big"), np.uint8)
+    found = add_big_endian(keys, 17, addend).tobytes()
+    assert [int.from_bytes(part, "big") for part in (found[:17], found[17:])] == [number + addend, 3 + addend]

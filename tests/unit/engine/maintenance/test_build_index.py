@@ -57,6 +57,18 @@ def planned(table: engine.Table, filter: str, **options: Any) -> tuple[int, int]
     return counters[FILES_PLANNED], counters[ENTRIES_SKIPPED_BY_INDEX]
 
 
+def test_files_beside_those_that_are_skipped_keep_their_residuals(catalog: engine.Catalog) -> None:
+    schema = pa.schema([pa.field("id", pa.int64()), pa.field("p", pa.string())])
+    made = catalog.create_table("db.p", schema, partition_spec=[("p", "identity")])
+    made.append(pa.table({"id": [1, 21, 2, 22, 11, 31], "p": ["a", "a", "b", "b", "c", "c"]}, schema=schema))
+    made.maintenance.build_index("id", kind="values")
+    plan = made.scan("id = 11 or p = 'b'").plan()
+    partitions = [row["p"] for row in plan.files["partition"].to_pylist()]
+    residuals = [str(plan.residuals[code]) for code in plan.residual_codes]
+    assert dict(zip(partitions, residuals, strict=True)) == {"b": "true", "c": "id = 11"}
+    assert sorted(made.scan("id = 11 or p = 'b'").to_arrow()["id"].to_pylist()) == [2, 11, 22]
+
+
 @pytest.mark.parametrize("kind", ["bloom", "values"])
 def test_files_without_the_value_are_skipped(table: engine.Table, kind: Any) -> None:
     assert planned(table, "id = 11") == (4, 0)

@@ -39,6 +39,7 @@ def planned(
     data_number: int = 1,
     number: int = 2,
     specs: Any = (UNPARTITIONED, BY_A, BY_D),
+    filter: str | None = None,
 ) -> list[int]:
     """How many deletes each data file has."""
     builder = TableBuilder(SCHEMA, specs, format_version=3)
@@ -47,7 +48,7 @@ def planned(
             own = [added(f) for f in files if f.spec_id == spec.spec_id]
             if own:
                 builder.add_manifest(own, spec_id=spec.spec_id, sequence_number=sequence_number)
-    plan = table_scan(builder.metadata(), builder.store, runner=LocalRunner(1)).plan()
+    plan = table_scan(builder.metadata(), builder.store, filter=filter, runner=LocalRunner(1)).plan()
     return [len(each) for each in plan.files["deletes"].to_pylist()]
 
 
@@ -190,3 +191,22 @@ def test_keys_meet_in_null_and_in_nan(kind: str, *, both: bool) -> None:
     delete = equality(2, **side(9.0, with_some=both))
     assert planned([data], [delete]) == [int(both)]
     assert planned([data], [equality(2, **side(1.0, with_some=False))]) == [1]
+
+
+@pytest.mark.parametrize("bound", ["lower_bounds", "upper_bounds"])
+@pytest.mark.parametrize("key", [0, 5, 9])
+def test_a_key_column_without_a_bound_may_hold_any_key_on_that_side(bound: str, key: int) -> None:
+    counts = {"value_counts": {1: 10}, "null_value_counts": {1: 0}}
+    one = {1: encode_value(INT, key)}
+    deletes = [equality(1, lower_bounds=one, upper_bounds=one, **counts)]
+    for number, reaches in ((5, key <= 5 if bound == "upper_bounds" else key >= 5), (None, True)):
+        known: dict[str, Any] = {} if number is None else {bound: {1: encode_value(INT, number)}}
+        assert planned([data_file("memory://t/a", **known, **counts)], deletes) == [int(reaches)]
+
+
+def test_what_a_delete_stores_of_columns_that_are_no_keys_does_not_matter() -> None:
+    one = {column: encode_value(type_, 1) for column, type_ in ((1, INT), (2, DOUBLE))}
+    own = {"lower_bounds": one, "upper_bounds": one, "value_counts": {1: 10, 2: 10}, "null_value_counts": {1: 0, 2: 0}}
+    delete = equality(1, **own, nan_value_counts={2: 0})
+    assert planned([data_file("memory://t/a")], [delete], filter="d > 5") == [1]
+    assert planned([data_file("memory://t/a")], [delete], filter="a > 5") == [0]
