@@ -57,6 +57,26 @@ def planned(table: engine.Table, filter: str, **options: Any) -> tuple[int, int]
     return counters[FILES_PLANNED], counters[ENTRIES_SKIPPED_BY_INDEX]
 
 
+def test_rows_that_are_deleted_now_are_in_an_index(table: engine.Table) -> None:
+    before = table.metadata.current_snapshot_id
+    table.delete("id = 11", "merge-on-read")
+    table.maintenance.build_index("id", kind="values")
+    # The delete may be undone.
+    assert planned(table, "id = 11") == (1, 3)
+    assert before is not None
+    table.rollback(snapshot_id=before)
+    assert table.scan("id = 11").to_arrow()["id"].to_pylist() == [11]
+
+
+def test_all_row_groups_of_a_file_are_in_an_index(catalog: engine.Catalog) -> None:
+    schema = pa.schema([pa.field("id", pa.int64())])
+    made = catalog.create_table("db.g", schema, properties={"write.parquet.row-group-size-bytes": "64"})
+    for start in (0, 1):
+        made.append(pa.table({"id": range(start, 200, 2)}, schema=schema))
+    made.maintenance.build_index("id", kind="values")
+    assert {planned(made, f"id = {i}") for i in range(1, 199)} == {(1, 1)}
+
+
 def test_files_beside_those_that_are_skipped_keep_their_residuals(catalog: engine.Catalog) -> None:
     schema = pa.schema([pa.field("id", pa.int64()), pa.field("p", pa.string())])
     made = catalog.create_table("db.p", schema, partition_spec=[("p", "identity")])

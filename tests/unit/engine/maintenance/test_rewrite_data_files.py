@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import engine
-from engine.errors import Invalid, StorageFailed, ValidationFailed
+from engine.errors import CommitStateUnknown, Invalid, StorageFailed, ValidationFailed
 from engine.maintenance import rewrite_data_files as operation
 from engine.maintenance.rewrite_group import GroupRewrite, RewrittenGroup
 from engine.write.partitioned import FanoutWriter
@@ -164,6 +164,27 @@ def test_deletes_of_rows_that_a_filter_leaves_out_are_applied(tmp_path: Path) ->
     assert [row["id"] for row in contents(table)] == [i for i in range(80) if i != 15]
 
 
+@pytest.mark.parametrize("version", [2, 3])
+def test_deletes_in_use_are_not_taken_for_dangling(tmp_path: Path, version: int) -> None:
+    table = filled(tmp_path, version)
+    # One Puffin file has the vectors of all in version 3; one of its data files is written again, the others stay.
+    table.delete("id in (3, 13, 23)", "merge-on-read")
+    before = contents(table)
+    done = table.maintenance.rewrite_data_files(where="id < 10", rewrite_all=True, remove_dangling_deletes=True)
+    assert (done.rewritten_data_files, done.removed_delete_files, done.removed_dangling_deletes) == (1, 1, 0)
+    assert contents(table) == before
+    assert table.inspect.delete_files().num_rows == 2
+
+
+def test_that_dangling_deletes_stay_does_not_undo_a_rewrite(tmp_path: Path) -> None:
+    table = filled(tmp_path)
+    with patch.object(operation, "remove_dangling_deletes", side_effect=StorageFailed("no room")):
+        done = table.maintenance.rewrite_data_files(remove_dangling_deletes=True)
+        assert (len(done.snapshots), str(done.dangling_error)) == (1, "no room")
+        with pytest.raises(StorageFailed, match="no room"):
+            table.maintenance.rewrite_data_files(remove_dangling_deletes=True)
+
+
 def test_rows_added_meanwhile_stay(tmp_path: Path) -> None:
     table = filled(tmp_path)
     other = engine.load_catalog(str(tmp_path)).load_table("db.t")
@@ -233,6 +254,17 @@ class TestProgressInParts:
         with before_the_commit(meanwhile):
             done = table.maintenance.rewrite_data_files(partial_progress=True, max_concurrent_groups=1)
         assert (done.groups, len(done.failed), len(contents(table))) == (1, 1, 79)
+
+    def test_a_commit_of_which_nobody_can_tell_is_no_failed_group(self, tmp_path: Path) -> None:
+        table = filled(tmp_path, 2, ("p",))
+        real = operation._Run._commit
+
+        def commit(run: operation._Run, batch: list[RewrittenGroup]) -> None:
+            with patch.object(type(run._table), "commit", side_effect=CommitStateUnknown("reset")):
+                real(run, batch)
+
+        with patch.object(operation._Run, "_commit", commit), pytest.raises(CommitStateUnknown, match="reset"):
+            table.maintenance.rewrite_data_files(partial_progress=True)
 
     def test_all_groups_have_the_number_of_the_plan(self, tmp_path: Path) -> None:
         table = filled(tmp_path, 2, ("p",))
@@ -313,6 +345,14 @@ class TestOrder:
         assert plan.files["sort_order_id"].to_pylist() == [table.sort_order.order_id]
         found = table.scan().to_arrow()["x"].to_pylist()
         assert found == sorted(found, reverse=True)
+
+    def test_another_order_is_not_recorded_as_the_tables(self, tmp_path: Path) -> None:
+        table = filled(tmp_path)
+        field = engine.SortField(source_ids=(3,), transform=engine.parse_transform("identity"), direction="desc")
+        table.replace_sort_order(engine.SortOrder((field,), 1))
+        table.maintenance.rewrite_data_files("sort", sort_order=["id"])
+        assert table.scan().plan().files["sort_order_id"].to_pylist() != [table.sort_order.order_id]
+        assert table.scan().to_arrow()["id"].to_pylist() == list(range(80))
 
     def test_columns_that_there_are_not(self, tmp_path: Path) -> None:
         table = filled(tmp_path)

@@ -196,7 +196,7 @@ def test_keys_meet_in_null_and_in_nan(kind: str, *, both: bool) -> None:
 @pytest.mark.parametrize("bound", ["lower_bounds", "upper_bounds"])
 @pytest.mark.parametrize("key", [0, 5, 9])
 def test_a_key_column_without_a_bound_may_hold_any_key_on_that_side(bound: str, key: int) -> None:
-    counts = {"value_counts": {1: 10}, "null_value_counts": {1: 0}}
+    counts: dict[str, Any] = {"value_counts": {1: 10}, "null_value_counts": {1: 0}}
     one = {1: encode_value(INT, key)}
     deletes = [equality(1, lower_bounds=one, upper_bounds=one, **counts)]
     for number, reaches in ((5, key <= 5 if bound == "upper_bounds" else key >= 5), (None, True)):

@@ -1,0 +1,25 @@
+"""The order of rows of several partitions."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from engine.columnar.schemas import to_arrow_schema
+from engine.maintenance.row_order import Ordering, _order
+from engine.spec.partitioning import partition_spec
+from engine.spec.schema import Schema
+from engine.spec.sorting import SortField, SortOrder
+from engine.spec.transforms import Identity
+from engine.spec.types import LONG, STRING, NestedField
+
+SCHEMA = Schema((NestedField(field_id=1, name="p", type=STRING), NestedField(field_id=2, name="x", type=LONG)))
+BY_P = partition_spec(SCHEMA, [("p", Identity())])
+BY_X = SortOrder((SortField(source_ids=(2,), transform=Identity()),), 1)
+
+
+@pytest.mark.parametrize("ordering", [Ordering(z_order=(2,)), Ordering(sort_order=BY_X)], ids=["z-order", "sort"])
+def test_rows_of_a_partition_are_together_and_in_order(ordering: Ordering) -> None:
+    rows = pa.table({"p": list("abbaba"), "x": [5, 1, 6, 2, 3, 4]}, to_arrow_schema(SCHEMA))
+    found = rows.take(pa.array(_order(rows, SCHEMA, BY_P, ordering))).to_pylist()
+    assert [(row["p"], row["x"]) for row in found] == [("a", 2), ("a", 4), ("a", 5), ("b", 1), ("b", 3), ("b", 6)]
