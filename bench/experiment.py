@@ -102,8 +102,9 @@ class Experiment:
     """A complete definition of a run.
 
     `filters` maps a name to SQL text that every engine parses with its own parser. `columns` are those of the decimals
-    measurement and `filtered_columns` those of filtered reads; none means every decimal column. `seed` orders the runs;
-    the rows have their own seed in their workload. `values` is what all of it was parsed from.
+    measurement and `filtered_columns` those of filtered reads; none means every decimal column. `processes` is how many
+    run all rounds, one after the other: what favours a case for the life of a process differs between them. `seed`
+    orders the runs; the rows have their own seed in their workload. `values` is what all of it was parsed from.
     """
 
     name: str
@@ -118,6 +119,7 @@ class Experiment:
     filtered_columns: tuple[str, ...]
     deletes: DeleteDefinition
     pace: Pace
+    processes: int
     spark: SparkDefinition
     seed: int
     values: Mapping[str, Any]
@@ -254,6 +256,7 @@ def parse_values(values: Mapping[str, Any]) -> Experiment:
         filtered_columns=_columns(own["filtered"]) if "filtered" in own else (),
         deletes=_deletes(own.get("deletes", Definition({}))),
         pace=_pace(root, own),
+        processes=root.whole("processes", 1, least=1),
         spark=_spark(root.table("spark")),
         seed=root.whole("seed", DEFAULT_SEED, least=0),
         values=values,

@@ -13,6 +13,7 @@ from bench.cli.progress import RunProgress
 from bench.cli.report import find_run, print_verdict, write_report
 from bench.errors import ConfigError
 from bench.experiment import Experiment, load_experiment, parse_values
+from bench.measure.further_process import launch
 from bench.measure.run import Finished, Surroundings, resume_run, run_experiment
 from bench.report.build import build_report
 
@@ -113,7 +114,14 @@ def arguments(experiment: str | None, options: Mapping[str, object]) -> tuple[st
 
 def _surroundings(context: Context, progress: RunProgress, asked: tuple[str, ...]) -> Surroundings:
     # Tables hold absolute paths, and some engines take no others.
-    return Surroundings(cache=CACHE.resolve(), results=context.places.runs, progress=progress, command=asked)
+    cache = CACHE.resolve()
+    return Surroundings(
+        cache=cache,
+        results=context.places.runs,
+        progress=progress,
+        launch=lambda path, process: launch(path, process, cache),
+        command=asked,
+    )
 
 
 def _conclude(context: Context, result: Finished, output: Path | None) -> int:

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from pyspark.sql import SparkSession
 
@@ -51,6 +51,8 @@ class Surroundings:
         executor: Runs and measures.
         clock: Monotonic seconds, for what checking takes.
         now: The wall clock, with a time zone.
+        launch: Runs a further process, by its number, of the run whose file it is given (see `resume_run`); None where
+            there is no way to start one.
         command: What was asked for, as arguments of the command line; kept in the run's file, to ask for it again.
     """
 
@@ -61,6 +63,7 @@ class Surroundings:
     executor: Executor = field(default_factory=ClockExecutor)
     clock: Callable[[], float] = time.perf_counter
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    launch: Callable[[Path, int], None] | None = None
     command: tuple[str, ...] = ()
 
 
@@ -96,11 +99,19 @@ def run_experiment(experiment: Experiment, *, where: Surroundings) -> Finished:
         EngineError: This project's engine could not write a table.
         JavaMissing: Spark is needed, and there is no Java.
     """
-    return _Attempt(experiment, where).execute(None)
+    if experiment.processes > 1 and where.launch is None:
+        raise ConfigError("there is no way to start another process here", path="processes")
+    path = _Attempt(experiment, where).execute(None)
+    return _finished(path, experiment, where)
 
 
-def resume_run(path: Path, *, where: Surroundings) -> Finished:
+def resume_run(path: Path, *, where: Surroundings, process: int | None = None) -> Finished:
     """Go on with a run that was interrupted, from its file: samples that are there are not taken again.
+
+    Args:
+        path: The run's file.
+        where: Surroundings.
+        process: Be this process of the run, and leave the others, and its end, to who launched it; None runs all.
 
     Raises:
         ConfigError: It is complete, or the machine or software are others than they were.
@@ -113,18 +124,33 @@ def resume_run(path: Path, *, where: Surroundings) -> Finished:
     values = before.environment.get("definition")
     if not isinstance(values, dict):
         raise CorruptRecords("no definition to go on by", location=str(path))
-    return _Attempt(parse_values(values), where).execute(path, before)
+    experiment = parse_values(values)
+    _Attempt(experiment, where, process or 0).execute(path, before)
+    return _finished(path, experiment, where) if process is None else Finished(path=path, run=read_run(path))
+
+
+def _finished(path: Path, experiment: Experiment, where: Surroundings) -> Finished:
+    """The run with the rounds of its further processes, and its end."""
+    for process in range(1, experiment.processes):
+        assert where.launch is not None
+        where.launch(path, process)
+    run = read_run(path)
+    with RunWriter(path, run_id=run.run_id, environment=None, known=run.order) as writer:
+        writer.close(failed=run.failed)
+    return Finished(path=path, run=read_run(path))
 
 
 class _Attempt:
     """One process's attempt at a run."""
 
-    def __init__(self, experiment: Experiment, where: Surroundings) -> None:
+    def __init__(self, experiment: Experiment, where: Surroundings, process: int = 0) -> None:
         self._experiment = experiment
+        self._process = process
         self._where = where
         self._spark = SparkUse(experiment.spark, where.cache / "iceberg_java", where.session)
 
-    def execute(self, path: Path | None, before: Run | None = None) -> Finished:
+    def execute(self, path: Path | None, before: Run | None = None) -> Path:
+        """Check and run every case, and give the run's file; there is none where it never came to measure."""
         experiment, where = self._experiment, self._where
         engines, missing = _make_engines(experiment, EngineContext(self._spark), where.progress)
         with ExitStack() as resources:
@@ -151,9 +177,8 @@ class _Attempt:
                     recorder.skip(Case(engine=name, filter="*"), reason)
                 with out_of_collection():
                     self._measure(measurements, engines, recorder)
-                failures = (*(() if before is None else before.failures), *recorder.failures)
-                writer.close(failed=bool(failures))
-        return Finished(path=path, run=read_run(path))
+        self._spark.stop()
+        return path
 
     def _measure(
         self, measurements: Sequence[Measurement], engines: Mapping[str, AnyEngine], recorder: Recorder
@@ -166,6 +191,7 @@ class _Attempt:
             recorder=recorder,
             progress=where.progress,
             seed=experiment.seed,
+            process=self._process,
             taken={case: each.samples for case, each in recorder.measured.items()},
         )
         for workload in dict.fromkeys(each.case.workload for each in measurements):
@@ -211,9 +237,12 @@ def _checked(measurement: Measurement, bench: Bench) -> list[Trial]:
     return found
 
 
-def _check_same(before: Mapping[str, object], now: Mapping[str, object], path: Path) -> None:
+def _check_same(before: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> None:
+    """Raise ConfigError where machine or software changed. Whether there is a Spark session does not count: one that
+    was there to make tables is not there when they are found."""
     for part in ("hardware", "software", "engines", "git"):
-        if before.get(part) != now.get(part):
+        was, is_now = ({**dict(values.get(part) or {}), "spark": None} for values in (before, now))
+        if was != is_now:
             raise ConfigError(f"cannot go on: {part} is not as it was when the run began; start anew", path=str(path))
 
 

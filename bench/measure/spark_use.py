@@ -38,6 +38,12 @@ class SparkUse:
             self._started = spark_session(settings) if self._given is None else self._given()
         return self._started
 
+    def stop(self) -> None:
+        """Stop the session, unless it was given: a further process of the run needs its memory."""
+        if self._started is not None and self._given is None:
+            self._started.stop()
+            self._started = None
+
     def facts(self) -> dict[str, str] | None:
         """What of the session bears on figures; None when none was started."""
         if self._started is None:

@@ -28,7 +28,7 @@ def findings_of(records: Records) -> tuple[Finding, ...]:
         _engines(planning.where(metric="latency_cold"), "Cold planning"),
         _engines(planning.where(metric="latency_warm"), "Warm planning"),
         _engines(scans, "Scanning the decimal columns"),
-        _engines(records.where(measurement="filtered", metric="scan_time"), "Filtered reads"),
+        _engines(records.where(measurement="filtered", metric="scan_time"), "Reading under filters"),
         *_deletes(records.where(measurement="deletes", metric="scan_time")),
         _engines(records.where(measurement="commits", metric="latency_commit"), "Committing described files"),
     ]

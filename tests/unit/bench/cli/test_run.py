@@ -6,8 +6,9 @@ import pytest
 
 from bench.cli import run as command
 from bench.cli.run import arguments, of_tables
-from bench.errors import ConfigError
+from bench.errors import ConfigError, EngineFailed
 from bench.experiment import Experiment
+from bench.measure.further_process import launch
 from bench.measure.run import Finished, Surroundings
 from bench.measure.run_file import read_run
 from bench.workloads.definitions import TableWorkload
@@ -114,3 +115,9 @@ def test_what_was_asked_for_can_be_typed_again() -> None:
         "run", "--table", "t", "--filter", "a < 1", "--filter", "b = 2", "--repetitions", "3",
     )  # fmt: skip
     assert arguments("quick", {"--scale": 0.05}) == ("run", "quick", "--scale", "0.05")
+
+
+def test_a_further_process_that_fails_fails_the_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(EngineFailed, match="process 1 of the run failed"):
+        launch(write_run(tmp_path), 1, tmp_path)
+    assert "this run is complete" in capfd.readouterr().err

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from bench.engines.engine import AnyEngine, EngineMissing
 from bench.engines.registry import EngineContext
 from bench.errors import ConfigError, DatasetFailed
-from bench.experiment import Experiment, parse_experiment
+from bench.experiment import Experiment, parse_experiment, parse_values
 from bench.measure import run, subjects
 from bench.measure.brute.manifests import live_files
 from bench.measure.brute.metadata import load_table_json
@@ -198,6 +198,46 @@ def test_a_run_goes_on_with_the_same_software_alone(engines: dict[str, ScriptedE
     with pytest.raises(ConfigError, match="cannot go on: engines is not as it was"):
         resume_run(path, where=where)
     assert path.read_bytes() == before
+
+
+def test_every_process_runs_all_rounds_and_pairs_are_of_one_process(
+    engines: dict[str, ScriptedEngine], where: Surroundings
+) -> None:
+    chosen = experiment(measurements="decimals")
+    twice = parse_values({**chosen.values, "processes": 3})
+    launched: list[int] = []
+
+    def launch(path: Path, process: int) -> None:
+        launched.append(process)
+        assert not resume_run(path, where=where, process=process).run.complete
+
+    result = run_experiment(twice, where=replace(where, launch=launch))
+    assert launched == [1, 2]
+    assert result.run.complete
+    (scan,) = (r for r in result.records if r.metric == "scan_time")
+    assert scan.places == tuple((process, number) for process in range(3) for number in range(3))
+    with pytest.raises(ConfigError, match="processes: there is no way to start another process here"):
+        run_experiment(twice, where=where)
+
+
+def test_a_process_that_counts_otherwise_is_a_failure(
+    engines: dict[str, ScriptedEngine], location: str, where: Surroundings
+) -> None:
+    def launch(path: Path, process: int) -> None:
+        engines["icebench"].rows = {location: small_rows(0, 399).combine_chunks().to_batches()[0]}
+        resume_run(path, where=where, process=process)
+
+    twice = parse_values({**experiment(measurements="decimals").values, "processes": 2})
+    assert run_experiment(twice, where=replace(where, launch=launch)).failed
+
+
+def test_a_session_that_made_the_tables_may_be_missing_later(
+    engines: dict[str, ScriptedEngine], where: Surroundings
+) -> None:
+    path = interrupted(engines, where)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace('"spark":null', '"spark":{"version":"4.1"}', 1), encoding="utf-8")
+    assert resume_run(path, where=where).run.complete
 
 
 @pytest.mark.parametrize(
