@@ -290,6 +290,10 @@ def test_other_formats_are_refused_by_name(name: str) -> None:
         ("write.target-file-size-bytes", "-5"),
         ("write.metadata.metrics.default", "most"),
         ("write.parquet.bloom-filter-max-bytes", "0"),
+        ("write.parquet.bloom-filter-enabled.column.id", "yes"),
+        ("write.parquet.compression-level", "high"),
+        ("write.object-storage.enabled", "yes"),
+        ("write.metadata.metrics.max-inferred-column-defaults", "-1"),
     ],
 )
 def test_a_wrong_property_is_named(name: str, text: str) -> None:
