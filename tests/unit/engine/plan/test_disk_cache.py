@@ -109,15 +109,15 @@ def test_a_file_that_was_cut_is_written_anew(tmp_path: Path, share_kept: float) 
     assert len(decode.asked) == 1
 
 
-@pytest.mark.parametrize(("flipped", "step"), [(0x41, 29), (0x80, 7)])
-def test_a_byte_that_changed_never_changes_a_value(tmp_path: Path, flipped: int, step: int) -> None:
-    """Neither by a length that becomes negative."""
+@pytest.mark.parametrize(("flipped", "first", "step"), [(0x41, 0, 29), (0x01, 0, 8), (0x80, 7, 8)])
+def test_a_byte_that_changed_never_changes_a_value(tmp_path: Path, flipped: int, first: int, step: int) -> None:
+    """Any byte; the lowest of each number, as of one null that becomes none; the highest, so that it is negative."""
     cache, counters = opened(tmp_path)
     expected = cache.columns(KEY, None, Decoder())
     (file,) = tmp_path.glob("*.cache")
     data = file.read_bytes()
     decode = Decoder()
-    for place in range(0, len(data), step):
+    for place in range(first, len(data), step):
         replace(file, data[:place] + bytes([data[place] ^ flipped]) + data[place + 1 :])
         assert same(cache.columns(KEY, None, decode), expected), place
         replace(file, data)
