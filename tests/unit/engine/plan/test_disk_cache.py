@@ -59,7 +59,8 @@ def opened(place: Path, limit_bytes: int = 1 << 20) -> tuple[DiskCache, Counters
 def same(left: ManifestColumns, right: ManifestColumns) -> bool:
     """Whether columns have the same values, NaN and the sign of zero included."""
     assert left.batch.schema == right.batch.schema
-    return all(repr(a.to_pylist()) == repr(b.to_pylist()) for a, b in zip(left.batch, right.batch, strict=True))
+    pairs = list(zip(left.batch, right.batch, strict=True))
+    return all(repr(a.to_pylist()) == repr(b.to_pylist()) and a.null_count == b.null_count for a, b in pairs)
 
 
 def test_what_was_decoded_is_opened_the_next_time(tmp_path: Path) -> None:
