@@ -1,1 +1,1 @@
-"""Which metadata file is a table's current one, and changing that atomically."""
+"""Catalogs: the current metadata file of each table, and its atomic replacement."""

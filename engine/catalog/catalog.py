@@ -1,4 +1,4 @@
-"""What every catalog does. All implementations pass ``tests/contract/test_catalog.py``."""
+"""Interface of catalogs. All implementations pass ``tests/contract/test_catalog.py``."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ Namespace = tuple[str, ...]
 
 
 class Catalog(Committer, Protocol):
-    """Tables by name. Identifiers are tuples (`engine.catalog.identifiers`); safe to use from several threads.
+    """Tables by name. Identifiers are tuples (`engine.catalog.identifiers`). Thread-safe.
 
     Errors beside those named: StorageFailed when the catalog cannot be reached.
     """
 
     @property
     def name(self) -> str:
-        """The catalog's name; catalogs in one database are told apart by it."""
+        """The catalog's name, which distinguishes catalogs in one database."""
         ...
 
     def close(self) -> None:
-        """Close what is held open; a later call opens it again."""
+        """Close connections; a later call opens new ones."""
         ...
 
     def store_at(self, location: str) -> Store:
@@ -32,7 +32,7 @@ class Catalog(Committer, Protocol):
         ...
 
     def default_location(self, identifier: Identifier) -> str:
-        """Where a table of that name goes; raises Invalid without a warehouse."""
+        """The default location of a table of that name; raises Invalid without a warehouse."""
         ...
 
     def create_table(self, identifier: Identifier, metadata: TableMetadata) -> TableState:
@@ -45,11 +45,11 @@ class Catalog(Committer, Protocol):
         ...
 
     def register_table(self, identifier: Identifier, metadata_location: str) -> TableState:
-        """Take on a table by an existing metadata file; raises AlreadyExists, FileNotFound."""
+        """Register a table by an existing metadata file; raises AlreadyExists, FileNotFound."""
         ...
 
     def table_exists(self, identifier: Identifier) -> bool:
-        """Whether there is such a table; its metadata is not read."""
+        """Whether there is such a table; does not read its metadata."""
         ...
 
     def list_tables(self, namespace: Namespace) -> list[Identifier]:
@@ -57,7 +57,7 @@ class Catalog(Committer, Protocol):
         ...
 
     def rename_table(self, old: Identifier, new: Identifier) -> None:
-        """Give a table another name; its files stay where they are.
+        """Rename a table; its files do not move.
 
         Raises:
             NotFound: There is no such table.
@@ -68,7 +68,7 @@ class Catalog(Committer, Protocol):
         ...
 
     def drop_table(self, identifier: Identifier) -> None:
-        """Forget a table. Whether files stay is the implementation's to say.
+        """Drop a table. The implementation decides about its files.
 
         A lost answer is settled by looking: where nothing has the name any more the table was dropped, or another
         writer dropped or renamed it meanwhile.
@@ -80,15 +80,15 @@ class Catalog(Committer, Protocol):
         ...
 
     def namespace_exists(self, namespace: Namespace) -> bool:
-        """Whether the namespace was created or holds anything."""
+        """Whether the namespace was created or is not empty."""
         ...
 
     def create_namespace(self, namespace: Namespace, properties: Mapping[str, str] | None = None) -> None:
-        """Make a namespace; raises AlreadyExists."""
+        """Create a namespace; raises AlreadyExists."""
         ...
 
     def drop_namespace(self, namespace: Namespace) -> None:
-        """Remove an empty namespace; raises NotFound, and Invalid where it still holds something."""
+        """Remove an empty namespace; raises NotFound, and Invalid if it is not empty."""
         ...
 
     def list_namespaces(self, parent: Namespace = ()) -> list[Namespace]:
@@ -102,5 +102,5 @@ class Catalog(Committer, Protocol):
     def update_namespace_properties(
         self, namespace: Namespace, updates: Mapping[str, str], removals: Collection[str] = ()
     ) -> None:
-        """Set and remove properties together; raises NotFound, and Invalid for a name in both."""
+        """Set and remove properties in one step; raises NotFound, and Invalid for a name in both."""
         ...

@@ -47,13 +47,13 @@ from engine.storage.canonical_paths import CanonicalPaths
 from engine.storage.store import Store
 
 _MARKER = ".namespace"
-"""An empty file that makes a namespace exist before it holds a table: storage has no empty directories."""
+"""An empty file that keeps an empty namespace in existence: storage has no empty directories."""
 _HEAD_BYTES = 4096
 
 
 class FileSystemCatalog:
-    """Tables below a warehouse directory. Dropping a table deletes the files in its directory, and no others: not those
-    of ``write.data.path``, nor those that `add_files` took on.
+    """Tables below a warehouse directory. Dropping a table deletes the files in its directory only, not those in
+    ``write.data.path`` or those of `add_files`.
 
     Args:
         warehouse: A location without a slash at the end.
@@ -83,7 +83,7 @@ class FileSystemCatalog:
         return self._name
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Nothing to close."""
 
     def store_at(self, location: str) -> Store:
         return self._store
@@ -180,7 +180,7 @@ class FileSystemCatalog:
             raise StorageFailed(f"{dotted(identifier)} was dropped, but files of it are left: {error}") from error
 
     def _delete(self, location: str) -> None:
-        """Delete a file that may be gone; CommitStateUnknown where nobody can tell whether it is."""
+        """Delete a file that may be gone; CommitStateUnknown if that cannot be determined."""
         try:
             self._store.delete(location)
         except FileNotFound:
@@ -246,7 +246,7 @@ class FileSystemCatalog:
         return NotFound(f"no table {dotted(identifier)} in the warehouse {self._warehouse}")
 
     def _load(self, identifier: Identifier) -> tuple[int, TableState | None, bytes]:
-        """The newest version, its state and its file's bytes; 0 and None where there is no table."""
+        """The newest version, its state and its file's bytes; 0 and None if there is no table."""
         version, location = current_version(self._metadata_directory(identifier), self._store)
         if location is None:
             return version, None, b""
@@ -287,7 +287,7 @@ class FileSystemCatalog:
         return Committed(TableState(metadata=metadata, metadata_location=location))
 
     def _follows(self, identifier: Identifier, metadata: TableMetadata, base: tuple[str, bytes] | None) -> bool:
-        """Whether a version that was just created is the one after its base, or the first of its table."""
+        """Whether a version that was just created follows its base, or is the first of its table."""
         if base is None:
             current = self._load(identifier)[1]
             return current is not None and current.metadata.table_uuid == metadata.table_uuid
@@ -310,7 +310,7 @@ class FileSystemCatalog:
         return Conflicted(reason)
 
     def _check_alone(self, identifier: Identifier) -> None:
-        """Raise Invalid where a table would lie in the directory of another one, or another in its own."""
+        """Raise Invalid if a table would lie in the directory of another one, or another in its own."""
         above = [identifier[:depth] for depth in range(1, len(identifier))]
         outer = next((each for each in above if self.table_exists(each)), None)
         # One of this very name was made meanwhile; creating the first version will find it.
@@ -342,7 +342,7 @@ def _conflict(identifier: Identifier) -> Conflicted:
 
 
 def _check_properties(metadata: TableMetadata) -> None:
-    """Refuse what would let two commits of one version both succeed, or hide a commit."""
+    """Refuse properties that would let two commits of one version both succeed, or hide a commit."""
     for set_so, name in (
         (METADATA_COMPRESSION.of(metadata.properties) != "none", METADATA_COMPRESSION.name),
         (METADATA_DELETE_AFTER_COMMIT.of(metadata.properties), METADATA_DELETE_AFTER_COMMIT.name),

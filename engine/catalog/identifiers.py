@@ -29,7 +29,7 @@ def namespace_identifier(name: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def dotted(identifier: Sequence[str]) -> str:
-    """The name as people and databases write it."""
+    """The name with dots, as in databases."""
     return ".".join(identifier)
 
 

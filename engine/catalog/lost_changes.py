@@ -1,4 +1,4 @@
-"""What came of a rename, a drop or a creation whose answer was lost: looked up by name, never guessed."""
+"""Settles the outcome of a rename, drop or creation whose answer was lost, by looking up names."""
 
 from __future__ import annotations
 

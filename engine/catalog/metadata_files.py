@@ -30,7 +30,7 @@ class RecentMetadata:
         self._recent: OrderedDict[str, tuple[bytes, TableMetadata]] = OrderedDict()
 
     def decode(self, location: str, data: bytes) -> TableMetadata:
-        """The metadata in a file with these bytes; raises CorruptTable, Unsupported."""
+        """Decode the metadata in a file with these bytes; raises CorruptTable, Unsupported."""
         with self._lock:
             found = self._recent.get(location)
         if found is not None and found[0] == data:
@@ -40,7 +40,7 @@ class RecentMetadata:
         return metadata
 
     def remember(self, location: str, data: bytes, metadata: TableMetadata) -> None:
-        """Note what a file holds."""
+        """Record the content of a file."""
         with self._lock:
             self._recent[location] = data, metadata
             self._recent.move_to_end(location)
@@ -49,7 +49,7 @@ class RecentMetadata:
 
 
 class MetadataFiles:
-    """Reads and writes metadata files. Their names are never used again, so what was read once stays true.
+    """Reads and writes metadata files. Their names are never reused, so cached files stay valid.
 
     Args:
         store_at: The store of a location.
@@ -72,7 +72,7 @@ class MetadataFiles:
         return found
 
     def write_next(self, metadata: TableMetadata, current: str | None) -> str:
-        """Write the version after the one at `current` and return its location. A failed write leaves nothing."""
+        """Write the version after the one at `current` and return its location. A failed write leaves no file."""
         compress = METADATA_COMPRESSION.of(metadata.properties) == "gzip"
         name = f"{next_version(current):05d}-{self._new_id()}{'.gz' if compress else ''}.metadata.json"
         location = metadata_file_location(metadata, name)
@@ -85,14 +85,14 @@ class MetadataFiles:
         return location
 
     def delete(self, location: str) -> None:
-        """Delete a file that is not, and never was, a table's current one. Failing to is left to orphan removal."""
+        """Delete a file that never was a table's current one. If that fails, it is left to orphan removal."""
         with self._lock:
             self._recent.pop(location, None)
         with suppress(EngineError):
             self._store_at(location).delete(location)
 
     def delete_outdated(self, base: TableMetadata, committed: TableMetadata) -> None:
-        """Delete what fell off the metadata log, where ``write.metadata.delete-after-commit.enabled`` asks for it.
+        """Delete files that left the metadata log, if ``write.metadata.delete-after-commit.enabled`` is true.
 
         Files outside the table's own locations stay: whoever wrote the log may have named any file.
         """

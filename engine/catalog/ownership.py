@@ -1,4 +1,4 @@
-"""Which files are a table's to delete."""
+"""Checks which files belong to a table, and may be deleted with it."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ _KEPT = 16
 
 
 class RestCatalog:
-    """Tables that a REST server keeps.
+    """Tables of a REST server.
 
     Args:
         session: The server.
@@ -97,7 +97,7 @@ class RestCatalog:
         return self._stores(location)
 
     def default_location(self, identifier: Identifier) -> str:
-        """Empty: the server chooses."""
+        """Empty: the server chooses the location."""
         return ""
 
     # Tables.
@@ -130,7 +130,7 @@ class RestCatalog:
         return self._exists(self._request(endpoint, identifier))
 
     def create_table(self, identifier: Identifier, metadata: TableMetadata) -> TableState:
-        """Make a table of the metadata's schema, spec, sort order, format version and properties.
+        """Create a table with the metadata's schema, spec, sort order, format version and properties.
 
         The server gives UUID and time, and the location where the metadata has none; it may add properties. Errors as
         `Catalog.create_table`.
@@ -194,7 +194,7 @@ class RestCatalog:
             self._loaded.pop(old, None)
 
     def drop_table(self, identifier: Identifier, *, purge: bool = False) -> None:
-        """Forget a table, as `Catalog.drop_table`. With `purge` the server is asked to delete its files too."""
+        """Drop a table, as `Catalog.drop_table`. With `purge` the server is asked to delete its files, too."""
         query = {"purgeRequested": "true" if purge else "false"}
         self._drop(self._request(DROP_TABLE, identifier, query=query), lambda: self.table_exists(identifier))
         with self._lock:
@@ -298,7 +298,7 @@ class RestCatalog:
         return Request(endpoint=endpoint, subject=f"namespace {dotted(namespace)}", namespace=namespace, body=body)
 
     def _request_credentials(self, identifier: Identifier, config: Mapping[str, str]) -> Vended:
-        """New credentials for a table's files; `config` is what it was loaded with."""
+        """Request new credentials for a table's files; `config` is the one it was loaded with."""
         if self._session.offers(LOAD_CREDENTIALS):
             answer = self._session.ask(self._request(LOAD_CREDENTIALS, identifier))
             credentials = credentials_from_json(answer.json())

@@ -1,4 +1,4 @@
-"""Who the client is to a REST catalog: nobody, the bearer of a token, or a client with credentials (OAuth2)."""
+"""Authentication with a REST catalog: none, a bearer token, or OAuth2 client credentials."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _EARLY_PART = 0.1
 
 
 class Authentication(Protocol):
-    """Makes the ``Authorization`` header."""
+    """Creates the ``Authorization`` header."""
 
     def header(self) -> str | None:
-        """Its value for the next request; raises StorageFailed where a token cannot be had."""
+        """Its value for the next request; raises StorageFailed if no token can be obtained."""
         ...
 
     def renewed(self, refused: str | None) -> bool:
-        """Whether a request that was refused with that value may be sent again with another."""
+        """Whether a request that was refused with that value may be repeated with another."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class BearerToken:
-    """A token that is given, or none."""
+    """A given token, or none."""
 
     token: str | None = field(repr=False)
 

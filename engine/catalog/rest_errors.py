@@ -1,4 +1,4 @@
-"""What the statuses of a REST catalog mean here."""
+"""Converts statuses of a REST catalog to errors of the engine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class NoSuchFile(NotFound):
 
 
 def server_error(answer: Answer, secrets: Secrets) -> ServerError:
-    """What the answer says of itself, fit to print: one line, nothing secret."""
+    """The server's message about an error, in one line and without secrets."""
     node = decoded_or_none(answer)
     found = ServerError("", "")
     if node is not None:
@@ -41,7 +41,7 @@ def server_error(answer: Answer, secrets: Secrets) -> ServerError:
 
 
 def error_of(answer: Answer, secrets: Secrets, *, subject: str) -> EngineError:
-    """The error that an answer without success stands for.
+    """The error of a response without success.
 
     Args:
         answer: Of any status but 2xx.

@@ -1,7 +1,7 @@
-"""HTTP for the REST catalog: one request, sent again only where that cannot do a thing twice.
+"""HTTP for the REST catalog: a request is repeated only if the server cannot carry it out twice.
 
-A request fails in one of two ways, and commits depend on telling them apart: `Unreachable`, it never left, and
-`AnswerLost`, it may have been carried out.
+A request fails in one of two ways, which commits must distinguish: `Unreachable`, it was never sent, and `AnswerLost`,
+it may have been carried out.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _PIECE_BYTES = 64 << 10
 
 
 class Unreachable(StorageFailed):
-    """The request was not sent: nothing happened."""
+    """The request was not sent, so nothing happened."""
 
 
 class AnswerLost(CommitStateUnknown):
-    """The request was sent and no answer came: it may have been carried out, or be so later."""
+    """The request was sent and no response came: it may have been carried out, or be so later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """How long to wait for a connection, and between two pieces of an answer."""
+    """Timeouts for a connection, and between two parts of a response."""
 
     connect_seconds: float = 10.0
     read_seconds: float = 60.0
@@ -71,14 +71,14 @@ class Answer:
 
 
 class Secrets:
-    """Texts that must not appear in a message: tokens and client secrets. Servers sometimes send them back."""
+    """Texts that must not appear in a message: tokens and client secrets, which servers sometimes return."""
 
     def __init__(self, known: Iterable[str] = ()) -> None:
         self._lock = Lock()
         self._known = {secret for secret in known if secret}
 
     def add(self, secret: str) -> None:
-        """Hide one more."""
+        """Add a secret."""
         with self._lock:
             self._known |= {secret}
 
@@ -92,7 +92,7 @@ class Secrets:
 
 
 class HttpClient:
-    """A pool of connections to one server; may be used from several threads. Redirects are not followed.
+    """A pool of connections to one server. Thread-safe. Redirects are not followed.
 
     A proxy is taken from the environment (``https_proxy``, ``no_proxy``).
 
@@ -143,7 +143,7 @@ class HttpClient:
         body: bytes | None = None,
         repeatable: bool = False,
     ) -> Answer:
-        """Send a request and return the answer, of any status.
+        """Send a request and return the response, of any status.
 
         Args:
             method: GET and HEAD are always repeatable.

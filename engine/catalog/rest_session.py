@@ -1,4 +1,4 @@
-"""A session with a REST catalog: its configuration, its paths, who asks, and what went wrong in the engine's words."""
+"""A session with a REST catalog: configuration, paths, authentication, and errors of the engine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _DEFAULT_ENDPOINTS = frozenset(
         "POST /v1/{prefix}/tables/rename",
     }
 )
-"""What a server can do that does not say (specification of ``GET /v1/config``); of it, what this engine uses."""
+"""Endpoints of a server that lists none (specification of ``GET /v1/config``), as far as this engine uses them."""
 
 _VIEW = f"{_NAMESPACE}/views/{{view}}"
 _VIEW_ENDPOINTS = frozenset(
@@ -67,7 +67,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One request to an endpoint.
+    """A request to an endpoint.
 
     Args:
         endpoint: Where to.
@@ -91,7 +91,7 @@ class Request:
 
 
 class Session:
-    """Requests to one catalog of one server; may be used from several threads.
+    """Requests to one catalog of one server. Thread-safe.
 
     Args:
         http: The connections.
@@ -132,7 +132,7 @@ class Session:
         return str(endpoint) in self._endpoints
 
     def call(self, request: Request) -> Answer:
-        """Ask, and return the answer of any status; see `HttpClient.send` for what is raised where there is none."""
+        """Send a request, and return the response of any status; raises as `HttpClient.send`."""
         endpoint = request.endpoint
         if not self.offers(endpoint):
             raise Unsupported(f"{request.subject}: the REST catalog at {self} does not offer {endpoint}")
@@ -151,7 +151,7 @@ class Session:
         return self._send(endpoint.method, url, headers, body, repeatable=keyed)
 
     def ask(self, request: Request) -> Answer:
-        """As `call`; an answer without success is raised as the error that it stands for."""
+        """As `call`, but a response without success raises its error."""
         answer = self.call(request)
         if not answer.is_success:
             raise error_of(answer, self.http.secrets, subject=request.subject)
@@ -174,7 +174,7 @@ class Session:
             seen.add(token)
 
     def encode_namespace(self, namespace: Sequence[str]) -> str:
-        """A namespace as it stands in paths and parameters: levels percent-encoded, the separator between them."""
+        """A namespace as in paths and parameters: levels percent-encoded, the separator between them."""
         return self._separator.join(quote(level, safe="") for level in namespace)
 
     def close(self) -> None:
@@ -211,7 +211,7 @@ def open_session(
     properties: Mapping[str, str] | None = None,
     waiting: Waiting | None = None,
 ) -> Session:
-    """Ask a server for its configuration and open a session by it.
+    """Load a server's configuration, and open a session with it.
 
     Args:
         address: Up to, and without, ``/v1``.
@@ -298,7 +298,7 @@ def _with(headers: Mapping[str, str], authorization: str | None) -> dict[str, st
 
 
 def _merge_headers(*headers: Mapping[str, str]) -> dict[str, str]:
-    """Headers of which the last of a name counts, in whatever case it is written; one without a value is not sent."""
+    """Merge headers: the last of each name counts, in any case; one without a value is not sent."""
     found = {name.lower(): (name, value) for each in headers for name, value in each.items()}
     return {name: value for name, value in found.values() if value}
 

@@ -1,7 +1,7 @@
-"""Storage options and credentials that a REST catalog gives with a table, and the stores made of them.
+"""Storage options and credentials that a REST catalog returns with a table, and the stores that use them.
 
-Credentials end. A table's store takes them anew before that, for as long as anyone holds the store: `VendedStore` asks
-the catalog, whoever loads the table brings newer ones too, and every handle of the table has the same store.
+Credentials expire. A table's store renews them before that: `VendedStore` asks the catalog, loading the table supplies
+newer ones, too, and all handles of the table share the store.
 """
 
 from __future__ import annotations
@@ -21,39 +21,39 @@ _REMOTE_SIGNING = "s3.remote-signing-enabled"
 _PLANNING_MODE = "scan-planning-mode"
 _ENDS_AT = ("s3.session-token-expires-at-ms", "gcs.oauth2.token-expires-at", "adls.sas-token-expires-at-ms.")
 _LENT = ("s3.session-token", "gcs.oauth2.token", "adls.sas-token.")
-"""Options, or beginnings of their names, that say when credentials end, and those that are lent for a time."""
+"""Options (or prefixes of their names) with the expiry of credentials, and options that expire."""
 _EARLY_MS = 300_000
 _AGAIN_MS = 30_000
 
 
 @dataclass(frozen=True, slots=True)
 class Vended:
-    """What a catalog gave for the files of one table."""
+    """Storage options and credentials for the files of one table."""
 
     config: Mapping[str, str] = field(repr=False)
     credentials: tuple[StorageCredential, ...] = ()
 
     @classmethod
     def of(cls, loaded: LoadedTable) -> Vended:
-        """What came with the table."""
+        """Those returned with a table."""
         return cls(loaded.config, loaded.credentials)
 
     def options(self, location: str) -> dict[str, str]:
-        """The options of a location: the longest prefix wins, and a credential stands above the configuration."""
+        """The options of a location: the longest prefix wins, and credentials override the configuration."""
         fitting = [credential for credential in self.credentials if location.startswith(credential.prefix)]
         best = max(fitting, key=lambda credential: len(credential.prefix), default=None)
         return {**self.config, **(best.config if best is not None else {})}
 
     @property
     def ends_at_ms(self) -> int | None:
-        """When the first of the credentials ends; None where nothing is said of it."""
+        """The earliest expiry of the credentials; None if unknown."""
         named = [item for each in self._each() for item in each.items() if _is_any(item[0], _ENDS_AT)]
         told = [int(value) for _, value in named if value.isdecimal()]
         return min(told, default=None)
 
     @property
     def lends(self) -> bool:
-        """Whether there are credentials that will end, whether or not it is said when."""
+        """Whether there are credentials that expire, even at an unknown time."""
         return any(_is_any(name, _LENT) for each in self._each() for name in each)
 
     def _each(self) -> list[Mapping[str, str]]:
@@ -65,7 +65,7 @@ def _is_any(name: str, known: tuple[str, ...]) -> bool:
 
 
 class VendedStore(ForwardingStore):
-    """The files of one table, each with the credentials that fit its location and have not ended.
+    """The files of one table, each with valid credentials for its location.
 
     They are renewed five minutes before they end, or after half of a shorter life. Files that are open go on with new
     ones. A copy in another process keeps the credentials that it was sent with.
@@ -98,14 +98,14 @@ class VendedStore(ForwardingStore):
         return VendedStore, (self._root, self._properties, self._vended, None, _never)
 
     def learn(self, vended: Vended, renew: Callable[[], Vended]) -> None:
-        """Take on what the catalog gave now, and how to ask for more; clients of the same options are kept."""
+        """Adopt newer options and credentials, and the way to renew them; clients with equal options are kept."""
         with self._lock:
             self._renew = renew
             self._take(vended)
 
     @property
     def is_fresh(self) -> bool:
-        """Whether what the catalog gave can be used for some time; not so where it does not say for how long."""
+        """Whether the credentials are valid for some time; False if their expiry is unknown."""
         with self._lock:
             return not self._vended.lends if self._renew_at_ms is None else self._now_ms() < self._renew_at_ms
 
@@ -126,7 +126,7 @@ class VendedStore(ForwardingStore):
         return self.at(location), location
 
     def at(self, location: str) -> Store:
-        """The store of a location by credentials that have not ended; another one after they were renewed."""
+        """The store of a location with valid credentials; a new one after renewal."""
         # Under the lock: many threads at the end of the credentials ask for new ones once.
         with self._lock:
             if self._renew is not None and self._renew_at_ms is not None and self._now_ms() >= self._renew_at_ms:
@@ -163,7 +163,7 @@ class VendedStore(ForwardingStore):
 
 
 class _Input(ForwardingInputFile):
-    """A file that is opened again where it was when its credentials were renewed."""
+    """A file that is reopened at its position when its credentials are renewed."""
 
     def __init__(self, vended: VendedStore, location: str) -> None:
         self._vended = vended
@@ -186,7 +186,7 @@ def _never() -> int:
 
 
 class TableStores:
-    """The store of a location, with the options of the table that lies there.
+    """The store of a location, with the options of the table at that location.
 
     Args:
         properties: The catalog's own options.
@@ -201,20 +201,20 @@ class TableStores:
         self._by_table: dict[str, VendedStore] = {}
 
     def __call__(self, location: str) -> Store:
-        """The store; errors as `engine.storage.resolve.store_for`."""
+        """The store; raises as `engine.storage.resolve.store_for`."""
         with self._lock:
             below = [root for root in self._by_table if location == root or location.startswith(f"{root}/")]
             vended = self._by_table[max(below, key=len)] if below else None
         return self._default(location) if vended is None else vended
 
     def is_fresh(self, root: str) -> bool:
-        """Whether nothing that the catalog gave for the table at `root` has to be asked for again."""
+        """Whether nothing has to be renewed for the table at `root`."""
         with self._lock:
             vended = self._by_table.get(root)
         return vended is None or vended.is_fresh
 
     def learn(self, loaded: LoadedTable, *, subject: str, renew: Callable[[], Vended]) -> None:
-        """Take on what the server said of a table's storage; `renew` asks it for more.
+        """Adopt what the server returned about a table's storage; `renew` requests more.
 
         Raises:
             Unsupported: The table can only be read with requests that the server signs, or that it plans itself.

@@ -39,7 +39,7 @@ _CONFLICTS = (409, 429)
 
 
 class RestViewCatalog(RestCatalog):
-    """Tables and views that a REST server keeps."""
+    """Tables and views of a REST server."""
 
     def create_view(
         self,

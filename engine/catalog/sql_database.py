@@ -1,4 +1,4 @@
-"""A database connection that tells apart the three ways a statement can fail."""
+"""A database connection that distinguishes three kinds of failure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class AnswerLost(StorageFailed):
 
 
 class Database:
-    """A pool of connections; may be used from several threads.
+    """A pool of connections. Thread-safe.
 
     Args:
         url: An SQLAlchemy URL. The directory of an SQLite file is made.

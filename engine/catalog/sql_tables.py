@@ -42,7 +42,7 @@ EXISTS_PROPERTY = "exists"
 
 
 def row_of(catalog: str, identifier: Sequence[str], kind: str, *, has_types: bool) -> ColumnElement[bool]:
-    """The row of the table or view of that name; one of the other kind does not count."""
+    """The row of the table or view of that name; rows of the other kind are ignored."""
     *namespace, name = identifier
     row = and_(
         TABLES.c.catalog_name == catalog,
@@ -53,7 +53,7 @@ def row_of(catalog: str, identifier: Sequence[str], kind: str, *, has_types: boo
 
 
 def of_kind(kind: str, *, has_types: bool) -> ColumnElement[bool]:
-    """Rows of tables, or of views. Rows older than the column have no type and are tables."""
+    """Rows of tables, or of views. Rows without a type, from before that column, are tables."""
     if not has_types:
         return TABLES.c.table_name.is_not(None)
     if kind == VIEW_TYPE:

@@ -1,4 +1,4 @@
-"""Finding the current metadata file of a table directory, without a catalog.
+"""Finds the current metadata file of a table directory, without a catalog.
 
 Two namings exist. ``v3.metadata.json`` is a version that a file-system catalog committed; the next one has the next
 number, and ``version-hint.text`` says where to start looking. ``00003-<uuid>.metadata.json`` was written by a catalog
