@@ -155,9 +155,12 @@ class Runner:
         least = {case: trial.seconds for case, trial in alive.items()}
         runs: dict[Case, list[Cost]] = {case: [] for case in alive if not self._is_over(case, there[case])}
         waiting = [case for case in runs if not self._is_warm(alive[case], runs[case])]
+        told = -1
         while waiting:
             warm = len(runs) - len(waiting)
-            self.progress(workload, f"warming up {len(waiting)} of {len(runs)} cases", warm, len(runs))
+            if warm != told:
+                self.progress(workload, f"warming up {len(waiting)} of {len(runs)} cases", warm, len(runs))
+            told = warm
             random.shuffle(waiting)
             for case in waiting:
                 if (cost := self._attempt(alive, case)) is not None:

@@ -290,7 +290,7 @@ def test_and_back_in_it_after_an_error() -> None:
 
 def test_rounds_are_told(writer: RunWriter) -> None:
     told: list[tuple[str, int, int]] = []
-    made = Made(writer, Listening(), pace(2))
+    made = Made(writer, Listening(), pace(2, warmups=3))
     made.runner.progress = lambda phase, detail, done, total: told.append((detail, done, total))
     made.run(trial("1"), trial("2"))
     assert told == [
