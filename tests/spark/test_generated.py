@@ -12,7 +12,7 @@ from bench.measure.oracle import Oracle
 from bench.workloads.generated import Generated
 from bench.workloads.wide import KINDS, Wide
 
-WORKLOADS: list[Generated] = [Wide(columns=4 * len(KINDS), rows=500, files=3)]
+WORKLOADS: list[Generated] = [Wide(columns=2 * len(KINDS), rows=6_000, files=3)]
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.name)
