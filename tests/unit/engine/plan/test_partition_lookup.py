@@ -105,3 +105,18 @@ def test_uuids_are_found_in_whichever_order_the_writer_took_them(
     summary = PartitionFieldSummary(contains_null=False, contains_nan=None, lower_bound=lower, upper_bound=upper)
     for value in listed:
         assert may_list_partitions([manifest((summary,))], [(value,)], metadata.spec, metadata).all()
+
+
+def test_bounds_of_uuids_in_the_order_of_java_may_lie_inside_the_values() -> None:
+    """Java compares the second halves as signed numbers, too: these bounds are in order and leave a value out."""
+    metadata = table([UUID])
+    least, lower, upper, greatest = (uuid.UUID(int=i) for i in (
+        (1 << 64) + 1, (1 << 64) + (1 << 63), (2 << 64) + 5, (2 << 64) + (1 << 63)
+    ))  # fmt: skip
+    summary = PartitionFieldSummary(
+        contains_null=False, lower_bound=encode_value(UUID, lower), upper_bound=encode_value(UUID, upper)
+    )
+    for value in (least, lower, upper, greatest):
+        assert may_list_partitions([manifest((summary,))], [(value,)], metadata.spec, metadata).tolist() == [True]
+    outside = (uuid.UUID(int=5), uuid.UUID(int=3 << 64))
+    assert not may_list_partitions([manifest((summary,))], [(u,) for u in outside], metadata.spec, metadata).any()
