@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +18,8 @@ import pyarrow as pa
 
 from engine.spec.types import PrimitiveType
 
-_MOST = 1 << 63
-"""How many numbers there are: a packed key is none below zero."""
+_MOST = (1 << 63) - 1
+"""The most numbers: both a number and the size of a range are a long that is not negative."""
 
 _AS_LONG: Mapping[str, str] = {
     "boolean": "CAST({} AS BIGINT)",
@@ -74,7 +75,7 @@ class Packing:
     @property
     def size(self) -> int:
         """How many keys there could be: each has a number below."""
-        return int(np.prod([r.size for r in self.ranges], dtype=object))
+        return prod(r.size for r in self.ranges)
 
     def packed(self, columns: Sequence[str]) -> str:
         """The text of a row's number, null where the row equals no key; `columns` are texts without side effects."""
@@ -101,7 +102,7 @@ def packing_of(types: Sequence[PrimitiveType], keys: Sequence[Sequence[pa.Array 
         keys: Those columns, of one set of keys or some.
 
     Returns:
-        None where a column is not of whole numbers, there are no keys, or there could be 2^63 and more of them.
+        None where a column is not of whole numbers, there are no keys, or there could be 2^63 or more of them.
     """
     if any(t.name not in _AS_LONG for t in types) or not any(len(own[0]) for own in keys):
         return None

@@ -55,6 +55,11 @@ class Row:
         return found
 
 
+@pytest.mark.parametrize("keys", [[(0, -(2**63)), (-(2**63), -(2**63))], [(0, 0), (0, 2**63 - 1)]])
+def test_keys_with_more_numbers_than_a_long_are_not_packed(keys: list[tuple[int, int]]) -> None:
+    assert made(keys, [LONG] * 2) is None
+
+
 @settings(max_examples=300)
 @given(data=st.data(), width=st.integers(1, 3), kind=st.sampled_from([values, near]))
 def test_a_row_has_the_number_of_the_key_that_it_equals(
@@ -68,10 +73,10 @@ def test_a_row_has_the_number_of_the_key_that_it_equals(
         size = 1
         for place, span in enumerate(spans):
             size *= (max(span) - min(span) + 1 if span else 0) + any(key[place] is None for key in keys)
-        assert size > 2**63
+        assert size >= 2**63
         return
     numbers = [int(n) for n in packing.keys(columns(keys, width))]
-    assert all(0 <= n < packing.size <= 2**63 for n in numbers)
+    assert all(0 <= n < packing.size < 2**63 for n in numbers)
     by_number = dict(zip(numbers, keys, strict=True))
     assert len(by_number) == len(set(keys))
     sql = Row()
@@ -111,6 +116,7 @@ def test_no_keys_and_too_many_are_not() -> None:
     assert made([], [LONG]) is None
     assert made([(LEAST,), (MOST,)], [LONG]) is None
     assert made([(0, 0), (2**32, 2**31)], [LONG, LONG]) is None
-    packing = made([(0,), (MOST,)], [LONG])
+    assert made([(0,), (MOST,)], [LONG]) is None
+    packing = made([(1,), (MOST,)], [LONG])
     assert packing is not None
-    assert packing.size == 2**63
+    assert packing.size == 2**63 - 1
