@@ -243,9 +243,31 @@ def test_bytes_that_an_engine_counted_come_before_planned_ones() -> None:
         for layout, read in (("a", 100), ("b", 1000), ("c", 10_000))
         for engine, counters in (("other", {}), ("icebench", {"storage_bytes_read": read}))
     ]
-    (shares, _) = build_report(sample_run(records=records), results_file="x").sections[0].tables
+    shares, *_ = build_report(sample_run(records=records), results_file="x").sections[0].tables
     assert shares.title == "Bytes read under a filter (icebench, counted)"
     assert [cell.heat for cell in shares.rows[0][1:]] == [0.0, pytest.approx(0.5), 1.0]
+
+
+def test_layouts_are_told_apart_by_what_an_object_store_would_take_and_charge() -> None:
+    def counters(files: int) -> dict[str, int]:
+        return {
+            "storage_requests_read": 3, "storage_requests_range_read": 3 * files, "files_planned": files,
+            "storage_bytes_read": 90_000_000 * files, "manifest_bytes_decoded": 0,
+        }  # fmt: skip
+
+    records = [
+        record("filtered", "f", "scan_time", "s", [0.5], layout=layout, counters=counters(files))
+        for layout, files in (("a", 1), ("b", 5))
+    ]
+    *_, seconds, dollars = build_report(sample_run(records=records), results_file="x").sections[0].tables
+    # Of one file: 0.5 s of the client's own; metadata, list and two manifests side by side, two requests of 30 ms each;
+    # two requests until its footer is there; then two parts side by side, 30 ms and 180 MB/s.
+    # Of five: the ten parts go in three waves of four, 90 ms and 360 MB/s.
+    assert [cell.text for cell in seconds.rows[0][1:]] == ["1.27 s", "2.08 s"]
+    # 8 + 2 + 2 and 8 + 10 + 10 requests, at 0.0004 $ a thousand.
+    assert [cell.text for cell in dollars.rows[0][1:]] == ["0.0048 $", "0.0112 $"]
+    assert "modelled" in seconds.title
+    assert "object-store-costs" in dollars.note
 
 
 def test_one_layout_is_not_held_against_others() -> None:
