@@ -2,8 +2,6 @@
 SHELL := /bin/bash
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest --quiet --durations=10
-# One more than there are processors, because the tests on Spark wait for the JVM; five need 8 GB.
-PROCESSES := $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? n + 1 : 5)))
 
 .DEFAULT_GOAL := bench
 .PHONY: bench test soak mutants check asv docs lock clean
@@ -14,8 +12,12 @@ bench: .venv/.stamp ## the main job: run the benchmarks, write the report
 asv: .venv/.stamp ## the same measurements as an asv suite
 	$(BIN)/python -m bench.asv_run
 
-test: .venv/.stamp .venv/.test-stamp ## all tests, side by side; those that share one Spark session in one of the processes
-	$(PYTEST) --numprocesses=$(PROCESSES) --dist=loadgroup
+test: .venv/.stamp .venv/.test-stamp ## all tests: those that share one Spark session in a process beside the others
+	@status=0; log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
+	$(PYTEST) -m spark >"$$log" 2>&1 & \
+	$(PYTEST) -m "not spark" --numprocesses=auto --maxprocesses=4 || status=1; \
+	echo "The tests on Spark:"; wait $$! || status=1; \
+	cat "$$log"; exit $$status
 
 soak: .venv/.stamp ## full campaigns of crashes, contention, damage and random histories, planted bugs: hours
 	$(PYTEST) -m soak

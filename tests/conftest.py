@@ -41,10 +41,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(folder)
         if folder == "spark" or "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
-        if item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("spark"))  # one process, one session
-            if not item.get_closest_marker("timeout"):
-                item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_SECONDS))
+        if item.get_closest_marker("spark") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_SECONDS))
 
 
 @pytest.fixture(scope="session")
