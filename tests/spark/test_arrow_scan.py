@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from engine.read.plans import planned_files
-from engine.spark import native_scan
+from engine.read.request import ReadRequest
 from engine.spark.arrow_scan import delete_bytes, plan_to_arrow_frame
 from engine.spark.native_scan import plan_to_dataframe
 from tests.spark.deleted_tables import with_every_delete
@@ -27,11 +27,12 @@ def test_executors_decode_what_is_too_much_for_the_driver(
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("the driver decodes deletes")
 
-    monkeypatch.setattr(native_scan, "load_deletes", refuse)
-    frame = plan_to_dataframe(spark, plan, table.store, driver_bytes=size_bytes - 1)
-    assert sorted(map(str, frame.toArrow().to_pylist())) == expected
-    with pytest.raises(AssertionError, match="the driver decodes"):
-        plan_to_dataframe(spark, plan, table.store, driver_bytes=size_bytes)
+    with monkeypatch.context() as driver:
+        driver.setattr(ReadRequest, "load_deletes", refuse)
+        frame = plan_to_dataframe(spark, plan, table.store, driver_bytes=size_bytes - 1)
+        assert sorted(map(str, frame.toArrow().to_pylist())) == expected
+        with pytest.raises(AssertionError, match="the driver decodes"):
+            plan_to_dataframe(spark, plan, table.store, driver_bytes=size_bytes)
     with_places = table.scan(columns=["id", "_pos"])
     found = plan_to_arrow_frame(
         spark, with_places.plan(), table.store, projection=with_places.schema, split_bytes=3000

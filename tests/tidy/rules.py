@@ -37,7 +37,7 @@ BENCH_ARROWS: dict[str, tuple[str, ...]] = {
     "experiment": ("engines", "workloads"),
     "measure": ("experiment", "statistics"),
     "cases": ("engines", "gate", "workloads"),
-    "report": ("gate", "measure"),
+    "report": ("costs", "gate", "measure"),
     "cli": ("report", "experiment", "doctor", "cases"),
     "suites": ("measure",),
     "asv_run": ("errors",),
