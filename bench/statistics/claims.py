@@ -51,7 +51,7 @@ class _Prior:
 
 _ROUND = _Prior(0.1, 2)
 _PROCESS = _Prior(0.04, 8)
-"""As A/A runs show them; see docs/design/measuring.md."""
+"""Assumed, not fitted to runs; docs/design/measuring.md has how often they mislead in simulation."""
 
 
 @dataclass(frozen=True)
