@@ -106,7 +106,8 @@ def run_experiment(experiment: Experiment, *, where: Surroundings) -> Finished:
 
 
 def resume_run(path: Path, *, where: Surroundings, process: int | None = None) -> Finished:
-    """Go on with a run that was interrupted, from its file: samples that are there are not taken again.
+    """Go on with a run that was interrupted, from its file: samples that are there are not taken again, and those that
+    are taken count as a further process's.
 
     Args:
         path: The run's file.
@@ -176,12 +177,23 @@ class _Attempt:
                 for name, reason in missing.items():
                     recorder.skip(Case(engine=name, filter="*"), reason)
                 with out_of_collection():
-                    self._measure(measurements, engines, recorder)
+                    self._measure(measurements, engines, recorder, self._number(before))
         self._spark.stop()
         return path
 
+    def _number(self, before: Run | None) -> int:
+        """The number of this process: its own, or the next that means it where an earlier attempt left anything."""
+        count = self._experiment.processes
+        used = [] if before is None else [s.process for m in before.measured for s in m.samples]
+        used += [] if before is None else [line["process"] for line in before.rounds]
+        return max((n + count for n in used if n % count == self._process), default=self._process)
+
     def _measure(
-        self, measurements: Sequence[Measurement], engines: Mapping[str, AnyEngine], recorder: Recorder
+        self,
+        measurements: Sequence[Measurement],
+        engines: Mapping[str, AnyEngine],
+        recorder: Recorder,
+        process: int,
     ) -> None:
         """Workload by workload: check every case, then run all of them in rounds."""
         where, experiment = self._where, self._experiment
@@ -191,7 +203,8 @@ class _Attempt:
             recorder=recorder,
             progress=where.progress,
             seed=experiment.seed,
-            process=self._process,
+            process=process,
+            processes=experiment.processes,
             taken={case: each.samples for case, each in recorder.measured.items()},
         )
         for workload in dict.fromkeys(each.case.workload for each in measurements):

@@ -108,7 +108,9 @@ class Runner:
         progress: Told every round.
         seed: Draws the order of every round.
         process: The number of this process in its run.
-        taken: Samples of an earlier attempt at this run, which are not taken again.
+        processes: How many the definition has. Numbers that are equal modulo it are attempts at the same one: a process
+            that goes on where another was stopped has a number of its own, as it has a life of its own.
+        taken: Samples of earlier attempts at this run, which are not taken again.
         conditions: Observes what the machine does besides.
     """
 
@@ -118,6 +120,7 @@ class Runner:
     progress: Progress
     seed: int
     process: int = 0
+    processes: int = 1
     taken: Mapping[Case, Collection[Sample]] = field(default_factory=dict)
     conditions: Callable[[], Conditions] = Conditions
 
@@ -133,17 +136,20 @@ class Runner:
             raise ValueError("two trials are of one case")
         random = Random(f"{self.seed} {self.process} {workload}")
         there = {
-            case: {s.round for s in self.taken.get(case, ()) if s.process == self.process} for case in alive
-        }  # fmt: skip
+            case: {s.round for s in self.taken.get(case, ()) if (s.process - self.process) % self.processes == 0}
+            for case in alive
+        }
         seconds = self._warm(workload, alive, there, random)
         rounds = {case: self.pace.rounds(case.measurement, seconds[case]) for case in alive}
         total = max(rounds.values(), default=0)
         for ordinal in range(total):
-            order = [case for case in alive if ordinal < rounds[case]]
+            order = [case for case in alive if ordinal < rounds[case] and ordinal not in there[case]]
+            if not order:
+                continue
             random.shuffle(order)
             conditions = self.conditions()
             for case in order:
-                if ordinal not in there[case] and (cost := self._attempt(alive, case)) is not None:
+                if (cost := self._attempt(alive, case)) is not None:
                     self.recorder.sample(case, Sample(process=self.process, round=ordinal, cost=cost))
             self.recorder.round(workload, self.process, ordinal, conditions.since())
             self.progress(workload, f"round {ordinal + 1} of {total}, {len(order)} cases", ordinal + 1, total)

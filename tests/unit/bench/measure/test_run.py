@@ -187,6 +187,9 @@ def test_an_interrupted_run_goes_on_from_its_file(engines: dict[str, ScriptedEng
     assert result.path == path
     # The first round is as it was; the others took a second each.
     assert scan_times(result) == [2.0, 1.0, 1.0]
+    # What favours a case for the life of a process does not outlive it.
+    (scan,) = (r for r in result.records if r.metric == "scan_time")
+    assert scan.places == ((0, 0), (1, 1), (1, 2))
     with pytest.raises(ConfigError, match="this run is complete"):
         resume_run(path, where=where)
 
@@ -218,6 +221,28 @@ def test_every_process_runs_all_rounds_and_pairs_are_of_one_process(
     assert scan.places == tuple((process, number) for process in range(3) for number in range(3))
     with pytest.raises(ConfigError, match="processes: there is no way to start another process here"):
         run_experiment(twice, where=where)
+
+
+def test_a_further_process_that_was_stopped_is_gone_on_with_by_another(
+    engines: dict[str, ScriptedEngine], where: Surroundings
+) -> None:
+    twice = parse_values({**experiment(measurements="decimals").values, "processes": 2})
+    own = engines["icebench"]
+
+    def launch(path: Path, process: int) -> None:
+        resume_run(path, where=where, process=process)
+
+    def stopped(path: Path, process: int) -> None:
+        engines["icebench"] = Stopping(**vars(own))
+        launch(path, process)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment(twice, where=replace(where, launch=stopped))
+    engines["icebench"] = own
+    (path,) = where.results.iterdir()
+    result = resume_run(path, where=replace(where, launch=launch))
+    (scan,) = (r for r in result.records if r.metric == "scan_time")
+    assert scan.places == ((0, 0), (0, 1), (0, 2), (1, 0), (3, 1), (3, 2))
 
 
 def test_a_process_that_counts_otherwise_is_a_failure(

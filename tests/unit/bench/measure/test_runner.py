@@ -187,11 +187,13 @@ def test_samples_that_are_there_are_not_taken_again(writer: RunWriter) -> None:
     executor = Listening()
     taken = {
         case("1"): [Sample(process=0, round=r, cost=Cost(wall=1, cpu=1)) for r in (0, 2)],
-        case("2"): [Sample(process=0, round=r, cost=Cost(wall=1, cpu=1)) for r in (0, 1, 2)],
+        # The second attempt at the first of two processes has the number 2.
+        case("2"): [Sample(process=2 * (r > 0), round=r, cost=Cost(wall=1, cpu=1)) for r in (0, 1, 2)],
         case("3"): [Sample(process=1, round=r, cost=Cost(wall=1, cpu=1)) for r in (0, 1, 2)],
     }
-    found = Made(writer, executor, pace(), taken=taken).run(*(trial(name) for name in ("1", "2", "3")))
-    assert [s.round for s in found["1"]] == [1]
+    made = Made(writer, executor, pace(), taken=taken, process=4, processes=2)
+    found = made.run(*(trial(name) for name in ("1", "2", "3")))
+    assert [s.place for s in found["1"]] == [(4, 1)]
     assert not found["2"]
     assert "2" not in executor.order
     assert [s.round for s in found["3"]] == [0, 1, 2]
