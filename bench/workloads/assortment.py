@@ -17,40 +17,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.workloads.draws import Int32s, Int64s, Words, shuffled
+from bench.workloads.draws import Int32s, Words, shuffled
+from bench.workloads.popularity import CIRCLE, zipf_arcs
 from bench.workloads.revisions import ERAS, key_count, row_valid_in
 from bench.workloads.tickets import LARGEST_TICKET
 
-_CIRCLE = 1 << 32
-_LONGEST_ARC = _CIRCLE // LARGEST_TICKET
+_LONGEST_ARC = CIRCLE // LARGEST_TICKET
 # A line's step around the circle, in words of 64 bits, whose overflow is the circle's closing.
 _STEP = (1 << 64) // LARGEST_TICKET
-
-
-def zipf_arcs(count: int, skew: float) -> Int64s:
-    """Arc lengths by rank, adding up to 2**32: proportional to 1/rank**skew, none longer than 2**28.
-
-    What is cut from the first ranks goes to the others in proportion.
-
-    Args:
-        count: How many items, at least 16.
-        skew: Zipf exponent, 0 or more.
-    """
-    weight = np.arange(1, count + 1, dtype=np.float64) ** -skew
-    cut = 0
-    while cut < LARGEST_TICKET:
-        left = _CIRCLE - cut * _LONGEST_ARC
-        if weight[cut] / weight[cut:].sum() * left <= _LONGEST_ARC:
-            break
-        cut += 1
-    arcs = np.full(count, _LONGEST_ARC, np.int64)
-    rest = _CIRCLE - cut * _LONGEST_ARC
-    arcs[cut:] = np.floor(weight[cut:] / weight[cut:].sum() * rest)
-    # Rounding down leaves less than one unit an item, which goes to those that the limit leaves room for.
-    missing = _CIRCLE - int(arcs.sum())
-    room = np.flatnonzero(arcs < _LONGEST_ARC)[:missing]
-    arcs[room] += 1
-    return arcs
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,4 +72,4 @@ def assortment(seed: int, item_rows: int, skew: float) -> Assortment:
         return Assortment(row_by_slot, None)
     # An order of its own for ranks: the item's number must not tell how well it sells.
     rank_of_slot = shuffled(seed, "store_sales.rank", count)
-    return Assortment(row_by_slot, np.cumsum(zipf_arcs(count, skew)[rank_of_slot]))
+    return Assortment(row_by_slot, np.cumsum(zipf_arcs(count, skew, _LONGEST_ARC)[rank_of_slot]))
