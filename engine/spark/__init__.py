@@ -1,1 +1,1 @@
-"""Scans, writes, planning and other jobs on Spark. With `engine.spark_source`, the only home of PySpark."""
+"""Scans, writes, planning and other jobs on Spark. PySpark is imported here and in `engine.spark_source` only."""

@@ -1,4 +1,4 @@
-"""Columns and batches of the engine as Spark takes them from Arrow."""
+"""Conversion of the engine's schemas and Arrow batches to types that Spark accepts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,16 @@ from engine.spec.schema import Schema
 
 
 def spark_schema(schema: Schema) -> st.StructType:
-    """The columns as Spark has them: uuid as text, no column required; Unsupported for types that Spark lacks."""
+    """The columns as a Spark schema: uuid as string, every column nullable.
+
+    Raises:
+        Unsupported: A type that Spark does not have.
+    """
     return st.StructType([st.StructField(f.name, shown_type(f.type, column=f.name)) for f in schema.fields])
 
 
 def check_schema(given: st.StructType, own: Schema) -> None:
-    """Raise Invalid where a user asks for other columns than the table's: Spark would take rows by position."""
+    """Raise Invalid where a user gives a schema other than the table's: Spark would assign columns by position."""
     if [(f.name, f.dataType.simpleString()) for f in given.fields] != [
         (f.name, f.dataType.simpleString()) for f in spark_schema(own).fields
     ]:
@@ -32,8 +36,7 @@ def check_schema(given: st.StructType, own: Schema) -> None:
 
 
 def spark_batch(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
-    """A batch of the reader without the types that Spark does not take: uuid becomes text and fixed becomes binary, at
-    every depth."""
+    """A batch of the reader in types that Spark accepts: uuid as string and fixed as binary, at every depth."""
     return pa.RecordBatch.from_arrays(
         [_plain(column) for column in batch.columns], names=[f.name for f in schema.fields]
     )
@@ -49,7 +52,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 def _with_texts(value: Any) -> Any:  # noqa: ANN401 - any value of Arrow's
-    """The value with texts for uuids."""
+    """The array with uuids as strings."""
     match value:
         case UUID():
             return str(value)
@@ -65,7 +68,7 @@ def _has_uuid(type_: pa.DataType) -> bool:
 
 
 def _plain_type(type_: pa.DataType) -> pa.DataType:
-    """The type with text for uuid and binary for fixed-size binary, at every depth."""
+    """The type with string for uuid and binary for fixed-size binary, at every depth."""
     if isinstance(type_, pa.UuidType):
         return pa.string()
     if pat.is_fixed_size_binary(type_):

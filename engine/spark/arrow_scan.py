@@ -1,7 +1,7 @@
-"""A scan plan as a DataFrame that executors fill with the Arrow reader: for what the native scan can not hold.
+"""A scan plan as a DataFrame that executors produce with the Arrow reader: for plans that the native scan cannot serve.
 
-The native scan decodes delete files on the driver and sends them to every executor. Here each task decodes those of its
-own files, so a set of deletes may be larger than any machine's memory.
+The native scan decodes delete files on the driver and sends their contents to every executor. Here each task decodes
+the delete files of its own data files, so that all deletes together may exceed the memory of any one machine.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ DRIVER_BYTES = 256 << 20
 
 
 def delete_bytes(files: Iterable[FileRead]) -> int:
-    """Bytes of all delete files of these data files, each once; of a deletion vector its own part."""
+    """Total size in bytes of the delete files of these data files, each counted once; of a deletion vector, the size of
+    its blob."""
     distinct = {delete for file in files for delete in file.deletes}
     return sum(d.file_size_in_bytes if d.content_size_in_bytes is None else d.content_size_in_bytes for d in distinct)
 
@@ -42,18 +43,18 @@ def plan_to_arrow_frame(
     table_name: str | None = None,
     split_bytes: int | None = None,
 ) -> DataFrame:
-    """The rows of a plan as a DataFrame; nothing is read before it runs, delete files neither.
+    """The rows of a plan as a DataFrame. Nothing is read before the DataFrame runs, delete files included.
 
     Args:
         spark: The user's session.
         plan: What to read.
-        store: The table's storage, which executors get a copy of.
-        projection: The columns to give; those of the plan by default. Metadata columns may be among them.
-        table_name: For errors.
-        split_bytes: What a task should weigh; None leaves it to the table, as `ScanPlan.tasks`.
+        store: The table's storage; executors get a copy.
+        projection: The columns to return, metadata columns included; those of the plan by default.
+        table_name: For error messages.
+        split_bytes: Target size of a task's files; None uses the table's property, see `ScanPlan.tasks`.
 
     Raises:
-        Unsupported: A column type that Spark does not have; naming it.
+        Unsupported: A column's type does not exist in Spark; the message names the column.
     """
     request = request_for(plan, store, projection=projection, table_name=table_name)
     schema = spark_schema(request.projection)
@@ -67,7 +68,7 @@ def plan_to_arrow_frame(
 
 @dataclass(frozen=True)
 class _Task:
-    """What an executor runs."""
+    """The function that executors run for each task."""
 
     request: ReadRequest
 

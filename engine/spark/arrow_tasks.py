@@ -1,4 +1,4 @@
-"""Tasks of a plan that executors read with the Arrow reader."""
+"""Scan tasks that executors read with the Arrow reader."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _THREADS = 1
 def task_files(
     plan: ScanPlan, split_bytes: int | None, *, begin: int = 0, end: int | None = None
 ) -> Iterator[tuple[FileRead, ...]]:
-    """The parts of files of each task: of all files of a plan, or of those from `begin` to `end`; `split_bytes` as
+    """The file ranges of each task: of all files of a plan, or of the files from `begin` to `end`; `split_bytes` as in
     `ScanPlan.tasks`."""
     files = list(planned_files(plan))[begin:end]
     chosen = plan.files.slice(begin, len(files))
@@ -37,7 +37,7 @@ def task_files(
 
 
 def read_task(files: Sequence[FileRead], request: ReadRequest) -> Iterator[pa.RecordBatch]:
-    """The live rows of a task's files, as Spark takes them from Arrow."""
+    """The live rows of a task's files, in types that Spark accepts."""
     counters = Counters()
     batches = read_files(files, request, runner=LocalRunner(_THREADS), counters=counters, delete_cache=_DELETES)
     for batch in batches:

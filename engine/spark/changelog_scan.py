@@ -1,8 +1,8 @@
-"""A changelog as a DataFrame, which executors fill with the reader of Arrow.
+"""A changelog as a DataFrame that executors produce with the Arrow reader.
 
-The driver plans what each snapshot did. The rows that a snapshot takes and those that it brings are matched with each
-other, wherever they lie, so it is one task; but one that only adds data files, or only takes some away, has nothing to
-match, and is as many tasks as its files are worth. Net changes match rows of all snapshots and are one task.
+The driver plans the changes of each snapshot. Rows that a snapshot removes and adds are matched with each other, in
+whichever files they are, so a snapshot is one task; a snapshot that only adds data files, or only removes some, has
+nothing to match and is divided into tasks by size. Net changes match the rows of all snapshots and are one task.
 """
 
 from __future__ import annotations
@@ -29,20 +29,21 @@ _THREADS = 1
 
 
 def changelog_to_dataframe(spark: SparkSession, scan: ChangelogScan, *, split_bytes: int | None = None) -> DataFrame:
-    """The changes as a DataFrame of the session `spark`, whose settings stay as they are.
+    """The changes as a DataFrame of the session `spark`, whose settings are left unchanged.
 
-    It is planned here and now, and stays at its snapshots; nothing is read before it runs. Reading is not counted.
+    The changelog is planned at once and stays at its snapshots; no data is read before the DataFrame runs. Counters do
+    not include the executors' reads.
 
     Args:
         spark: The user's session.
-        scan: The changelog; `ChangelogScan.schema` are the columns, uuid as text.
-        split_bytes: What a task should weigh where a snapshot's files can be divided; None leaves it to the table's
+        scan: The changelog; the columns are those of `ChangelogScan.schema`, with uuid as string.
+        split_bytes: Target size of a task where the files of a snapshot can be divided; None uses the table's
             ``read.split.target-size``.
 
     Raises:
-        NotFound: The parent of a snapshot that takes rows was expired.
-        Unsupported: A column type that Spark does not have, or storage that executors can not reach.
-        From the DataFrame: a Spark error that names what `ChangelogScan.to_batches` would raise.
+        NotFound: The parent of a snapshot that removes rows was expired.
+        Unsupported: A column's type does not exist in Spark, or executors cannot reach the storage.
+        From the DataFrame: a Spark error with the message that `ChangelogScan.to_batches` would raise.
     """
     schema = spark_schema(scan.schema)
     changes = list(scan.plan())
@@ -62,7 +63,7 @@ def changelog_to_dataframe(spark: SparkSession, scan: ChangelogScan, *, split_by
 
 @dataclass(frozen=True, kw_only=True)
 class _PlannedChangelog(ChangelogScan):
-    """A changelog of what was planned elsewhere."""
+    """A changelog that was planned on the driver."""
 
     changes: Sequence[SnapshotChanges] = field(default_factory=list)
 
@@ -72,7 +73,7 @@ class _PlannedChangelog(ChangelogScan):
 
 @dataclass(frozen=True, kw_only=True)
 class _Task:
-    """What an executor runs. Each group of changes is a task, which unpickles no other."""
+    """The function that executors run. Each group of changes is one task and is unpickled by that task alone."""
 
     scan: bytes
     net_changes: bool
@@ -98,7 +99,7 @@ class _Task:
 
 
 def _parts(change: SnapshotChanges, split_bytes: int) -> Iterator[SnapshotChanges]:
-    """A snapshot's changes in parts that need not know of each other."""
+    """The changes of a snapshot in groups that can be processed independently."""
     if len(change.changed_before) or (len(change.added) and len(change.removed)):
         yield change
         return
@@ -111,7 +112,7 @@ def _parts(change: SnapshotChanges, split_bytes: int) -> Iterator[SnapshotChange
 
 
 def _divided(plan: ScanPlan, rows: Int64Array, split_bytes: int) -> list[Int64Array]:
-    """These rows of a plan's files, in pieces of about `split_bytes`."""
+    """The rows of a plan's files, in groups of about `split_bytes`."""
     if not len(rows):
         return []
     sizes = plan.files.column("file_size_in_bytes").fill_null(0).to_numpy()[rows]
@@ -120,7 +121,7 @@ def _divided(plan: ScanPlan, rows: Int64Array, split_bytes: int) -> list[Int64Ar
 
 
 def _sent(change: SnapshotChanges) -> SnapshotChanges:
-    """A snapshot's changes with the files alone that they speak of, and without what the task has anyway."""
+    """The changes of a snapshot with only the files that they refer to, and without what every task has anyway."""
     before, after = change.before, change.after
     if before is not None:
         before = _only(before, np.concatenate([change.removed, change.changed_before]))

@@ -1,12 +1,13 @@
-"""Row-level deletes on Spark's own Parquet reader.
+"""Row-level deletes over Spark's own Parquet reader.
 
-Positions: a row tests its own bit of an array that comes with the code, see `engine.spark.bits`; or of its chunk, which
-it finds by a join, where files can not be told apart so, or more is to be known of them, see `engine.spark.places`.
+Positions: a row tests its bit of a bitmap that tasks receive as a constant (`engine.spark.deleted_bits`); where file
+sizes do not identify the files, or metadata columns need more facts of a file, it finds the bitmap of its chunk by a
+broadcast join (`engine.spark.file_chunks`).
 
-Keys: an anti-join with null-safe equality, in which only deletes of a higher sequence number than the row's file count;
-that number, and the file's partition as a small integer, come with its chunk. Where every key concerns every file of
-the group, which is usual, rows need no chunk. Where deleted rows are to be kept and marked, keys are made distinct and
-joined instead. Keys of whole numbers are joined as one; see `engine.spark.packing`.
+Equality: an anti-join with null-safe equality, restricted to deletes whose sequence number is higher than that of the
+row's file; the file's sequence number and the number of its partition come with the row's chunk. In the common case
+that every key applies to every file of the group, no chunk is needed. Where deleted rows are kept and marked, keys are
+made distinct and a left join is used. Keys of integer types are joined as one long (`engine.spark.packing`).
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from pyspark.sql import types as st
 from engine.deletes.equality import GLOBAL, EqualityGroup, Scope
 from engine.errors import Unsupported
 from engine.read.request import ReadRequest
-from engine.spark.bits import SLOTS, WORDS, bits_of
+from engine.spark.deleted_bits import SLOTS, WORDS, bits_of
+from engine.spark.file_chunks import OF_FILES, PREFIX, ROW, SCOPE, SEQUENCE, FileChunks, LocatedFile, plain_array
 from engine.spark.packing import Packing, packing_of
-from engine.spark.places import OF_FILES, PREFIX, ROW, SCOPE, SEQUENCE, PlacedFile, Places, plain_array
 from engine.spark.predicates import ColumnOf
 from engine.spark.session import JavaFrame
 from engine.spark.types import spark_type
@@ -38,69 +39,69 @@ _BROADCAST_KEYS = 4_000_000
 
 @dataclass(frozen=True)
 class DeletedGroup:
-    """What is deleted of data files whose rows are one DataFrame, and what of its columns the plan knows.
+    """The deletes that apply to the data files of one DataFrame.
 
     Args:
-        files: All of its data files.
+        files: All data files of the DataFrame.
         request: The scan.
-        is_flat: Whether no column that is read has fields or elements. Of structs to which a field was added, Spark
-            gave null for all of them where a condition right above the files asked for one of ``_metadata``.
+        is_flat: Whether no column that is read is nested. With a struct to which a field was added, Spark returned null
+            for the whole struct when a condition directly above the file scan referred to a field of ``_metadata``.
     """
 
-    files: Sequence[PlacedFile]
+    files: Sequence[LocatedFile]
     request: ReadRequest
     is_flat: bool
 
     def read_fields(self) -> list[st.StructField]:
-        """What to ask Spark's reader for besides columns."""
-        has_rows = self._has_places or POS_ID in self.request.projection.by_id
+        """Columns to read from Spark's reader in addition to those of the scan."""
+        has_rows = self._needs_chunks or POS_ID in self.request.projection.by_id
         return [st.StructField(ROW, st.LongType())] if has_rows else []
 
     def applied(self, source: JavaFrame, rows: JavaFrame, spark: SparkSession, column_of: ColumnOf) -> JavaFrame:
-        """The live rows, or all rows where deleted ones are to be kept, with the columns that `deleted` speaks of.
+        """The live rows; or, where deleted rows are kept, all rows with the columns that `deleted` refers to.
 
         Args:
-            source: What Spark's reader gives for exactly the files of this group.
-            rows: The same under the names of the scan.
-            spark: The session to make small tables in.
-            column_of: Field id -> the column of `rows`, for the keys of equality deletes.
+            source: The DataFrame of Spark's reader, of exactly the files of this group.
+            rows: The same rows under the column names of the scan.
+            spark: The session to create small tables in.
+            column_of: Field id -> column of `rows`, for the keys of equality deletes.
         """
         found, keeps = rows, self.request.keeps_deleted
-        is_simple = self.is_flat and self._has_positions and not self._has_facts
+        is_simple = self.is_flat and self._has_positions and not self._needs_facts
         bits = bits_of(self.files, source.listed_files) if is_simple else None
         if bits is not None:
             found = found.with_values(bits.table(spark), (WORDS, SLOTS)).where(bits.is_live())
-        elif self._has_places:
-            found = found.join(self._places.table(source.input_files, spark), self._places.condition(), "left")
+        elif self._needs_chunks:
+            found = found.join(self._chunks.table(source.input_files, spark), self._chunks.condition(), "left")
             if not keeps:
-                found = found.where(f"NOT ({self._places.is_deleted()})")
+                found = found.where(f"NOT ({self._chunks.is_deleted()})")
         for keys in self._keys:
             condition = keys.condition(column_of)
             how = "left" if keeps else "left_anti"
-            found = found.join(keys.table(self._places.scopes, spark), condition, how, is_small=keys.is_small)
+            found = found.join(keys.table(self._chunks.scopes, spark), condition, how, is_small=keys.is_small)
         return found
 
     def deleted(self) -> str:
-        """The text of ``_deleted`` for a row of `applied`."""
-        parts = [f"({self._places.is_deleted()})"] if self._has_places else []
+        """SQL of the column ``_deleted``, over the result of `applied`."""
+        parts = [f"({self._chunks.is_deleted()})"] if self._needs_chunks else []
         return " OR ".join([*parts, *(f"{keys.mark} IS NOT NULL" for keys in self._keys)]) or "false"
 
     @cached_property
-    def _places(self) -> Places:
-        return Places(self.files, self.request)
+    def _chunks(self) -> FileChunks:
+        return FileChunks(self.files, self.request)
 
     @cached_property
     def _keys(self) -> list[_Keys]:
         return _keys_of(self.files, is_marking=self.request.keeps_deleted)
 
     @cached_property
-    def _has_places(self) -> bool:
-        """Whether rows are to know their place in a file."""
-        return self._has_facts or self._has_positions
+    def _needs_chunks(self) -> bool:
+        """Whether rows must be joined with their chunks unless a bitmap by file size is enough."""
+        return self._needs_facts or self._has_positions
 
     @cached_property
-    def _has_facts(self) -> bool:
-        """Whether they are to know more of it than which of its rows are deleted."""
+    def _needs_facts(self) -> bool:
+        """Whether rows need facts of their file other than its deleted positions."""
         return (
             not self.request.projection.by_id.keys().isdisjoint(OF_FILES)
             or not all(k.is_uniform for k in self._keys)
@@ -114,14 +115,14 @@ class DeletedGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class _Keys:
-    """Groups of equality deletes that compare the same columns, by scope.
+    """Equality deletes that compare the same columns, by scope.
 
     Args:
-        number: Tells them from others of the same scan.
-        groups: The keys.
-        is_global: Whether they concern files of any partition.
-        is_uniform: Whether every key concerns every data file.
-        is_marking: Whether each row is to meet one key at most, and what it meets to be seen.
+        number: Distinguishes them from the other keys of the scan.
+        groups: The keys of each scope.
+        is_global: Whether they apply to files of all partitions.
+        is_uniform: Whether every key applies to every data file.
+        is_marking: Whether deleted rows are kept and marked, so that a row may match one key at most.
     """
 
     number: int
@@ -132,7 +133,7 @@ class _Keys:
 
     @property
     def mark(self) -> str:
-        """A column that is not null where a key was met."""
+        """A column that is not null where a row matched a key."""
         return self._at
 
     @cached_property
@@ -145,12 +146,12 @@ class _Keys:
 
     @cached_property
     def _packing(self) -> Packing | None:
-        """How keys are one number; None where they are not."""
+        """The encoding of keys as one long; None where they have none."""
         return packing_of(self._types, [group.keys for group in self.groups.values()])
 
     @cached_property
     def _key_fields(self) -> list[st.StructField]:
-        """The columns of the table that hold the keys."""
+        """The columns of `table` that hold the keys."""
         if self._packing is not None:
             return [st.StructField(f"{PREFIX}k{self.number}", st.LongType(), nullable=False)]
         names = [f"{PREFIX}k{self.number}_{place}" for place in range(len(self._types))]
@@ -170,11 +171,11 @@ class _Keys:
 
     @property
     def is_small(self) -> bool:
-        """Whether they are sent to every executor."""
+        """Whether the keys are broadcast."""
         return sum(len(group.sequence_numbers) for group in self.groups.values()) <= _BROADCAST_KEYS
 
     def condition(self, column_of: ColumnOf) -> str:
-        """The text of what joins rows with the keys that delete them."""
+        """SQL of the join condition between rows and the keys that delete them."""
         rows = [column_of(field_id) for field_id in self._first.field_ids]
         if self._packing is not None:
             conditions = [f"{self._packing.packed(rows)} = {self._names[0]}"]
@@ -194,7 +195,7 @@ class _Keys:
         return " AND ".join(conditions)
 
     def table(self, scopes: Mapping[Scope | None, int], spark: SparkSession) -> DataFrame:
-        """The keys; `scopes` are the numbers of the files' partitions."""
+        """The keys as a DataFrame; `scopes` maps a scope to the number of its partition."""
         parts = [
             {
                 **dict(zip(self._names, self._stored(group), strict=True)),
@@ -216,13 +217,13 @@ class _Keys:
         return spark.createDataFrame(table, schema=st.StructType(fields))
 
     def _stored(self, group: EqualityGroup) -> list[pa.Array]:
-        """The keys of a group, for `_key_fields`."""
+        """The keys of a group as the columns `_key_fields`."""
         if self._packing is not None:
             return [pa.array(self._packing.keys(group.keys))]
         return [plain_array(key) for key in group.keys]
 
 
-def _keys_of(files: Sequence[PlacedFile], *, is_marking: bool) -> list[_Keys]:
+def _keys_of(files: Sequence[LocatedFile], *, is_marking: bool) -> list[_Keys]:
     found: dict[tuple[tuple[int, ...], bool], dict[Scope, EqualityGroup]] = {}
     given: dict[tuple[tuple[int, ...], bool], int] = {}
     for file in files:
@@ -252,7 +253,7 @@ def _keys_of(files: Sequence[PlacedFile], *, is_marking: bool) -> list[_Keys]:
 
 
 def _newest(table: pa.Table, keys: Sequence[str], at: str, scope: str) -> pa.Table:
-    """Each key of a scope once, with the highest sequence number that deletes it."""
+    """The distinct keys of each scope, each with the highest sequence number that deletes it."""
     ordered = table.sort_by(at)
     place = f"{PREFIX}place"
     # Arrow groups -0.0 with 0.0, which are two keys; as texts it does not, and NaN is one of either kind.
@@ -263,10 +264,10 @@ def _newest(table: pa.Table, keys: Sequence[str], at: str, scope: str) -> pa.Tab
 
 
 def _equal(row: str, key: str, *, has_null_keys: bool) -> str:
-    """Null-safe equality: where no key is null, the plain one, whose join is cheaper, is the same."""
+    """SQL of null-safe equality; where no key is null, plain equality, whose join is faster, is the same."""
     return f"{row} {'<=>' if has_null_keys else '='} {key}"
 
 
 def _comparable(column: str, type_: PrimitiveType) -> str:
-    """Spark's joins take -0.0 for 0.0, equality deletes do not: the text of a float tells them apart."""
+    """Spark's joins treat -0.0 as equal to 0.0, equality deletes do not: cast to text, they differ."""
     return f"CAST({column} AS STRING)" if type_.name in ("float", "double") else column

@@ -1,8 +1,8 @@
-"""How rows are spread over Spark's tasks before they are written (table property ``write.distribution-mode``).
+"""Distribution of rows over Spark's tasks before they are written (table property ``write.distribution-mode``).
 
-``none`` (the default here) writes rows where they are: no shuffle, and each task may write each partition. ``hash``
-brings the rows of a partition to one task. ``range`` also brings neighbours by the sort order together, so that bounds
-of files hardly overlap. With either, rows come sorted, and a task has one file open at a time.
+``none`` (the default here) writes rows in the tasks where they are: no shuffle, and every task may write to every
+partition. ``hash`` shuffles the rows of a partition to one task. ``range`` additionally shuffles by the sort order, so
+that the bounds of files hardly overlap. With either, rows are sorted within a task, which has one file open at a time.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _PARTITION, _KEY = "_icebench_partition_{}", "_icebench_key_{}"
 
 
 def distributed(frame: DataFrame, mode: str, schema: Schema, spec: PartitionSpec, order: SortOrder) -> DataFrame:
-    """The rows for one task a partition at least (`hash`) or in ranges (`range`), sorted by partition and sort order.
+    """The rows in one task per partition at least (`hash`), or in ranges (`range`), sorted by partition and sort order.
 
-    The frame has the table's columns; it is given back as it is for `none`, and for a table with neither partitions
+    `frame` has the table's columns. It is returned unchanged for `none`, and for a table that has neither partitions
     nor, for `range`, a sort order.
 
     Raises:
@@ -57,7 +57,7 @@ def _ordered(column: Column, field: SortField) -> Column:
 
 
 def _partition(schema: Schema, field: PartitionField) -> Column:
-    """What rows of one partition have in common. Spark takes -0.0 for 0.0, which are two partitions."""
+    """A key that is equal for the rows of one partition. Spark treats -0.0 as 0.0, which are two partitions."""
     value = _value(schema, field)
     if schema.row_primitive(field.source_id).name in ("float", "double"):
         return F.struct(value, value.cast("string") == "-0.0")
@@ -65,7 +65,7 @@ def _partition(schema: Schema, field: PartitionField) -> Column:
 
 
 def _value(schema: Schema, field: PartitionField | SortField) -> Column:
-    """The transform of a column: computed by the same code that names the partition of each file."""
+    """The transform of a column, computed by the code that computes the partition values of files."""
     if len(field.source_ids) > 1:
         raise Unsupported(f"distributing rows by {field.transform} of several columns")
     column_id, transform = field.source_id, field.transform

@@ -1,4 +1,4 @@
-"""Jobs on executors: independent pieces of work, a task each, whose errors keep their type and attributes."""
+"""Jobs on executors: independent items, one task each; errors keep their type and attributes."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ _CARRIED = re.compile(r"<engine-error:([A-Za-z0-9+/=]+)>")
 
 
 def run_job(spark: SparkSession, work: Work[T], items: Sequence[T]) -> list[pa.Buffer]:
-    """Run `work` for each item on the executors of a session, whose settings stay as they are.
+    """Run `work` for each item on the executors of a session, whose settings are left unchanged.
 
     Args:
         spark: The user's session.
-        work: What to do; it must be possible to pickle it, as the items.
-        items: Each becomes a task, which unpickles no other.
+        work: A picklable function.
+        items: Picklable values; each is one task and is unpickled by that task alone.
 
     Returns:
-        What came of each item, in their order.
+        The result for each item, in the order of the items.
 
     Raises:
-        EngineError: As the work raised it, after Spark tried again as often as it is set to; other errors are Spark's
-            PythonException.
-        Unsupported: The work cannot be sent: the storage is of this process alone.
+        EngineError: As `work` raised it, after Spark retried the task as often as it is configured to; other errors are
+            Spark's PythonException.
+        Unsupported: `work` cannot be sent: the storage exists in this process only.
     """
     if not items:
         return []
@@ -58,7 +58,7 @@ def run_job(spark: SparkSession, work: Work[T], items: Sequence[T]) -> list[pa.B
 
 @dataclass(frozen=True)
 class _Task:
-    """What an executor runs."""
+    """The function that executors run."""
 
     work: bytes
     items: Sequence[bytes]
@@ -76,7 +76,7 @@ class _Task:
 
 
 class ExecutorError(Exception):
-    """An error of the engine in a form that survives the text to which Spark reduces the errors of executors."""
+    """An EngineError in a form that survives Spark's conversion of executors' errors to text."""
 
     def __init__(self, error: EngineError) -> None:
         carried = base64.b64encode(pickle.dumps(error)).decode()
@@ -85,7 +85,8 @@ class ExecutorError(Exception):
 
 @contextmanager
 def carried_errors() -> Iterator[None]:
-    """On an executor: a block whose EngineErrors `errors_of_executors` raises on the driver."""
+    """Context manager on an executor: an EngineError raised in it is raised again on the driver by
+    `errors_of_executors`."""
     try:
         yield
     except EngineError as error:
@@ -94,7 +95,7 @@ def carried_errors() -> Iterator[None]:
 
 @contextmanager
 def errors_of_executors() -> Iterator[None]:
-    """On the driver: a block that runs a job, and raises an EngineError of its tasks as what it was."""
+    """Context manager on the driver around a job: raises the EngineError of a failed task with its own type."""
     try:
         yield
     except PythonException as error:

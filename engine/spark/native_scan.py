@@ -1,13 +1,15 @@
-"""A scan plan as a Spark DataFrame: our planner picks the files, Spark's vectorized Parquet reader reads them.
+"""A scan plan as a Spark DataFrame: this engine's planner selects the files, Spark's vectorized Parquet reader reads
+them.
 
-Files are grouped by what must be done with their rows: nothing, a filter, deletes by position, deletes by key; the
-groups are one DataFrame each, and their union is the scan. Files of an import, which carry no field ids, are grouped
-by their schemas too and read by name.
+Files are grouped by what must be done with their rows: nothing, a filter, deletes by position, equality deletes. Each
+group is one DataFrame, and the scan is their union. Files without field ids (of an import) are grouped by schema as
+well and read by name.
 
-Metadata columns are made of what Spark's reader knows of a row's place, and of what the plan knows of its file.
+Metadata columns are computed from the row position that Spark's reader provides and from what the plan knows of each
+file.
 
-Row order is not kept. Nothing is read before the DataFrame runs, except delete files, and footers where a table has a
-name mapping.
+Row order is not preserved. Nothing is read before the DataFrame runs, except delete files, and footers where a table
+has a name mapping.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from engine.runtime.local import LocalRunner
 from engine.runtime.runner import Runner
 from engine.spark.arrow_scan import DRIVER_BYTES, delete_bytes, plan_to_arrow_frame
 from engine.spark.deletes import DeletedGroup
-from engine.spark.places import OF_FILES, ROW, PlacedFile, fact_of_file
+from engine.spark.file_chunks import OF_FILES, ROW, LocatedFile, fact_of_file
 from engine.spark.predicates import ColumnOf, spark_filter
 from engine.spark.read_schema import ReadColumn, read_columns
 from engine.spark.session import JavaFrame, ScanSession, scan_session
@@ -46,10 +48,10 @@ from engine.storage.store import Store
 
 @dataclass(frozen=True, kw_only=True)
 class _Scan:
-    """What all groups of one scan share. `deletes` are by data file; a file without any is not there.
+    """What all groups of one scan share. `deletes` maps a data file to its deletes; files without deletes are absent.
 
-    Files are read in `session`; small tables are made in the user's, since PySpark takes the session that made a table
-    last for the active one, and `SparkSession.getActiveSession` is the user's business.
+    Files are read in `session`. Small tables are created in the user's session, since PySpark makes the session that
+    created a table last the active one, and `SparkSession.getActiveSession` must stay the user's.
     """
 
     plan: ScanPlan
@@ -71,23 +73,23 @@ def plan_to_dataframe(
     table_name: str | None = None,
     driver_bytes: int = DRIVER_BYTES,
 ) -> DataFrame:
-    """The rows of a plan as a DataFrame of the session `spark`, whose settings stay as they are.
+    """The rows of a plan as a DataFrame of the session `spark`, whose settings are left unchanged.
 
     Args:
         spark: The user's session.
         plan: What to read.
-        store: The table's storage; Spark itself opens data files by `Store.physical`.
-        projection: The columns to give; those of the plan by default. Metadata columns may be among them: ``_deleted``
+        store: The table's storage; Spark opens data files itself, at `Store.physical`.
+        projection: The columns to return; those of the plan by default. May include metadata columns; ``_deleted``
             keeps deleted rows, marked.
-        counters: Count delete files and keys.
+        counters: Counts delete files and keys.
         runner: Loads delete files in parallel, on this machine.
-        table_name: For errors.
-        driver_bytes: With delete files of more bytes than this in all, executors decode deletes and read the rows in
-            Arrow; see `engine.spark.arrow_scan`.
+        table_name: For error messages.
+        driver_bytes: If the delete files have more bytes than this in all, executors decode them and read the rows with
+            the Arrow reader; see `engine.spark.arrow_scan`.
 
     Raises:
         Unsupported: A data file that is not Parquet, a column type that Spark does not have, or a column with the name
-            that Spark gives to row positions where those are needed; naming it. A session of Spark Connect.
+            of Spark's row position where positions are needed; the message names it. A session of Spark Connect.
         FileNotFound: A delete file is missing.
         CorruptTable: Delete files contradict the table.
     """
@@ -129,7 +131,7 @@ def _refuse(files: Sequence[FileRead]) -> None:
 def _loaded(
     files: Sequence[FileRead], request: ReadRequest, runner: Runner, counters: Counters
 ) -> tuple[dict[str, FileDeletes], list[Schema]]:
-    """What is deleted of each file, and the columns of equality deletes."""
+    """The deletes of each file, and the columns that equality deletes compare."""
     with_deletes = [file for file in files if file.deletes]
     if not with_deletes:
         return {}, []
@@ -141,13 +143,13 @@ def _loaded(
 
 
 def _row_groups(plan: ScanPlan) -> int | None:
-    """Of all files of a plan; None where the manifests do not say."""
+    """The number of row groups of all files of a plan; None where the manifests do not give it."""
     offsets = plan.files.column("split_offsets").combine_chunks()
     return None if offsets.null_count else len(offsets.flatten())
 
 
 def _needed_fields(request: ReadRequest, predicate: BoundPredicate, key_schemas: Sequence[Schema]) -> list[NestedField]:
-    """Top-level columns to read: those of the projection, of the filter and of equality deletes."""
+    """Top-level columns to read: those of the projection, the filter and the equality deletes."""
     needed: dict[int, NestedField] = {}
     lineage = Schema(tuple(f for f in (ROW_ID, LAST_UPDATED) if f.field_id in request.projection.by_id))
     for schema in (request.stored, lineage, request.schema.select(predicate.field_ids), *key_schemas):
@@ -157,7 +159,7 @@ def _needed_fields(request: ReadRequest, predicate: BoundPredicate, key_schemas:
 
 
 def _grouped(files: Sequence[FileRead], scan: _Scan) -> Iterable[list[FileRead]]:
-    """Files whose rows are treated alike."""
+    """Groups of files whose rows are processed alike."""
     found: dict[tuple[bool, bool, bool], list[FileRead]] = {}
     for file in files:
         deletes = scan.deletes.get(file.file_path, NO_DELETES)
@@ -167,11 +169,11 @@ def _grouped(files: Sequence[FileRead], scan: _Scan) -> Iterable[list[FileRead]]
 
 
 def _group_frame(files: Sequence[FileRead], shape: Shape, scan: _Scan) -> JavaFrame:
-    """The rows of one group, as the user gets them."""
+    """The rows of one group under the names of the scan."""
     locations = [spark_location(scan.request.store.physical(file.file_path)) for file in files]
     deleted = DeletedGroup(
         [
-            PlacedFile(file, location, scan.deletes.get(file.file_path, NO_DELETES))
+            LocatedFile(file, location, scan.deletes.get(file.file_path, NO_DELETES))
             for file, location in zip(files, locations, strict=True)
         ],
         scan.request,
@@ -191,7 +193,7 @@ def _group_frame(files: Sequence[FileRead], shape: Shape, scan: _Scan) -> JavaFr
 
 
 def _column_finder(columns: Sequence[ReadColumn]) -> ColumnOf:
-    """Field id -> the column of a group's frame, inside structs too."""
+    """Field id -> column of a group's DataFrame, nested fields included."""
     names = {c.field.field_id: c.name for c in columns}
     known = Schema(tuple(c.field for c in columns))
 
@@ -221,5 +223,6 @@ def _output(field: NestedField, columns: Sequence[ReadColumn], deleted: DeletedG
 
 
 def spark_location(location: str) -> str:
-    """A location as Spark takes it: a plain path is of this machine, whatever Spark's default file system is."""
+    """A location in the form that Spark accepts: a plain path is on this machine, whatever Spark's default file system
+    is."""
     return f"file:{location}" if location.startswith("/") else location

@@ -1,9 +1,9 @@
-"""Keys of several columns as one long, so that Spark joins on it.
+"""Keys of several columns encoded as one long, so that Spark joins on a long.
 
-For a long Spark has a hash table of its own, which is several times faster than the one of rows. Of the keys to be
-found the ranges are known, and so is how many values each column can have: their product numbers all combinations,
-without two of one number. A row outside of the ranges equals no key; it gets null, which no join looks up. Null, where
-a column of the keys has it, is one value more.
+Spark has a specialised hash table for long keys, several times faster than that for rows. The range of each key column
+is known, hence the number of values that it can have; combinations are numbered in mixed radix, so that no two have the
+same number. A row with a value outside of a column's range equals no key: it gets null, which no join matches. Where a
+key column has nulls, null counts as one more value.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ session's time zone, which is not exact."""
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """What one column of the keys can be: `count` values from `low`, and null perhaps."""
+    """The possible values of one key column: `count` values from `low`, and perhaps null."""
 
     type: PrimitiveType
     low: int
@@ -46,7 +46,7 @@ class _Range:
         return self.count + self.has_null
 
     def holds(self, column: str) -> str:
-        """Whether a row's value is among them; never true for a null that is not."""
+        """SQL: whether the value of a row is in the range. Never true for null unless the keys have nulls."""
         if not self.count:
             return f"({column} IS NULL)"
         value = _AS_LONG[self.type.name].format(column)
@@ -54,31 +54,32 @@ class _Range:
         return f"({column} IS NULL OR {inside})" if self.has_null else f"({inside})"
 
     def number(self, column: str) -> str:
-        """Which of them a value is that `holds`."""
+        """SQL: the ordinal of a value for which `holds` is true."""
         if not self.count:
             return _long(0)
         value = f"({_AS_LONG[self.type.name].format(column)} - {_long(self.low)})"
         return f"coalesce({value}, {_long(self.count)})" if self.has_null else value
 
     def numbers(self, values: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int64]:
-        """The same for columns of keys."""
+        """The ordinals of a column of keys."""
         found = _whole_numbers(values, null=self.low) - self.low
         return np.where(_is_null(values), self.count, found)
 
 
 @dataclass(frozen=True)
 class Packing:
-    """How keys become numbers; made by `packing_of`."""
+    """The encoding of keys as longs; made by `packing_of`."""
 
     ranges: Sequence[_Range]
 
     @property
     def size(self) -> int:
-        """How many keys there could be: each has a number below."""
+        """The number of combinations; every key's number is below it."""
         return prod(r.size for r in self.ranges)
 
     def packed(self, columns: Sequence[str]) -> str:
-        """The text of a row's number, null where the row equals no key; `columns` are texts without side effects."""
+        """SQL: the number of a row's key, null where it equals no key. `columns` are SQL expressions without side
+        effects."""
         inside = " AND ".join(r.holds(c) for r, c in zip(self.ranges, columns, strict=True))
         number = self.ranges[0].number(columns[0])
         for r, column in zip(self.ranges[1:], columns[1:], strict=True):
@@ -87,7 +88,7 @@ class Packing:
         return f"CASE WHEN {inside} THEN {number} END"
 
     def keys(self, columns: Sequence[pa.Array | pa.ChunkedArray]) -> npt.NDArray[np.int64]:
-        """The numbers of keys."""
+        """The numbers of the keys."""
         found = self.ranges[0].numbers(columns[0])
         for r, column in zip(self.ranges[1:], columns[1:], strict=True):
             found = found * r.size + r.numbers(column)
@@ -95,14 +96,14 @@ class Packing:
 
 
 def packing_of(types: Sequence[PrimitiveType], keys: Sequence[Sequence[pa.Array | pa.ChunkedArray]]) -> Packing | None:
-    """How to number keys, so that equal ones have equal numbers and others do not.
+    """An encoding under which two keys have the same number if and only if they are equal.
 
     Args:
-        types: Of the columns that are compared.
-        keys: Those columns, of one set of keys or some.
+        types: The types of the columns that are compared.
+        keys: The key columns, of one or more sets of keys.
 
     Returns:
-        None where a column is not of whole numbers, there are no keys, or there could be 2^63 or more of them.
+        None where a column is not of an integer-like type, there are no keys, or there are 2^63 or more combinations.
     """
     if any(t.name not in _AS_LONG for t in types) or not any(len(own[0]) for own in keys):
         return None
@@ -120,7 +121,7 @@ def _range(type_: PrimitiveType, columns: Sequence[pa.Array | pa.ChunkedArray]) 
 
 
 def _whole_numbers(column: pa.Array | pa.ChunkedArray, *, null: int) -> npt.NDArray[np.int64]:
-    """Values as the numbers that `_AS_LONG` gives, `null` for null."""
+    """The values as integers, as `_AS_LONG` defines them; `null` replaces null."""
     narrow = column.cast(pa.int32()) if pa.types.is_date32(column.type) else column
     values: npt.NDArray[np.int64] = narrow.cast(pa.int64()).fill_null(null).to_numpy()
     return values
@@ -132,5 +133,5 @@ def _is_null(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
 
 
 def _long(value: int) -> str:
-    """A number as Spark SQL takes it, the least one too."""
+    """A long as a literal of Spark SQL, the least one included."""
     return f"{value}L" if value >= 0 else f"CAST('{value}' AS BIGINT)"

@@ -1,12 +1,13 @@
 """Scan planning on executors, for tables whose metadata is too much for the driver.
 
-The driver reads the manifest list and prunes manifests. Executors decode and filter those that are left, each task as
-many as weigh about `TASK_BYTES`, and give back the surviving files as compressed Arrow (`engine.plan.remote`). The
-driver matches deletes to data files. Delete manifests come first: they say which metrics of data files are needed.
+The driver reads the manifest list and prunes manifests. Executors decode and filter the remaining manifests, about
+`TASK_BYTES` of them per task, and return the surviving files as compressed Arrow (`engine.plan.remote`). The driver
+matches deletes to data files. Delete manifests are planned first: they determine which metrics of data files are
+needed.
 
-Who decides: the caller, by a `PlanningMode`; else the table, by ``read.data-planning-mode`` and
-``read.delete-planning-mode``; and where that is ``auto``, the size of the manifests. Nothing runs on Spark unless it
-was chosen, and the plan says what was (`ScanPlan.modes`).
+The mode is chosen by the caller (`PlanningMode`), else by the table's properties ``read.data-planning-mode`` and
+``read.delete-planning-mode``; for ``auto``, by the size of the manifests. Nothing runs on Spark unless that was chosen,
+and `ScanPlan.modes` says what was.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ class SparkExecutors:
     """The executors of a Spark application, as `engine.plan.remote.Executors`.
 
     Args:
-        spark: The user's session; its settings stay as they are.
-        modes: How manifests of either content are to be planned.
-        requests: Count the executors' requests to storage; None does not.
+        spark: The user's session; its settings are left unchanged.
+        modes: The planning mode for data manifests and for delete manifests.
+        requests: Counts the executors' requests to storage; None does not count them.
         local_bytes: See `LOCAL_BYTES`.
         task_bytes: See `TASK_BYTES`.
     """
@@ -60,7 +61,7 @@ class SparkExecutors:
         self._task_bytes = task_bytes
 
     def take(self, manifests: Sequence[ManifestFile]) -> bool:
-        """Whether executors are to plan these manifests of one content."""
+        """Whether executors plan these manifests, which have the same content."""
         mode = self._modes[manifests[0].content]
         too_many = sum(manifest.manifest_length for manifest in manifests) > self._local_bytes
         return mode == "distributed" or (mode == "auto" and too_many)
@@ -69,9 +70,9 @@ class SparkExecutors:
         """The surviving entries of these manifests, in order.
 
         Raises:
-            Unsupported: The store is of this process alone.
-            EngineError: As planning here would raise it; StorageFailed after Spark tried again as often as it is set
-                to.
+            Unsupported: The store exists in this process only.
+            EngineError: As local planning would raise it; StorageFailed after Spark retried as often as it is
+                configured to.
         """
         groups = [_without_summaries(group) for group in balance(manifests, self._task_bytes)]
         given = run_job(self._spark, _CarriedOut(order), groups)
@@ -85,7 +86,7 @@ def spark_executors(
     *,
     requests: Counters | None = None,
 ) -> SparkExecutors:
-    """The executors of a session, to be used as `mode` says, or as the properties of the table do.
+    """The executors of a session, used as `mode` says, or else as the properties of the table do.
 
     Raises:
         Invalid: There is no such mode.
@@ -105,13 +106,13 @@ def _mode(text: str) -> PlanningMode:
 
 
 def _without_summaries(group: Sequence[Numbered]) -> list[Numbered]:
-    """Manifests without their partition summaries, which have been looked at."""
+    """The manifests without their partition summaries, which have been used already."""
     return [(number, replace(manifest, partitions=None)) for number, manifest in group]
 
 
 @dataclass(frozen=True)
 class _CarriedOut:
-    """What executors do with a group of manifests."""
+    """The function that executors run for a group of manifests."""
 
     order: Order
 

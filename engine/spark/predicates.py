@@ -1,6 +1,6 @@
-"""Bound filters as texts of Spark SQL.
+"""Bound filters as Spark SQL.
 
-Spark orders values as the engine does: NaN equal to itself and above all numbers, -0.0 equal to 0.0, text by UTF-8
+Spark orders values as the engine does: NaN equals itself and is above all numbers, -0.0 equals 0.0, strings by UTF-8
 bytes, binary unsigned.
 """
 
@@ -26,7 +26,7 @@ ColumnOf = Callable[[int], str]
 
 
 def spark_filter(bound: BoundPredicate, column_of: ColumnOf) -> str:
-    """The text of a condition that is true, false or null exactly where the filter is."""
+    """SQL of a condition that is true, false or null exactly where the filter is."""
     match bound:
         case BoundConstant(value):
             return "true" if value else "false"

@@ -1,10 +1,10 @@
-"""Under which names Spark reads columns.
+"""The names under which Spark reads columns.
 
-Spark finds columns by field id, but pushes filters into Parquet by name, and looks types up by name inside structs.
-Where a file may know a name as another column (a column was renamed or dropped and its name was given anew) such a
-filter drops row groups that hold matching rows, and such a struct can not be read: on Spark 4.1 both were seen. So a
-column is read under its own names only if no file can know one of them as another column; otherwise under names that no
-file has, and Spark's pruning by row group is lost for it.
+Spark finds columns by field id, but pushes filters into Parquet by name, and looks up types by name inside structs.
+Where a file may have another column of that name (a column was renamed or dropped, and its name given to a new one), a
+pushed filter drops row groups that hold matching rows, and such a struct cannot be read; both were observed on Spark
+4.1. So a column is read under its own name only if no file can have another column of that name, inside structs too;
+otherwise under names that no file has, without Spark's pruning by row group.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from engine.spark.places import PREFIX, ROW
+from engine.spark.file_chunks import PREFIX, ROW
 from engine.spec.metadata import TableMetadata
 from engine.spec.schema import FIRST_METADATA_COLUMN_ID, Schema
 from engine.spec.types import NestedField, StructType, Type, children, with_children
@@ -23,9 +23,10 @@ _RESERVED = frozenset({"_metadata", ROW})
 
 @dataclass(frozen=True, slots=True)
 class ReadColumn:
-    """A top-level column of the table, pruned to what is wanted of it, and the name that Spark reads it under.
+    """A top-level column of the table, pruned to the nested fields that are needed, and the name that Spark reads it
+    under.
 
-    Names of fields inside `field` are those that Spark reads them under, too.
+    Nested fields of `field` have the names that Spark reads them under, too.
     """
 
     field: NestedField
@@ -33,7 +34,7 @@ class ReadColumn:
 
 
 def read_columns(fields: Sequence[NestedField], metadata: TableMetadata) -> list[ReadColumn]:
-    """The names under which to read top-level fields; metadata columns that files may hold among them perhaps."""
+    """The names under which to read top-level fields, which may include metadata columns that files store."""
     unsafe = _unsafe_ids(metadata)
     return [
         ReadColumn(replace(f, type=_renamed(f.type)), _other_name(f))
@@ -55,7 +56,8 @@ def _renamed(type_: Type) -> Type:
 
 
 def _unsafe_ids(metadata: TableMetadata) -> Collection[int]:
-    """Ids of top-level fields whose name, or the name of a field inside, files may know as another column."""
+    """Ids of top-level fields that have a name, or a nested field of a name, under which a file may have another
+    column."""
     if not _is_complete(metadata):
         return frozenset(f.field_id for schema in metadata.schemas for f in schema.fields)
     ids_of_name: dict[str, set[int]] = {}
@@ -72,7 +74,7 @@ def _unsafe_ids(metadata: TableMetadata) -> Collection[int]:
 
 
 def _is_complete(metadata: TableMetadata) -> bool:
-    """Whether the metadata shows every schema that files may have been written with: none was removed."""
+    """Whether the metadata has every schema that files may have been written with: none was removed."""
     schema_ids = {s.schema_id for s in metadata.schemas}
     column_ids = {field_id for s in metadata.schemas for field_id in s.by_id}
     return schema_ids == set(range(max(schema_ids) + 1)) and column_ids >= set(range(1, metadata.last_column_id + 1))

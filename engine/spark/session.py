@@ -1,14 +1,14 @@
-"""A session of our own beside the user's: other settings, the same Spark application.
+"""A second Spark session of the same application beside the user's, with the settings that scans need.
 
-Spark reads some settings when a DataFrame is made (how files are listed) and others when it runs (how Parquet columns
-are matched), and always from the session that made the file relation. So settings of a scan can neither be set and
-reset around a call, which would be too early for the second kind, nor left set, which would change the user's other
-queries. Instead the relation is made in a session derived from the user's, and then handed over.
+Spark reads some settings when a DataFrame is created (how files are listed) and others when it runs (how Parquet
+columns are matched), always from the session that created the file relation. Settings of a scan can therefore neither
+be set and reset around a call, which would be too early for the second kind, nor be left set, which would change the
+user's other queries. Instead the relation is created in a session derived from the user's and then moved to the user's.
 
-PySpark gives each thing a call over a socket (a setting, a path, a column) and each class that a call needs one or two
-more, to look it up. A scan of seven columns took 360 of them, and as much time as all that Spark did for it. So frames
-of scans are driven in the Java virtual machine (`JavaFrame`): columns are SQL text, and lists of texts go over as one.
-Nothing outside of this module knows of that.
+Each PySpark operation (a setting, a path, a column) is a call over a socket, and each class that it needs takes one or
+two more to look up. A scan of seven columns took 360 calls, as much time as everything that Spark did for it. So the
+DataFrames of scans are built in the JVM (`JavaFrame`): columns are SQL text, and a list of strings is sent by one call.
+Only this module knows about that.
 """
 
 from __future__ import annotations
@@ -68,15 +68,15 @@ JavaObject: TypeAlias = Any
 
 @dataclass(frozen=True, eq=False)
 class ScanSession:
-    """A session with the user's settings and those that a scan needs. It is never changed again.
+    """A session with the user's settings and those that a scan needs. It is not changed after it was created.
 
     Args:
-        session: Of the JVM; it has no PySpark session, which would become the active one.
-        settings: The user's settings when it was derived, a map in the JVM.
-        options: `READ_OPTIONS`, likewise.
-        splitter: Makes an array of texts.
-        functions: Spark's own class of functions.
-        datasets: The class that makes DataFrames of plans.
+        session: The JVM's session; it has no PySpark session, which would become the active one.
+        settings: The user's settings when it was derived, as a map in the JVM.
+        options: `READ_OPTIONS`, as a map in the JVM.
+        splitter: Splits a string into an array in the JVM.
+        functions: The JVM's class ``org.apache.spark.sql.functions``.
+        datasets: The JVM's class that creates a DataFrame from a logical plan.
     """
 
     session: JavaObject
@@ -87,18 +87,18 @@ class ScanSession:
     datasets: JavaObject
 
     def parquet(self, schema: st.StructType, locations: Sequence[str]) -> JavaFrame:
-        """What Spark's Parquet reader gives for these files."""
+        """A DataFrame of these files by Spark's Parquet reader."""
         reader = self.session.read().schema(self.session.parseDataType(schema.json())).options(self.options)
         return JavaFrame(self, reader.parquet(self.array(locations)))
 
     def array(self, texts: Sequence[str]) -> JavaObject:
-        """An array in the JVM."""
+        """An array of strings in the JVM."""
         return self.splitter.split(_SEPARATOR.join(texts))
 
 
 @dataclass(frozen=True, eq=False)
 class JavaFrame:
-    """A DataFrame in the JVM. Its methods take SQL texts, and each is one or two calls."""
+    """A DataFrame in the JVM. Its methods take SQL text; each is one or two calls."""
 
     scan: ScanSession
     dataset: JavaObject
@@ -110,41 +110,41 @@ class JavaFrame:
         return JavaFrame(self.scan, self.dataset.selectExpr(self.scan.array(columns)))
 
     def where(self, condition: str) -> JavaFrame:
-        """The rows for which it is true."""
+        """The rows for which the condition is true."""
         return JavaFrame(self.scan, self.dataset.filter(condition))
 
     def join(self, other: DataFrame, condition: str, how: str, *, is_small: bool = True) -> JavaFrame:
-        """A join with a table of the user's session, which is sent to every executor if it is small."""
+        """A join with a table of the user's session, which is broadcast if it is small."""
         functions, right = self.scan.functions, other._jdf  # noqa: SLF001
         small = functions.broadcast(right) if is_small else right
         return JavaFrame(self.scan, self.dataset.join(small, functions.expr(condition), how))
 
     def with_values(self, other: DataFrame, names: Sequence[str]) -> JavaFrame:
-        """With columns of a table of one row, which is in the plan: no job makes them, and no join brings them."""
+        """With the columns of a table of one row as constants of the plan, without a job or a join."""
         found = self.dataset
         for name in names:
             found = found.withColumn(name, other._jdf.selectExpr(self.scan.array([name])).scalar())  # noqa: SLF001
         return JavaFrame(self.scan, found)
 
     def union(self, other: JavaFrame) -> JavaFrame:
-        """The rows of both, by the places of columns."""
+        """The union of both, with columns matched by position."""
         return JavaFrame(self.scan, self.dataset.union(other.dataset))
 
     def input_files(self) -> list[str]:
-        """The locations of its files, as Spark's file index has them."""
+        """The locations of its files, as they are in Spark's file index."""
         return list(self.dataset.inputFiles())
 
     def listed_files(self) -> Counter[tuple[str, int]]:
-        """Names and sizes of all its files, by Spark's listing; of what `ScanSession.parquet` gave.
+        """The number of its files by name and size, by Spark's listing; only for a DataFrame of `ScanSession.parquet`.
 
-        Takes four calls a file.
+        Takes four calls for each file.
         """
         files = self.dataset.queryExecution().analyzed().relation().location().allFiles()
         statuses = [files.apply(place) for place in range(files.size())]
         return Counter((status.getPath().getName(), status.getLen()) for status in statuses)
 
     def handed_over(self, spark: SparkSession) -> DataFrame:
-        """The same as a DataFrame of the user's session, so that views and queries over it are the user's."""
+        """The same rows as a DataFrame of the user's session, so that queries over it are the user's."""
         session = spark._jsparkSession  # noqa: SLF001
         made = self.scan.datasets.ofRows(session, self.dataset.queryExecution().analyzed())
         return DataFrame(made, spark)
@@ -152,7 +152,7 @@ class JavaFrame:
 
 @dataclass(frozen=True, eq=False)
 class _Known:
-    """What was derived from a session while its settings were these, by the least number of tasks."""
+    """The session derived while the user's settings were these, by least number of tasks."""
 
     settings: JavaObject
     own_tasks: int
@@ -164,16 +164,16 @@ _KNOWN: MutableMapping[SparkSession, _Known] = WeakKeyDictionary()
 
 
 def scan_session(spark: SparkSession, *, row_groups: int | None) -> ScanSession:
-    """A session for scans, which serves until the user changes a setting: making one takes many calls.
+    """A session for scans. It is reused until the user changes a setting, since deriving one takes many calls.
 
-    Spark cuts the files of a scan into as many bytes a task as give each core one task, and at most 128 MB: of 400 MB
-    on two cores, three tasks of 128 MB and a small one, one core idle for a third of the time. Here a core gets some
-    tasks, if there are row groups for them: a task whose part of a file has the middle of no row group does nothing.
+    Spark divides the files of a scan so that each core gets one task, of at most 128 MB: 400 MB on two cores become
+    three tasks of 128 MB and a small one, and one core is idle for a third of the time. Here a core gets several tasks,
+    if there are row groups for them: a task whose part of a file contains the middle of no row group has no rows.
 
     Args:
-        spark: The user's session. What it says of the number of tasks is the least, and what it says of their bytes
-            the most.
-        row_groups: Of the files to be read; None where that is not known.
+        spark: The user's session. Its setting for the least number of partitions is respected, and its setting for the
+            most bytes of a partition, too.
+        row_groups: The number of row groups of the files to read; None where it is not known.
 
     Raises:
         Unsupported: The session is of Spark Connect, which has no JVM here.
@@ -194,12 +194,12 @@ def scan_session(spark: SparkSession, *, row_groups: int | None) -> ScanSession:
 
 
 def least_tasks(cores: int, own: int, row_groups: int | None) -> int:
-    """Into how many tasks at least to cut a scan, if its files are large enough; 0 for what Spark does by itself.
+    """The least number of tasks to divide a scan into, if its files are large enough; 0 leaves it to Spark.
 
     Args:
-        cores: As Spark counts them.
-        own: What the user wants; 0 for nothing.
-        row_groups: Of all files; None where that is not known.
+        cores: The number of cores, as Spark reports it.
+        own: The user's setting; 0 for none.
+        row_groups: The number of row groups of all files; None where it is not known.
     """
     waves = _WAVES
     # Of few numbers one: each is a session.

@@ -1,8 +1,8 @@
-"""How the columns of a group of files become the columns of a scan.
+"""Conversion of the columns of a group of files to the columns of a scan.
 
-Almost all files carry field ids, and Spark finds their columns by them. Files of an import (`add_files`, a migrated
-Hive table) carry none: they are read by the names that the table's name mapping knows, and what they lack is filled in
-here: identity-partition values, defaults, nulls.
+Almost all files have field ids, by which Spark finds their columns. Files of an import (`add_files`, a migrated Hive
+table) have none: they are read by the names in the table's name mapping, and columns that they lack are added here:
+values of identity partitions, defaults, nulls.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from engine.spec.values import Value
 
 
 class Shape(Protocol):
-    """What files of one group have in common."""
+    """What the files of one group have in common."""
 
     def read_fields(self, columns: Sequence[ReadColumn]) -> list[st.StructField]:
-        """The fields to ask Spark's reader for."""
+        """The fields to read with Spark's reader."""
         ...
 
     def completed(self, columns: Sequence[ReadColumn]) -> list[str] | None:
-        """The columns under their names, as texts over what the reader gives; None where it gives them so."""
+        """The columns of the scan as SQL over what the reader returns; None where they are what it returns."""
         ...
 
 
@@ -51,10 +51,10 @@ class ById:
 
 @dataclass(frozen=True)
 class ByName:
-    """Files without field ids, of one schema and one set of partition values.
+    """Files without field ids that have the same schema and partition values.
 
     Args:
-        schema: The files' schema with the ids that the name mapping gives.
+        schema: The files' schema with the ids that the name mapping assigns.
         constants: Field id -> value of identity-partitioned columns.
     """
 
@@ -90,7 +90,7 @@ class ByName:
 
 
 def shapes_of(files: Sequence[FileRead], request: ReadRequest, runner: Runner) -> list[tuple[Shape, list[FileRead]]]:
-    """Files by shape. Footers are read only if the table has a name mapping: without one all files have ids."""
+    """The files by shape. Footers are read only if the table has a name mapping: without one all files have ids."""
     if request.name_mapping is None:
         return [(ById(), list(files))] if files else []
 
@@ -113,7 +113,7 @@ def shapes_of(files: Sequence[FileRead], request: ReadRequest, runner: Runner) -
 
 
 def _stored_type(stored: pa.Field, wanted: Type, column: str) -> st.DataType:
-    """The type to read a file's column as: the wanted type, with the file's names for fields of structs."""
+    """The type to read a file's column as: the requested type with the file's names for nested fields."""
     inner = child_fields(stored.type)
     match wanted:
         case StructType(fields):
@@ -132,7 +132,7 @@ def _stored_type(stored: pa.Field, wanted: Type, column: str) -> st.DataType:
 
 
 def _renamed(column: str, stored: pa.Field, wanted: NestedField) -> str:
-    """A file's column with the wanted names and fields inside."""
+    """A file's column with the requested names, of nested fields too."""
     inner = child_fields(stored.type)
     match wanted.type:
         case StructType(fields):

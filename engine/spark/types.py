@@ -1,4 +1,4 @@
-"""Iceberg types as Spark types, single values and columns as texts of Spark SQL."""
+"""Iceberg types as Spark types; single values and columns as Spark SQL."""
 
 from __future__ import annotations
 
@@ -57,11 +57,12 @@ _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 
 
 def spark_type(type_: Type, *, column: str) -> st.DataType:
-    """The Spark type that a column is read as, field ids in the metadata of struct fields; uuid is its 16 bytes.
+    """The Spark type that a column is read as, with field ids in the metadata of struct fields; uuid is read as 16
+    bytes.
 
     Raises:
-        Unsupported: Spark has no such type (time, nanoseconds, variant, geometry), or it fills missing fields inside
-            structs with null only and the field has a default; names the column.
+        Unsupported: Spark has no such type (time, nanoseconds, variant, geometry), or a nested field has a default and
+            Spark would fill it with null; the message names the column.
     """
     match type_:
         case DecimalType():
@@ -88,7 +89,8 @@ def _inner(field: NestedField, name: str) -> st.StructField:
 
 
 def read_field(field: NestedField, name: str) -> st.StructField:
-    """The field of a read schema under the given name: found by id, filled with the initial default where missing.
+    """The field of a read schema under the given name: found by id, filled with the initial default where a file lacks
+    it.
 
     Raises:
         Unsupported: As `spark_type`, and for defaults of type binary, fixed and uuid.
@@ -131,7 +133,7 @@ def _text(value: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name as Spark takes it in SQL, dots and backticks included."""
+    """A name quoted for Spark SQL, dots and backticks included."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -152,13 +154,13 @@ def _type_text(type_: st.DataType) -> str:
 
 
 def struct_of(whole: str, parts: Sequence[tuple[str, str]]) -> str:
-    """A struct of parts, which are names and texts, where the struct that they were taken from is not null."""
+    """A struct of `parts`, pairs of name and SQL; null where the struct that they were taken from is null."""
     inside = ", ".join(f"{_text(name)}, {part}" for name, part in parts)
     return f"CASE WHEN {whole} IS NOT NULL THEN named_struct({inside}) END"
 
 
 def shown(column: str, type_: Type) -> str:
-    """A column as the user gets it: uuid as text, at any depth, everything else as it is read."""
+    """A column as it is returned to the user: uuid as string at any depth, everything else as it is read."""
     if not _has_uuid(type_):
         return column
     match type_:
@@ -195,7 +197,7 @@ def _has_uuid(type_: Type) -> bool:
 
 
 def pruned(column: str, read: Type, wanted: Type) -> str:
-    """Of a column that is read with more fields inside than are wanted, or other names, the wanted ones."""
+    """The requested nested fields, under the requested names, of a column that is read with others."""
     match read, wanted:
         case StructType(), StructType(fields):
             by_id = {f.field_id: f for f in read.fields}

@@ -1,7 +1,7 @@
-"""A Spark DataFrame to data files: executors write, the driver gets what manifests say of the files.
+"""Writes a Spark DataFrame as data files: executors write, the driver collects the files' manifest entries.
 
-Each task writes its rows with the same code that writes Arrow data, and sends one small manifest to the driver: the
-entries of its files, Avro and compressed, so that wide tables do not fill the driver's memory.
+Each task writes its rows by the code that writes Arrow data, and sends one small manifest to the driver: the entries of
+its files as compressed Avro, so that wide tables do not fill the driver's memory.
 """
 
 from __future__ import annotations
@@ -54,22 +54,22 @@ def write_dataframe(
     """Write the rows of a DataFrame as new data files, on the executors.
 
     Args:
-        frame: Rows by column name. uuid columns are text or 16 bytes.
-        metadata: The table; its properties say how to write, ``write.distribution-mode`` how to spread rows first.
-        store: The table's storage, which executors get a copy of.
+        frame: The rows; columns are matched by name. uuid columns are strings or 16 bytes.
+        metadata: The table; its properties apply, ``write.distribution-mode`` among them.
+        store: The table's storage; executors get a copy.
         schema: The schema to write; the current one by default.
         spec: The partition spec to write; the default one by default.
-        names: Unique names for the files; task numbers are filled in.
-        properties: Override those of the table, for this write.
-        counters: Count the files.
+        names: Unique file names; task numbers are filled in.
+        properties: Override the table's properties for this write.
+        counters: Counts the files.
 
     Returns:
         The files, in the order of Spark's tasks.
 
     Raises:
-        Invalid: Rows that do not fit the table.
-        EngineError: As an executor raised it; other errors of executors are Spark's PythonException. What was written
-            is removed as far as the storage lets.
+        Invalid: The rows do not fit the table.
+        EngineError: As an executor raised it; other errors of executors are Spark's PythonException. Written files are
+            removed as far as the storage allows.
     """
     own_schema, own_spec = schema or metadata.schema, spec or metadata.spec
     options = {**metadata.properties, **(properties or {})}
@@ -101,16 +101,16 @@ def write_dataframe(
 
 
 class WriteTask:
-    """What an executor runs for its rows.
+    """The function that executors run for the rows of a task.
 
     Args:
         metadata: The table.
         schema: The schema to write.
         spec: The partition spec to write.
-        names: Unique names for the files; the task's numbers are filled in.
-        mode: See `engine.write.data_files.write_data_files`, as for the next.
-        sorted_by: See there.
-        store: The table's storage, which the executor gets a copy of.
+        names: Unique file names; the task's numbers are filled in.
+        mode: See `engine.write.data_files.write_data_files`.
+        sorted_by: See `engine.write.data_files.write_data_files`.
+        store: The table's storage; the executor gets a copy.
     """
 
     def __init__(
@@ -133,14 +133,14 @@ class WriteTask:
         self.store = store
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The task's manifest as a batch of one row; none for no rows."""
+        """The task's manifest as a batch of one row; no batch for no rows."""
         with carried_errors():
             data = self.written(batches, self.names)
         if data is not None:
             yield pa.RecordBatch.from_pydict({"manifest": pa.array([data], pa.binary())})
 
     def written(self, batches: Iterable[pa.RecordBatch], names: FileNames) -> bytes | None:
-        """Write the rows of this task; the entries of the files as a manifest, None for no rows."""
+        """Write the rows of this task; returns the entries of its files as a manifest, None for no rows."""
         rest = iter(batches)
         first = next(rest, None)
         if first is None:
@@ -162,7 +162,7 @@ class WriteTask:
 
 
 def incoming_schema(frame: DataFrame) -> pa.Schema:
-    """The columns of a DataFrame as Arrow has them."""
+    """The columns of a DataFrame as an Arrow schema."""
     schema: pa.Schema = to_arrow_schema(frame.schema)
     return schema
 
@@ -180,7 +180,7 @@ def _joined(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[p
 
 
 def _with_uuids(frame: DataFrame, schema: Schema) -> DataFrame:
-    """Uuid columns that are text, as the scan shows them, become their 16 bytes."""
+    """The batch with uuid columns that are strings, as scans return them, converted to 16 bytes."""
     texts = {f.name for f in frame.schema.fields if isinstance(f.dataType, st.StringType)}
     uuids = {f.name for f in schema.fields if f.type == UUID} & texts
 
@@ -192,8 +192,8 @@ def _with_uuids(frame: DataFrame, schema: Schema) -> DataFrame:
 
 
 def _wait_for_tasks(frame: DataFrame, sleep: Callable[[float], object] = time.sleep) -> None:
-    """Until no task runs, or for ten seconds: Spark gives up a job before its other tasks have stopped, and those still
-    end files."""
+    """Wait until no task runs, or for ten seconds: Spark gives up a job before its other tasks have stopped, and those
+    may still complete files."""
     session = getattr(frame.sparkSession, "_jsparkSession", None)
     if session is None:  # Spark Connect does not tell
         return

@@ -1,4 +1,4 @@
-"""``format("icebench")``: tables as a data source of Spark, for batches and streams."""
+"""``format("icebench")``: tables as a Spark data source, for batch and streaming queries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ else:  # PySpark is loaded when a session is at hand
 
 
 def register(spark: SparkSession) -> None:
-    """Make ``format("icebench")`` known to a session, for reading, writing and streams.
+    """Register ``format("icebench")`` with a session, for batch and streaming reads and writes.
 
     For example::
 

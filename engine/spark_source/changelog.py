@@ -1,6 +1,7 @@
-"""Changelogs through ``format("icebench")``: what happened to rows, for batches and streams.
+"""Changelogs through ``format("icebench")``: row-level changes, for batch and streaming queries.
 
-A changelog is read by one task: rows that a snapshot takes and brings are matched with each other, wherever they lie.
+A changelog is read by one task: the rows that a snapshot removes and adds are matched with each other, in whichever
+files they are.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from engine.table import Table
 
 
 class ChangelogPartition(sd.InputPartition):
-    """What the one task reads.
+    """The input partition of the one task.
 
     Args:
-        span: The snapshots.
+        span: The range of snapshots.
     """
 
     def __init__(self, span: ChangelogSpan) -> None:
@@ -30,7 +31,7 @@ class ChangelogPartition(sd.InputPartition):
         self.span = span
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """The changes, on an executor, which plans them too."""
+        """Plan and read the changes, on an executor."""
         scan = self.span.scan(self.span.place.load())
         for batch in scan.to_batches():
             yield spark_batch(batch, scan.schema)
@@ -38,15 +39,15 @@ class ChangelogPartition(sd.InputPartition):
 
 @dataclass(frozen=True, kw_only=True)
 class ChangelogSpan:
-    """A stretch of a table's history.
+    """A range of a table's history.
 
     Args:
         place: The table.
         columns: Full names; None for all.
-        filter: Rows that matter.
-        options: What is made of the changes.
-        after: The last snapshot that was seen; None for all since the table was made.
-        until: The last one to see; None for the current one.
+        filter: Only changes of rows for which it is true.
+        options: How changes are represented.
+        after: The snapshot before the range; None to begin with the first snapshot.
+        until: The last snapshot of the range; None for the current one.
     """
 
     place: TablePlace
@@ -57,7 +58,7 @@ class ChangelogSpan:
     until: int | None = None
 
     def scan(self, table: Table) -> ChangelogScan:
-        """The changelog; errors as `Table.changelog_scan`."""
+        """The changelog scan; errors as `Table.changelog_scan`."""
         return table.changelog_scan(
             self.after,
             self.until,
@@ -69,5 +70,5 @@ class ChangelogSpan:
         )
 
     def schema(self, table: Table) -> Schema:
-        """The columns that come out."""
+        """The columns of the changelog."""
         return self.scan(table).schema

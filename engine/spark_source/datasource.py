@@ -1,4 +1,4 @@
-"""``format("icebench")``: tables as a data source of Spark, for batches and streams, in Python."""
+"""``format("icebench")`` as a Python data source of Spark."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ NAME = "icebench"
 
 
 class TableSource(sd.DataSource):
-    """Tables of this engine. The options stand in `engine.spark_source.options`."""
+    """The data source; `engine.spark_source.options` documents its options."""
 
     @classmethod
     def name(cls) -> str:
-        """What ``format`` is given."""
+        """The name of the format."""
         return NAME
 
     def schema(self) -> st.StructType:
-        """The columns that are read."""
+        """The columns of a read."""
         if is_stream(self.options):
             return stream_schema(stream_options(self.options))
         options = read_options(self.options)
@@ -59,5 +59,5 @@ class TableSource(sd.DataSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Make ``format("icebench")`` known to a session."""
+    """Register ``format("icebench")`` with a session."""
     spark.dataSource.register(TableSource)

@@ -1,6 +1,6 @@
-"""Filters as Spark pushes them into a Python data source, as the engine's own.
+"""Filters that Spark pushes into a Python data source, as filters of the engine.
 
-What comes out means the same for every row, null and NaN included, so Spark need not test it again.
+A converted filter has the same result for every row, null and NaN included, so Spark need not evaluate it again.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ _OPERATORS: dict[type[sd.Filter], Operator] = {
 
 
 def pushed(filters: Sequence[sd.Filter], schema: Schema) -> tuple[Predicate, list[sd.Filter]]:
-    """The conjunction of the filters that the engine can take, and those that stay with Spark.
+    """The conjunction of the filters that can be converted, and the filters that Spark must evaluate.
 
-    Texts that end with or contain something stay, and so does what is asked of a uuid, which Spark sees as text.
+    Filters on the end or the middle of a string are not converted, nor are filters on uuid columns, which are strings
+    in Spark.
     """
     taken: list[Predicate] = []
     left: list[sd.Filter] = []
@@ -51,7 +52,7 @@ def pushed(filters: Sequence[sd.Filter], schema: Schema) -> tuple[Predicate, lis
 
 
 def _predicate(pushed_filter: sd.Filter, schema: Schema) -> Predicate | None:
-    """The same as a predicate that can be bound; None where there is none."""
+    """The filter as an unbound predicate; None where it cannot be converted."""
     try:
         found = _translated(pushed_filter, schema)
         if found is not None:

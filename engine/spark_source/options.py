@@ -1,8 +1,8 @@
-"""Options of ``format("icebench")``: which table, what of it to read, how to write it.
+"""Options of ``format("icebench")``: the table, what of it to read, how to write it.
 
-Names are those of Iceberg's own Spark source wherever it has one. Spark hands options over in lower case, so names are
-compared without case and properties whose names need capitals can not be given. An option that nobody knows is refused:
-a misspelt filter would else read, or overwrite, too much.
+Names are those of Iceberg's own Spark source wherever it has one. Spark passes options in lower case, so names are
+compared without case, and table properties whose names have capitals cannot be given. An unknown option is an error: a
+misspelt filter would otherwise read, or overwrite, too many rows.
 """
 
 from __future__ import annotations
@@ -40,17 +40,16 @@ Starting = Literal["earliest", "latest"]
 
 @dataclass(frozen=True, kw_only=True)
 class TablePlace:
-    """Where a table is found.
+    """The options that identify a table.
 
     Args:
         table: Its name in the catalog, or its location.
-        catalog: The catalog's address, as `engine.load_catalog` takes it; None for a table that is opened by its
-            location, for reading.
-        warehouse: As `engine.load_catalog`, like the others.
+        catalog: The catalog's URI, as for `engine.load_catalog`; None for a table opened by its location, read-only.
+        warehouse: As for `engine.load_catalog`, like the following.
         name: The catalog's name.
-        token: See there.
-        credential: See there.
-        properties: See there.
+        token: As for `engine.load_catalog`.
+        credential: As for `engine.load_catalog`.
+        properties: As for `engine.load_catalog`.
     """
 
     table: str
@@ -62,11 +61,11 @@ class TablePlace:
     properties: Mapping[str, str] = field(default_factory=dict)
 
     def load(self) -> Table:
-        """The table as it is now.
+        """Load the table at its current state.
 
         Raises:
             NotFound: No such table.
-            Unsupported: It is in the memory of one process, which executors are not.
+            Unsupported: The table is in the memory of one process, which executors cannot reach.
         """
         if self.catalog is None:
             table = load_table(self.table, properties=self.properties)
@@ -87,12 +86,13 @@ class TablePlace:
 
 @dataclass(frozen=True, kw_only=True)
 class ChangelogOptions:
-    """What is made of changes; see `Table.changelog_scan`.
+    """How changes are represented; see `Table.changelog_scan`.
 
     Args:
-        net_changes: Leave out what later snapshots undo.
-        compute_updates: Make updates of deletes and inserts of one row; None where identifier columns are given.
-        identifier_columns: What says which row a row is.
+        net_changes: Leave out changes that later snapshots undo.
+        compute_updates: Represent a delete and an insert of the same row as an update; by default, if identifier
+            columns are given.
+        identifier_columns: The columns that identify a row.
     """
 
     net_changes: bool = False
@@ -102,22 +102,23 @@ class ChangelogOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """What a batch query reads; None is for what was not given.
+    """What a batch query reads; None where an option was not given.
 
     Args:
         place: The table.
         columns: Full names; metadata columns may be among them.
-        filter: SQL-like text, for what Spark does not push (such as ``or``).
+        filter: SQL-like text, for conditions that Spark does not push (such as ``or``).
         snapshot_id: A snapshot.
         ref: A branch or tag.
-        ref_type: Which of the two.
+        ref_type: Whether `ref` must be a branch or a tag.
         as_of: A time: milliseconds since 1970, or ISO 8601 with a zone.
         after: Read what appends added after this snapshot.
         until: The last snapshot of that increment.
-        split_bytes: What a task should weigh; None leaves it to the table.
-        pushes: Let Spark push filters. On Spark 4.1 only for a DataFrame that one query uses once: what came of pushing
-            is kept with the DataFrame, and a second query over it would read the rows of the first one's filter.
-        changelog: Read what happened to rows, rather than rows.
+        split_bytes: Target size of a task; None uses the table's property.
+        pushes: Let Spark push filters. On Spark 4.1 only for a DataFrame that one query uses once: the result of
+            pushing is kept with the DataFrame, and a second query over it would read the rows of the first one's
+            filter.
+        changelog: Read row-level changes instead of rows.
     """
 
     place: TablePlace
@@ -142,15 +143,15 @@ class StreamOptions:
         place: The table.
         columns: Full names.
         branch: The branch to follow.
-        starting: Where a new query begins, if neither of the next two says.
+        starting: Where a new query begins, if neither `from_timestamp_ms` nor `after` is given.
         from_timestamp_ms: Begin with the first snapshot at or after this time.
         after: Begin after this snapshot.
-        skips_deletes: Pass over snapshots that only delete, rather than fail.
-        skips_overwrites: Likewise those that overwrite.
-        most_files: Files of a micro-batch at most; one at least.
-        most_rows: Rows of a micro-batch at most, as far as whole files allow; one file at least.
-        split_bytes: What a task should weigh; None leaves it to the table.
-        changelog: Read what happened to rows, rather than what was appended.
+        skips_deletes: Skip snapshots that only delete rows, instead of failing.
+        skips_overwrites: Skip snapshots that overwrite rows, instead of failing.
+        most_files: Most files of a micro-batch; at least one.
+        most_rows: Most rows of a micro-batch, in whole files; at least one file.
+        split_bytes: Target size of a task; None uses the table's property.
+        changelog: Read row-level changes instead of appended rows.
     """
 
     place: TablePlace
@@ -173,11 +174,11 @@ class WriteOptions:
 
     Args:
         place: The table.
-        branch: Where to.
-        merges_schema: Add the columns that the table does not have.
-        overwrite_mode: What ``mode("overwrite")`` replaces: all rows (or those of the filter), or the partitions that
-            rows come for.
-        overwrite_filter: Which rows a static overwrite replaces.
+        branch: The branch to write to.
+        merges_schema: Add columns that the table does not have.
+        overwrite_mode: What ``mode("overwrite")`` replaces: all rows (or those of the filter), or the partitions of the
+            new rows.
+        overwrite_filter: The rows that a static overwrite replaces.
         properties: Table properties for this write.
         snapshot_properties: Entries for the snapshot summary.
     """
@@ -192,7 +193,11 @@ class WriteOptions:
 
 
 def read_options(options: Mapping[str, str]) -> ReadOptions:
-    """Options of a batch query; raises Invalid for what is not one."""
+    """Parse the options of a batch query.
+
+    Raises:
+        Invalid: An unknown option or value.
+    """
     given = _Given(options, (*_PLACE, *_READ), (_CATALOG_PROPERTY,))
     branch, tag = given.text("branch"), given.text("tag")
     states = {name for name in ("snapshot-id", "branch", "tag", "as-of-timestamp") if given.text(name) is not None}
@@ -224,7 +229,11 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
 
 
 def stream_options(options: Mapping[str, str]) -> StreamOptions:
-    """Options of a streaming query; raises Invalid for what is not one."""
+    """Parse the options of a streaming query.
+
+    Raises:
+        Invalid: An unknown option or value.
+    """
     given = _Given(options, (*_PLACE, *_STREAM), (_CATALOG_PROPERTY,))
     starts = [n for n in ("starting-position", "stream-from-timestamp", "stream-from-snapshot-id") if given.text(n)]
     if len(starts) > 1:
@@ -251,17 +260,17 @@ def stream_options(options: Mapping[str, str]) -> StreamOptions:
 
 
 def is_stream(options: Mapping[str, str]) -> bool:
-    """Whether one of the options is for streams only: Spark asks for the columns without saying what for."""
+    """Whether one of the options is for streams only: Spark asks for the schema without saying what it is for."""
     own = set(_STREAM) - set(_READ)
     return any(name.lower() in own for name in options)
 
 
 def write_options(options: Mapping[str, str]) -> WriteOptions:
-    """Options of a write, batch or streaming.
+    """Parse the options of a write, batch or streaming.
 
     Raises:
-        Invalid: What is no option, or a table that is given without its catalog.
-        Unsupported: A distribution, which Spark's Python sources can not ask for.
+        Invalid: An unknown option or value, or a table that is given without its catalog.
+        Unsupported: A distribution mode, which Spark's Python sources cannot request.
     """
     given = _Given(options, (*_PLACE, *_WRITE), (_CATALOG_PROPERTY, _TABLE_PROPERTY, _SNAPSHOT_PROPERTY))
     place = given.place()
@@ -288,7 +297,8 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
 
 
 def refuse_distribution(properties: Mapping[str, str]) -> None:
-    """Raise Unsupported where table and options ask for rows to be spread, which Spark does for Java sources only."""
+    """Raise Unsupported where table and options ask for a distribution of rows, which Spark supports for Java sources
+    only."""
     mode = DISTRIBUTION_MODE.of(properties)
     if mode != "none":
         raise Unsupported(
@@ -298,7 +308,7 @@ def refuse_distribution(properties: Mapping[str, str]) -> None:
 
 
 class _Given:
-    """The options as they came, refused where nobody knows them."""
+    """The options as Spark passed them; an unknown one is an error."""
 
     def __init__(self, options: Mapping[str, str], known: tuple[str, ...], prefixes: tuple[str, ...]) -> None:
         self._options = {name.lower(): text for name, text in options.items()}
@@ -334,7 +344,7 @@ class _Given:
         return None if text is None else text.lower()
 
     def changelog(self, name: str) -> ChangelogOptions | None:
-        """What is made of changes, if the option `name` asks for them."""
+        """How changes are represented, if the option `name` asks for a changelog."""
         own = ("net-changes", "compute-updates", "identifier-columns")
         if not self.flag(name):
             for other in own:
@@ -348,7 +358,7 @@ class _Given:
         )
 
     def names(self, name: str) -> tuple[str, ...] | None:
-        """Names separated by commas, or a JSON list for names that have some."""
+        """Names separated by commas, or a JSON list for names that contain commas."""
         text = self._options.get(name)
         if text is None:
             return None

@@ -1,7 +1,7 @@
 """The batch reader of ``format("icebench")``: the driver plans, executors read with the Arrow reader.
 
-A task of the plan is a partition. What all tasks share (schemas, specs, storage) goes to the executors once, with the
-reader; a partition carries its files only, with their deletes and what is left of the filter for each.
+A task of the plan is an input partition. What all tasks share (schemas, specs, storage) is sent to the executors once,
+with the reader; a partition has only its files, with the deletes and the residual filter of each.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from engine.table import Scan, Table
 
 
 class FilesPartition(sd.InputPartition):
-    """What one task reads.
+    """The input partition of one task.
 
     Args:
-        files: Parts of data files.
-        request: For a stream, whose table changes while it runs; else the reader has it.
+        files: Ranges of data files.
+        request: For a stream, whose table changes while it runs; otherwise the reader has it.
     """
 
     def __init__(self, files: Sequence[FileRead], request: ReadRequest | None = None) -> None:
@@ -43,11 +43,11 @@ class FilesPartition(sd.InputPartition):
 
 
 class BatchReader(sd.DataSourceReader):
-    """Reads a snapshot, or what appends added between two; the filter is that of the options.
+    """Reads a snapshot, or what appends added between two snapshots; the filter is that of the options.
 
     Args:
         options: What to read.
-        schema: The columns as Spark will have them.
+        schema: The columns as Spark sees them.
     """
 
     def __init__(self, options: ReadOptions, schema: st.StructType) -> None:
@@ -66,7 +66,7 @@ class BatchReader(sd.DataSourceReader):
         return request_for(self._plan, self._table.store, projection=self._schema, table_name=self._table.name)
 
     def partitions(self) -> list[sd.InputPartition]:
-        """The tasks of the plan; one that reads nothing for a plan without files."""
+        """The tasks of the plan; one without files for a plan without files."""
         tasks = task_files(self._plan, self._options.split_bytes)
         return [FilesPartition(files) for files in tasks] or [FilesPartition(())]
 
@@ -76,18 +76,19 @@ class BatchReader(sd.DataSourceReader):
         return read_task(partition.files, self._request)
 
     def __getstate__(self) -> dict[str, object]:
-        """What executors need. Spark takes it after filters were pushed and before partitions are asked for."""
+        """The state that executors need. Spark pickles the reader after pushing filters and before asking for
+        partitions."""
         return {"_request": self._request}
 
 
 class PushingReader(BatchReader):
-    """The same with the filters that Spark pushes, which it then does not test itself.
+    """A `BatchReader` that takes the filters that Spark pushes, which Spark then does not evaluate.
 
-    Spark 4.1 keeps what came of pushing with the DataFrame, for every query over it: see the option ``pushdown``.
+    Spark 4.1 keeps the result of pushing with the DataFrame, for every query over it: see the option ``pushdown``.
     """
 
     def pushFilters(self, filters: list[sd.Filter]) -> Iterable[sd.Filter]:  # noqa: N802 - Spark's name
-        """Take what the engine can test; the others are given back."""
+        """Take the filters that the engine can evaluate; return the others."""
         found, left = pushed(filters, self._schema)
         self._filter &= found
         return left
@@ -103,11 +104,11 @@ def options_scan(table: Table, options: ReadOptions, filter: Predicate = TRUE) -
 
 
 class ChangelogReader(sd.DataSourceReader):
-    """Reads what happened to rows between two snapshots.
+    """Reads the row-level changes between two snapshots.
 
     Args:
-        span: Which snapshots.
-        schema: The columns as Spark will have them.
+        span: The range of snapshots.
+        schema: The columns as Spark sees them.
     """
 
     def __init__(self, span: ChangelogSpan, schema: st.StructType) -> None:
@@ -119,7 +120,7 @@ class ChangelogReader(sd.DataSourceReader):
         self._span = replace(span, until=until)
 
     def partitions(self) -> list[sd.InputPartition]:
-        """One task for all."""
+        """The one task."""
         return [ChangelogPartition(self._span)]
 
     def read(self, partition: sd.InputPartition) -> Iterator[pa.RecordBatch]:
@@ -129,7 +130,7 @@ class ChangelogReader(sd.DataSourceReader):
 
 
 def changelog_span(options: ReadOptions) -> ChangelogSpan:
-    """The history that the options ask for."""
+    """The range of history that the options ask for."""
     assert options.changelog is not None
     return ChangelogSpan(
         place=options.place,

@@ -1,7 +1,7 @@
-"""How far a streaming query has read a table, and how far its next micro-batch goes.
+"""The offsets of a streaming query, and where its next micro-batch ends.
 
-The unit is a data file that an append added: files of a snapshot have an order (that of its manifests) which never
-changes, so a place between two files is a place forever.
+The unit is a data file that an append added: the files of a snapshot have an order (that of its manifests) that never
+changes, so an offset between two files stays valid.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in a branch's history.
+    """A position in a branch's history.
 
     Args:
-        snapshot_id: The last snapshot that something was read of; None before the first.
-        files: How many of the files that it added, or `ALL`.
-        is_state: The snapshot is read as a state, with all its files and deletes, rather than for what it added: where
-            a query begins with a table whose older snapshots were expired.
+        snapshot_id: The last snapshot of which something was read; None before the first.
+        files: How many of the files that it added were read, or `ALL`.
+        is_state: Whether the snapshot is read as a whole table, with all its files and deletes, rather than for the
+            files that it added: where a query begins with a table whose older snapshots were expired.
     """
 
     snapshot_id: int | None
@@ -39,13 +39,17 @@ class Position:
     is_state: bool = False
 
     def encoded(self) -> dict[str, int | bool]:
-        """As JSON has it."""
+        """The position as JSON values."""
         snapshot_id = _NO_SNAPSHOT if self.snapshot_id is None else self.snapshot_id
         return {"snapshot-id": snapshot_id, "files": self.files, "is-state": self.is_state}
 
     @classmethod
     def decoded(cls, given: Mapping[str, object]) -> Position:
-        """From JSON; raises Invalid."""
+        """The position from JSON values.
+
+        Raises:
+            Invalid: The values are none of a position.
+        """
         snapshot_id, files, is_state = given.get("snapshot-id"), given.get("files"), given.get("is-state")
         if not isinstance(snapshot_id, int) or not isinstance(files, int) or not isinstance(is_state, bool):
             raise Invalid(f"{dict(given)} is no position in a table; is the checkpoint of another source?")
@@ -58,9 +62,9 @@ class Offset:
 
     Args:
         position: How far was read.
-        origin: Where the query began. A first batch that has to run again is asked for from the beginning, and where
-            that is ("the latest snapshot") may have another answer by then.
-        is_initial: The beginning itself.
+        origin: Where the query began. If the first batch has to run again, Spark asks for it from the beginning, and by
+            then "the latest snapshot" may be another.
+        is_initial: Whether this is the beginning itself.
     """
 
     position: Position
@@ -68,7 +72,7 @@ class Offset:
     is_initial: bool = False
 
     def encoded(self) -> dict[str, object]:
-        """As JSON has it; the same offset gives the same text, by which Spark tells whether there is news."""
+        """The offset as JSON values. Equal offsets give equal text, by which Spark tells whether there is new data."""
         return {
             "version": _VERSION,
             **self.position.encoded(),
@@ -78,7 +82,11 @@ class Offset:
 
     @classmethod
     def decoded(cls, given: Mapping[str, object]) -> Offset:
-        """From JSON; raises Invalid."""
+        """The offset from JSON values.
+
+        Raises:
+            Invalid: The values are none of an offset.
+        """
         origin = given.get("origin")
         if given.get("version") != _VERSION or not isinstance(origin, Mapping):
             raise Invalid(f"{dict(given)} is no offset of this source; is the checkpoint of another one?")
@@ -87,7 +95,7 @@ class Offset:
 
 @dataclass(frozen=True, slots=True)
 class PlanPart:
-    """Some files of a plan: rows `begin` to `end` of ``plan.files``."""
+    """A part of a plan: ``plan.files[begin:end]``."""
 
     plan: ScanPlan
     begin: int = 0
@@ -98,7 +106,7 @@ class StreamPlanner:
     """Plans micro-batches on one state of a table.
 
     Args:
-        table: The table as it is now.
+        table: The table at its current state.
         options: What the query reads.
         columns: Full names of the columns to return; None for all.
 
@@ -116,7 +124,7 @@ class StreamPlanner:
             self._metadata.ref(options.branch)  # raises: main alone is there before its first snapshot
 
     def initial(self) -> Position:
-        """Where a new query begins.
+        """The offset at which a new query begins.
 
         Raises:
             NotFound: No such snapshot.
@@ -133,7 +141,7 @@ class StreamPlanner:
         return self._first_since(options.from_timestamp_ms) or Position(self._head.snapshot_id)
 
     def _first_since(self, timestamp_ms: int | None) -> Position | None:
-        """The place before the first snapshot at or after a time, or of all; None where all are older."""
+        """The position before the first snapshot at or after a time, or before all; None where all are older."""
         line = self._line()
         for place, snapshot in enumerate(line):
             if timestamp_ms is None or snapshot.timestamp_ms >= timestamp_ms:
@@ -146,17 +154,18 @@ class StreamPlanner:
         return None
 
     def _line(self) -> list[Snapshot]:
-        """The branch's history as far as it is there, oldest first."""
+        """The branch's history as far as it is retained, oldest first."""
         newest_first = self._metadata.ancestors(None if self._head is None else self._head.snapshot_id)
         return [self._metadata.snapshot(i) for i in newest_first][::-1]
 
     def following(self, position: Position) -> Position:
-        """Where the micro-batch after `position` ends: at the head, or before it by the limits of the options.
+        """The position at which the micro-batch after `position` ends: the head of the branch, or earlier by the limits
+        of the options.
 
         Raises:
-            Unsupported: The next snapshot deletes or overwrites rows, and it is not said to skip it.
+            Unsupported: The next snapshot deletes or overwrites rows, and the options do not skip it.
             NotFound: The position's snapshot, or one after it, was expired.
-            Invalid: The branch no longer has the position in its history.
+            Invalid: The position is no longer in the branch's history.
         """
         if self._options.changelog is not None:
             snapshots_between(self._metadata, position.snapshot_id, self._head)
@@ -186,14 +195,14 @@ class StreamPlanner:
         return (most_files is not None and files > most_files) or (most_rows is not None and rows > most_rows)
 
     def _unread(self, position: Position) -> Iterator[tuple[Snapshot, int]]:
-        """Snapshots with files after `position`, and how many of the first one's were read."""
+        """Snapshots with files after `position`, and how many files of the first one were read."""
         if position.files != ALL and position.snapshot_id is not None:
             yield self._metadata.snapshot(position.snapshot_id), position.files
         for snapshot in snapshots_between(self._metadata, position.snapshot_id, self._head):
             yield snapshot, 0
 
     def _refusal(self, snapshot: Snapshot) -> str | None:
-        """Why the rows of a snapshot can not be given as additions."""
+        """Why the changes of a snapshot cannot be returned as appended rows."""
         options = self._options
         if snapshot.operation == "delete" and not options.skips_deletes:
             return _refused(snapshot, "streaming-skip-delete-snapshots")
@@ -207,7 +216,7 @@ class StreamPlanner:
         return counts
 
     def between(self, start: Position, end: Position) -> list[PlanPart]:
-        """What is to be read from `start` to `end`, oldest first; errors as `following`."""
+        """The parts of plans from `start` to `end`, oldest first; errors as `following`."""
         if start == end or end.snapshot_id is None:
             return []
         last = self._metadata.snapshot(end.snapshot_id)
@@ -225,7 +234,7 @@ class StreamPlanner:
         return [*parts, PlanPart(self._plan_of(last, is_state=False), 0, end.files)]
 
     def _plan_of(self, snapshot: Snapshot, *, is_state: bool) -> ScanPlan:
-        """The files of a state, or those that one snapshot added, none for one that is no append."""
+        """The files of a whole table, or those that one snapshot added; none for a snapshot that is no append."""
         snapshot_id = snapshot.snapshot_id
         if is_state:
             # With the table's schema, like all that follows, rather than the snapshot's own.

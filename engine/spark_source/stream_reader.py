@@ -1,7 +1,8 @@
-"""The streaming reader of ``format("icebench")``: what happens to a branch, snapshot after snapshot.
+"""The streaming reader of ``format("icebench")``: follows a branch, snapshot by snapshot.
 
-Spark 4.1 asks a Python source for the latest offset without saying where the query is or how much it wants. It does
-tell the batches that it runs, in order, so the reader remembers where the last one ended and limits the next by that.
+Spark 4.1 asks a Python source for the latest offset without passing the query's current offset or a limit. It does pass
+both offsets of each batch that it runs, in order, so the reader remembers where the last batch ended and limits the
+next one by that.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class StreamReader(sd.DataSourceStreamReader):
 
     Args:
         options: What to read.
-        schema: The columns as Spark has them, from the query's start to its end.
+        schema: The columns as Spark sees them, for as long as the query runs.
     """
 
     def __init__(self, options: StreamOptions, schema: st.StructType) -> None:
@@ -38,19 +39,19 @@ class StreamReader(sd.DataSourceStreamReader):
         self._reached: Position | None = None
 
     def initialOffset(self) -> dict[str, object]:  # noqa: N802 - Spark's name
-        """Where a new query begins."""
+        """The offset at which a new query begins."""
         origin = self._begun(self._planner())
         return Offset(origin, origin, is_initial=True).encoded()
 
     def latestOffset(self) -> dict[str, object]:  # noqa: N802 - Spark's name
-        """Where the next micro-batch ends; where the last one ended if there is nothing new."""
+        """The offset at which the next micro-batch ends; that of the last one if there is nothing new."""
         planner = self._planner()
         origin = self._begun(planner)
         reached = origin if self._reached is None else self._reached
         return Offset(planner.following(reached), origin).encoded()
 
     def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[sd.InputPartition]:
-        """The tasks of a micro-batch, none for an empty one. With equal offsets, Spark tells where a query goes on."""
+        """The tasks of a micro-batch; none for an empty one. Equal offsets tell where a restarted query continues."""
         first, last = Offset.decoded(start), Offset.decoded(end)
         begin = last.origin if first.is_initial else first.position
         self._origin, self._reached = last.origin, last.position
@@ -78,7 +79,7 @@ class StreamReader(sd.DataSourceStreamReader):
         return read_task(partition.files, partition.request)
 
     def __getstate__(self) -> dict[str, object]:
-        """A partition says all that an executor needs."""
+        """Nothing: a partition has all that an executor needs."""
         return {}
 
     def _begun(self, planner: StreamPlanner) -> Position:
@@ -94,7 +95,7 @@ class StreamReader(sd.DataSourceStreamReader):
 
 
 def stream_schema(options: StreamOptions) -> st.StructType:
-    """The columns of a stream: the table's as they are now."""
+    """The columns of a stream: those of the table at its current state."""
     table = options.place.load()
     span = changes_between(options, None, None)
     schema: Schema = table.scan(columns=options.columns).schema if span is None else span.schema(table)
@@ -102,7 +103,7 @@ def stream_schema(options: StreamOptions) -> st.StructType:
 
 
 def changes_between(options: StreamOptions, after: int | None, until: int | None) -> ChangelogSpan | None:
-    """The changes of a micro-batch; None for a stream of what is appended."""
+    """The changelog of a micro-batch; None for a stream of appended rows."""
     if options.changelog is None:
         return None
     return ChangelogSpan(

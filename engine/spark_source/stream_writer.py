@@ -1,8 +1,8 @@
-"""The streaming writer of ``format("icebench")``: each micro-batch is committed once.
+"""The streaming writer of ``format("icebench")``: each micro-batch is committed exactly once.
 
-The snapshot of a batch carries the query's id, which Spark keeps in the checkpoint, and the batch's number. A batch
-that Spark runs again, because the answer of its commit was lost or the query died between commit and checkpoint, is
-found in the branch's history and not committed again; the files written anew are removed.
+The snapshot of a batch records the query's id, which Spark keeps in the checkpoint, and the batch's number. If Spark
+runs a batch again, because the answer to its commit was lost or the query died between commit and checkpoint, the batch
+is found in the branch's history and not committed again; the files written for the second attempt are deleted.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class StreamWriter(sd.DataSourceStreamArrowWriter):
     """Appends each micro-batch, or replaces all rows by it for ``outputMode("complete")``.
 
     Args:
-        write: What is written.
-        overwrite: Whether rows make room for these.
+        write: The write.
+        overwrite: Whether each batch replaces all rows.
 
     Raises:
-        Unsupported: An option that a stream can not follow.
+        Unsupported: An option that does not apply to streams.
     """
 
     def __init__(self, write: SourceWrite, *, overwrite: bool) -> None:
@@ -53,7 +53,7 @@ class StreamWriter(sd.DataSourceStreamArrowWriter):
         return TaskFiles(manifest, (query_id, int(batch_id)))
 
     def commit(self, messages: Sequence[sd.WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
-        """Commit a batch, unless the table has it; one without rows makes no snapshot."""
+        """Commit a batch, unless the table has it; a batch without rows makes no snapshot."""
         streams = {m.stream for m in messages if isinstance(m, TaskFiles) and m.stream is not None}
         if not streams:
             return
@@ -61,6 +61,7 @@ class StreamWriter(sd.DataSourceStreamArrowWriter):
         self._write.commit_batch(task_files(messages), query_id, batchId, overwrite=self._overwrite)
 
     def abort(self, messages: Sequence[sd.WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
-        """Remove what tasks wrote; where all have a message the commit was tried, and has cleaned up if it may."""
+        """Delete the files of the tasks. Where every task has a message, a commit was attempted, which has deleted them
+        itself if that is safe."""
         if any(message is None for message in messages):
             self._write.discard(task_files(messages))

@@ -1,7 +1,7 @@
 """The batch writer of ``format("icebench")``: executors write files, the driver commits them.
 
-Spark makes the writer on the driver, sends it to the executors, and later gives it back to another process of the
-driver, to commit or to abort; between the two it keeps nothing but what it was made with.
+Spark creates the writer on the driver, sends it to the executors, and later unpickles it in another process of the
+driver, to commit or to abort; no state is kept between the two but what it was created with.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _NO_BATCH = -1
 
 @dataclass(frozen=True, slots=True)
 class TaskFiles(sd.WriterCommitMessage):
-    """What a task wrote.
+    """The files that a task wrote.
 
     Args:
-        manifest: The entries of its files; None for no rows.
-        stream: The streaming query and its batch that the rows are of.
+        manifest: Their manifest entries; None for no rows.
+        stream: The streaming query and the number of the batch.
     """
 
     manifest: bytes | None
@@ -53,14 +53,14 @@ class TaskFiles(sd.WriterCommitMessage):
 
 
 class SourceWrite:
-    """One write: what tasks do, and what is done with their files.
+    """One write: what tasks do, and what happens to their files.
 
     Args:
-        options: Where and how.
+        options: The table and how to write.
         rows: The columns of the rows.
 
     Raises:
-        Invalid: Columns that do not fit the table.
+        Invalid: The columns do not fit the table.
         Unsupported: A distribution of rows.
     """
 
@@ -83,16 +83,16 @@ class SourceWrite:
         )
 
     def written(self, batches: Iterator[pa.RecordBatch], names: FileNames) -> bytes | None:
-        """Write a task's rows, on an executor."""
+        """Write the rows of a task, on an executor."""
         uuids = {f.name for f in self.task.schema.fields if f.type == UUID}
         return self.task.written((_with_uuids(batch, uuids) for batch in batches), names)
 
     def commit(self, files: Sequence[DataFile], *, overwrite: bool) -> None:
-        """Make the files visible, in one snapshot.
+        """Commit the files in one snapshot.
 
         Raises:
             ValidationFailed: Another commit changed the schema while columns were added.
-            CommitFailed: See `engine.errors`; files are gone unless they may be visible.
+            CommitFailed: See `engine.errors`; the files are deleted unless the commit may have succeeded.
         """
         with self._kept_if_unknown(files):
             self._commit(WrittenRows(tuple(files)), overwrite=overwrite)
@@ -111,7 +111,7 @@ class SourceWrite:
             self._change(transaction, rows, overwrite=overwrite)
 
     def commit_batch(self, files: Sequence[DataFile], query_id: str, batch_id: int, *, overwrite: bool) -> None:
-        """Make a micro-batch visible, or remove its files where the table has it already; errors as `commit`."""
+        """Commit a micro-batch, or delete its files where the table has the batch already; errors as `commit`."""
         with self._kept_if_unknown(files):
             if not self._commit_batch(WrittenRows(tuple(files)), query_id, batch_id, overwrite=overwrite):
                 self.discard(files)
@@ -134,7 +134,7 @@ class SourceWrite:
 
     @contextmanager
     def _kept_if_unknown(self, files: Sequence[DataFile]) -> Iterator[None]:
-        """Delete the files where a commit certainly failed, also before it came to its files."""
+        """Context manager: deletes the files where the commit certainly failed, even before it used them."""
         try:
             yield
         except CommitStateUnknown:
@@ -144,7 +144,7 @@ class SourceWrite:
             raise
 
     def discard(self, files: Sequence[DataFile]) -> None:
-        """Delete files that nothing refers to, as far as the storage lets."""
+        """Delete files that nothing refers to, as far as the storage allows."""
         store = self.task.store
         for file in files:
             with suppress(EngineError):
@@ -165,8 +165,8 @@ class BatchWriter(sd.DataSourceArrowWriter):
     """Appends, or overwrites for ``mode("overwrite")``.
 
     Args:
-        write: What is written.
-        overwrite: Whether rows make room for these.
+        write: The write.
+        overwrite: Whether to replace rows.
     """
 
     def __init__(self, write: SourceWrite, *, overwrite: bool) -> None:
@@ -178,16 +178,16 @@ class BatchWriter(sd.DataSourceArrowWriter):
         return TaskFiles(self._write.written(iterator, self._write.names))
 
     def commit(self, messages: Sequence[sd.WriterCommitMessage | None]) -> None:
-        """Commit what all tasks wrote; for no rows an append makes no snapshot."""
+        """Commit the files of all tasks; an append without rows makes no snapshot."""
         files = task_files(messages)
         if files or self._overwrite:
             self._write.commit(files, overwrite=self._overwrite)
 
     def abort(self, messages: Sequence[sd.WriterCommitMessage | None]) -> None:
-        """Remove what tasks wrote.
+        """Delete the files of the tasks.
 
-        Spark aborts also after a commit that failed: then every task has its message, the commit has cleaned up itself
-        where it is certain that nothing is visible, and where it is not, nothing may be removed.
+        Spark also aborts after a commit that failed: then every task has a message, the commit has deleted the files
+        itself if it is certain that they are not visible, and if it is not certain, nothing may be deleted.
         """
         if any(message is None for message in messages):
             task = self._write.task
@@ -201,10 +201,10 @@ def task_files(messages: Sequence[sd.WriterCommitMessage | None]) -> Sequence[Da
 
 
 def merged_metadata(table: Table, incoming: Schema) -> TableMetadata:
-    """The table with the columns that it would have: as an append with merge_schema makes them.
+    """The table's metadata with the columns that an append with merge_schema would add.
 
     Raises:
-        Invalid: The table does not allow it, or a column's type can not become the other's.
+        Invalid: The table does not allow it, or the types of a column do not fit.
     """
     if not ACCEPT_ANY_SCHEMA.of(table.properties):
         raise Invalid(f"merging schemas needs table property {ACCEPT_ANY_SCHEMA.name}=true")
@@ -221,7 +221,7 @@ def _last_batch(table: Table, branch: str, query_id: str) -> int:
 
 
 def _with_uuids(batch: pa.RecordBatch, names: set[str]) -> pa.RecordBatch:
-    """Uuid columns that are text, as a read shows them, become their 16 bytes."""
+    """The batch with uuid columns that are strings, as scans return them, converted to 16 bytes."""
     columns = []
     for field, column in zip(batch.schema, batch.columns, strict=True):
         if field.name in names and pat.is_string(field.type):

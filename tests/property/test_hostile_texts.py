@@ -30,7 +30,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "engine.expressions.temporal_literals._PATTERN": ("+2024-02-29T10:11:12.000013 +01:00",),
     "engine.expressions.sql._PLAIN_NAME": ("a_1",),
     "engine.spark.jobs._CARRIED": ("<engine-error:aGk+/w==>",),
-    "engine.spark.places._PLAIN_NAME": ("a=1.b",),
+    "engine.spark.file_chunks._PLAIN_NAME": ("a=1.b",),
     "engine.spec.locations._LOCATION": ("s3a://bucket/key", "file:/a//b"),
     "engine.spec.locations._UNTIDY": ("//", "/.", "/"),
     "engine.spec.transforms._PARAMETRIC": ("bucket[16]",),

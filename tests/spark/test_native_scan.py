@@ -27,8 +27,8 @@ from engine.expressions.predicate import equal
 from engine.plan.scan import ScanPlan, table_scan
 from engine.read.plans import read_plan
 from engine.spark import deletes
+from engine.spark.file_chunks import xxhash64
 from engine.spark.native_scan import plan_to_dataframe
-from engine.spark.places import xxhash64
 from engine.spec.metadata import TableMetadata
 from engine.spec.schema import Schema
 from engine.storage.local import LocalStore

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from engine.deletes.files import FileRead
 from engine.deletes.loaded_deletes import FileDeletes
-from engine.spark.bits import bits_of, slots_of
-from engine.spark.places import PlacedFile
+from engine.spark.deleted_bits import bits_of, slots_of
+from engine.spark.file_chunks import LocatedFile
 
 
-def placed(size: int | None, rows: int, positions: list[int] | None) -> PlacedFile:
+def placed(size: int | None, rows: int, positions: list[int] | None) -> LocatedFile:
     deleted = None if positions is None else np.array(positions, np.int64)
     file = FileRead(file_path=f"{size}.parquet", record_count=rows, file_size_in_bytes=size)
-    return PlacedFile(file, file.file_path, FileDeletes(deleted))
+    return LocatedFile(file, file.file_path, FileDeletes(deleted))
 
 
 def listed(*sizes: int) -> Counter[tuple[str, int]]:

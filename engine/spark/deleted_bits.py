@@ -1,10 +1,10 @@
-"""Rows deleted by position, told without a join.
+"""Row-level deletes by position as a bitmap that tasks receive as a constant, without a join.
 
-The bits of all files are one array of longs, a value that is sent along with the code of the scan: a scalar subquery
-over a table of one row, which is in the plan. A row knows its file by the file's size, a long that Spark's reader has
-for each row at no cost: where no two files of a group have the same, some bits of it are the file's slot in a second
-array, which has the size again, where the file's bits begin, and how many rows it has. A row that finds another size,
-or is behind the last row, is of a file that we failed to recognize, and stops the query.
+The bitmaps of all files of a group are concatenated into one array of longs, passed to the scan as a scalar subquery. A
+row finds the part of its own file by `_metadata.file_size`, which Spark's Parquet reader provides for every row at no
+cost: where no two files of the group have the same size, some bits of the size are a perfect hash into a second array,
+which holds the size itself, the offset of the file's bitmap, and its row count. A row whose size is not there, or whose
+position is past the row count, belongs to a file that the plan does not have, and fails the query.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
-from engine.spark.places import PREFIX, ROW, PlacedFile
+from engine.spark.file_chunks import PREFIX, ROW, LocatedFile
 
 WORDS, SLOTS = (f"{PREFIX}{name}" for name in ("bits", "slots"))
 _SIZE = "_metadata.file_size"
@@ -35,18 +35,18 @@ _SIZE_BITS = 40
 
 @dataclass(frozen=True)
 class Slots:
-    """Where files of different sizes find what is known of them: ``(size >> shift) & (count - 1)``."""
+    """A perfect hash of file sizes: ``(size >> shift) & (count - 1)``."""
 
     shift: int
     count: int
 
     def of(self, size: int) -> int:
-        """The slot of a file."""
+        """The slot of a file of `size` bytes."""
         return (size >> self.shift) & (self.count - 1)
 
 
 def slots_of(sizes: Sequence[int]) -> Slots | None:
-    """The smallest table in which no two sizes share a slot; None where there is none that is small."""
+    """The smallest hash table in which no two sizes collide; None where there is no small one."""
     if len(sizes) > _MOST_FILES or len(set(sizes)) < len(sizes):
         return None
     for bits in range(max(len(sizes) - 1, 0).bit_length(), _MOST_SLOT_BITS + 1):
@@ -59,20 +59,20 @@ def slots_of(sizes: Sequence[int]) -> Slots | None:
 
 @dataclass(frozen=True)
 class DeletedBits:
-    """The deleted positions of data files whose rows are one DataFrame; made by `bits_of`.
+    """Bitmaps of the deleted positions of the data files of one DataFrame; made by `bits_of`.
 
     Args:
-        files: All of its data files.
-        sizes: Of these files, no two the same.
-        slots: Where they find their own.
+        files: All data files of the DataFrame.
+        sizes: The files' sizes in bytes, all different.
+        slots: The hash of these sizes.
     """
 
-    files: Sequence[PlacedFile]
+    files: Sequence[LocatedFile]
     sizes: Sequence[int]
     slots: Slots
 
     def is_live(self) -> str:
-        """The text of what tells whether a row is not deleted, beside the columns `WORDS` and `SLOTS` of `table`."""
+        """SQL of the condition that a row is not deleted, over the columns `WORDS` and `SLOTS` of `table`."""
         count = self.slots.count
         slot = f"cast(shiftright({_SIZE}, {self.slots.shift}) & {count - 1} as int)"
         word = f"get({WORDS}, cast(get({SLOTS}, {slot} + {count}) + shiftright({ROW}, {_WORD_SHIFT}) as int))"
@@ -83,10 +83,10 @@ class DeletedBits:
             end"""
 
     def table(self, spark: SparkSession) -> DataFrame:
-        """One row with the arrays `WORDS` and `SLOTS`.
+        """A DataFrame of one row with the arrays `WORDS` and `SLOTS`.
 
         Args:
-            spark: The session to make the table in.
+            spark: The session to create it in.
         """
         arrays = {WORDS: np.concatenate([self.words_of(file) for file in self.files]), SLOTS: self.known()}
         columns = {
@@ -97,8 +97,8 @@ class DeletedBits:
         return spark.createDataFrame(pa.table(columns), schema=schema)
 
     @staticmethod
-    def words_of(file: PlacedFile) -> npt.NDArray[np.int64]:
-        """A bit for each row of a file, set where it is deleted."""
+    def words_of(file: LocatedFile) -> npt.NDArray[np.int64]:
+        """The bitmap of a file: one bit for each row, set where the row is deleted."""
         bits = np.zeros(_word_count(file.file.record_count) << _WORD_SHIFT, np.bool_)
         positions = file.deletes.positions
         if positions is not None:
@@ -106,7 +106,8 @@ class DeletedBits:
         return np.packbits(bits, bitorder="little").view("<i8")
 
     def known(self) -> npt.NDArray[np.int64]:
-        """The sizes of the files slot by slot, then where their words begin, then their rows."""
+        """For every slot the file's size, then for every slot the offset of its first word, then its row count; -1
+        where a slot is empty."""
         found = np.full((3, self.slots.count), -1, np.int64)
         start = 0
         for file, size in zip(self.files, self.sizes, strict=True):
@@ -116,16 +117,17 @@ class DeletedBits:
         return found.ravel()
 
 
-def bits_of(files: Sequence[PlacedFile], listed: Callable[[], Mapping[tuple[str, int], int]]) -> DeletedBits | None:
-    """The bits of a group of files.
+def bits_of(files: Sequence[LocatedFile], listed: Callable[[], Mapping[tuple[str, int], int]]) -> DeletedBits | None:
+    """The bitmaps of a group of files.
 
     Args:
-        files: All of its data files.
-        listed: How many files there are of a name and a size, as Spark sees them; asked for where that decides.
+        files: All data files of the group.
+        listed: Gives the number of files by name and size in Spark's listing; called only where all other conditions
+            hold.
 
     Returns:
-        None where sizes do not tell files apart, where Spark sees others, and for many: the join of
-        `engine.spark.places` does it then.
+        None where file sizes are not distinct, differ from Spark's listing, or the bitmaps would be too large; then the
+            join of `engine.spark.file_chunks` is used.
     """
     sizes = [file.file.file_size_in_bytes for file in files]
     known = [size for size in sizes if size is not None]

@@ -1,11 +1,12 @@
-"""Where each row of a scan comes from, on Spark's own Parquet reader: its file and its position there, and what the
-plan knows of both.
+"""The file and position of each row that Spark's own Parquet reader returns, and what the plan knows of the file, by a
+broadcast join.
 
-A data file is cut into chunks of 32,768 rows, and each chunk is one row of a small table that is broadcast: a key made
-of the file's hash and the chunk's number, the deleted rows as the bits of 512 longs, and what the plan says of the
-file. A row finds its chunk by one long and tests one bit. The table has a row for every chunk of every file that goes
-this way, deleted rows or not: a row that finds none is a file that we failed to recognize, and stops the query instead
-of coming back to life. No job is run to make the table: the hash is computed here as Spark computes it.
+A data file is divided into chunks of 32,768 rows. Each chunk is one row of a small broadcast table: a key (the hash of
+the file's path combined with the chunk's number), a bitmap of its deleted rows (512 longs), and the file's facts from
+the plan (sequence number, partition, first row id). A row finds its chunk by joining on one long and tests one bit. The
+table has all chunks of all files of the group, with or without deleted rows, so that a row without a match belongs to a
+file that the plan does not have, and fails the query instead of being returned. No job is run to create the table: the
+hash is computed on the driver by the same algorithm as Spark's.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ OF_FILES = frozenset({FILE_ID, SPEC_ID_ID, PARTITION_ID, ROW_ID_ID, LAST_UPDATED
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedFile:
-    """A data file, its location as Spark gets it, and what is deleted of it."""
+class LocatedFile:
+    """A data file, its location as passed to Spark, and its deletes."""
 
     file: FileRead
     location: str
@@ -64,23 +65,23 @@ class PlacedFile:
 
 
 @dataclass(frozen=True)
-class Places:
-    """The chunks of data files whose rows are one DataFrame.
+class FileChunks:
+    """The chunks of the data files of one DataFrame.
 
     Args:
-        files: All of its data files.
+        files: All data files of the DataFrame.
         request: The scan.
     """
 
-    files: Sequence[PlacedFile]
+    files: Sequence[LocatedFile]
     request: ReadRequest
 
     def condition(self) -> str:
-        """What joins rows with their chunks."""
+        """SQL of the join condition between rows and their chunks."""
         return f"xxhash64({self._name}) ^ shiftright({ROW}, {_CHUNK_SHIFT}) = {KEY}"
 
     def is_deleted(self) -> str:
-        """The text of what tells whether a row that was joined with its chunk is deleted by position."""
+        """SQL of the condition that a row, joined with its chunk, is deleted by position."""
         return f"""
             case when {KEY} is null
                  then raise_error('rows of a file that the plan does not have: ' || {self._name})
@@ -90,17 +91,17 @@ class Places:
             end"""
 
     def table(self, paths: Callable[[], Sequence[str]], spark: SparkSession) -> DataFrame:
-        """The chunks.
+        """The chunks as a DataFrame.
 
         Args:
-            paths: Gives the files' locations as Spark's file index has them.
-            spark: The session to make the table in.
+            paths: Gives the files' locations as they are in Spark's file index.
+            spark: The session to create it in.
 
         Raises:
             Unsupported: The hashes of two files collide, or the partition of a file is not known.
-            CorruptTable: Spark and the plan have different files.
+            CorruptTable: Spark's file index and the plan have different files.
         """
-        names = self._plain_names if self._has_plain_names else _shown_paths(self.files, paths())
+        names = self._plain_names if self._has_plain_names else _paths_in_spark(self.files, paths())
         counts = [max(-(-file.file.record_count // CHUNK_ROWS), 1) for file in self.files]
         keys = np.concatenate(
             [xxhash64(name) ^ np.arange(count, dtype=np.int64) for name, count in zip(names, counts, strict=True)]
@@ -132,12 +133,13 @@ class Places:
 
     @cached_property
     def _has_plain_names(self) -> bool:
-        """Whether the files can be told apart by their names, which are shorter to hash than their paths."""
+        """Whether file names are unique and unchanged by URL encoding; they are shorter to hash than paths."""
         names = self._plain_names
         return len(set(names)) == len(names) and all(_PLAIN_NAME.fullmatch(name) for name in names)
 
     def _facts(self, rows: npt.NDArray[np.int64]) -> list[tuple[st.StructField, pa.Array]]:
-        """What is the same for all rows of a file and is needed, for each chunk; `rows` are their files."""
+        """Columns of the plan's facts about the file of each chunk, as far as the scan needs them; `rows` holds the
+        index of the file of each chunk."""
         files = [file.file for file in self.files]
         by_id = self.request.projection.by_id
         found: list[tuple[str, st.DataType, pa.Array]] = [
@@ -158,11 +160,11 @@ class Places:
 
 
 def fact_of_file(field: NestedField, stored: str | None) -> str:
-    """The text of a metadata column of `OF_FILES` for a row that was joined with its chunk.
+    """SQL of a metadata column of `OF_FILES`, for a row joined with its chunk.
 
     Args:
         field: The metadata column.
-        stored: The column that holds what files have of it, for those of row lineage.
+        stored: The column of the file that stores the value, for the columns of row lineage.
     """
     match field.field_id:
         case id_ if id_ == FILE_ID:
@@ -181,7 +183,7 @@ def fact_of_file(field: NestedField, stored: str | None) -> str:
 
 
 def plain_array(column: pa.Array) -> pa.Array:
-    """Without what Spark does not take from Arrow: extension types and fixed-size binary."""
+    """The array in types that Spark accepts from Arrow: no extension types, no fixed-size binary."""
     if pa.types.is_struct(column.type):
         parts = [plain_array(column.field(place)) for place in range(column.type.num_fields)]
         if not parts:
@@ -191,8 +193,8 @@ def plain_array(column: pa.Array) -> pa.Array:
     return stored.cast(pa.binary()) if pa.types.is_fixed_size_binary(stored.type) else stored
 
 
-def _words(files: Sequence[PlacedFile], counts: Collection[int]) -> pa.Array:
-    """The bits of all chunks, null for a chunk without deleted rows."""
+def _words(files: Sequence[LocatedFile], counts: Collection[int]) -> pa.Array:
+    """The bitmaps of all chunks; null for a chunk without deleted rows."""
     words = [own for file, count in zip(files, counts, strict=True) for own in _words_of(file, count)]
     some = [own for own in words if own is not None]
     ends = np.cumsum([0, *(0 if own is None else len(own) for own in words)], dtype=np.int32)
@@ -203,8 +205,8 @@ def _words(files: Sequence[PlacedFile], counts: Collection[int]) -> pa.Array:
     )
 
 
-def _words_of(file: PlacedFile, count: int) -> list[npt.NDArray[np.int64] | None]:
-    """The bits of each chunk, None for a chunk without deleted rows."""
+def _words_of(file: LocatedFile, count: int) -> list[npt.NDArray[np.int64] | None]:
+    """The bitmap of each chunk of a file; None for a chunk without deleted rows."""
     positions = file.deletes.positions
     if positions is None:
         return [None] * count
@@ -219,8 +221,8 @@ def _words_of(file: PlacedFile, count: int) -> list[npt.NDArray[np.int64] | None
     return found
 
 
-def _shown_paths(files: Sequence[PlacedFile], paths: Sequence[str]) -> list[str]:
-    """The path that Spark shows for each file."""
+def _paths_in_spark(files: Sequence[LocatedFile], paths: Sequence[str]) -> list[str]:
+    """The path of each file as ``_metadata.file_path`` returns it."""
     places = DataFilePlaces([file.location for file in files])
     shown = {}
     for path in paths:
@@ -236,6 +238,6 @@ def _shown_paths(files: Sequence[PlacedFile], paths: Sequence[str]) -> list[str]
 
 
 def xxhash64(text: str) -> int:
-    """What ``xxhash64(text)`` is on Spark: a signed number of 64 bits."""
+    """Spark SQL's ``xxhash64(text)``: a signed 64-bit integer."""
     found = xxhash.xxh64_intdigest(text.encode(), _SPARK_SEED)
     return found - (1 << 64) if found >> 63 else found
