@@ -70,7 +70,7 @@ class Catalog(Committer, Protocol):
     def drop_table(self, identifier: Identifier) -> None:
         """Drop a table. The implementation decides about its files.
 
-        A lost answer is settled by looking: where nothing has the name any more the table was dropped, or another
+        A lost answer is settled by a look-up: if nothing has the name any more, the table was dropped, or another
         writer dropped or renamed it meanwhile.
 
         Raises:

@@ -9,15 +9,15 @@ from engine.errors import CommitStateUnknown, EngineError
 
 
 def settle(change: str, happened: Callable[[], bool], lost: Exception) -> None:
-    """Return where a change is seen to have happened.
+    """Return if a look-up shows that the change happened.
 
     Args:
-        change: What it was, as in "whether ... is not known".
-        happened: Looks; an EngineError is no answer.
-        lost: What stood in place of the answer.
+        change: The change, as in "whether ... is not known".
+        happened: Looks the change up; an EngineError counts as not known.
+        lost: The error that was received instead of the answer.
 
     Raises:
-        CommitStateUnknown: It is not seen; it may have been undone since, or happen yet.
+        CommitStateUnknown: The look-up does not show it: it may have been undone since, or may still happen.
     """
     with suppress(EngineError):
         if happened():

@@ -47,7 +47,8 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a server answered, whatever its status. `sent_bytes` is the size of the body as it came, None: as it is."""
+    """The server's response, of any status. `sent_bytes` is the size of the body before it was inflated; None if it was
+    not compressed."""
 
     method: str
     url: str
@@ -66,7 +67,7 @@ class Answer:
         return JsonObject(parse_json(self.body, location=self.url, file_size=self.sent_bytes), location=self.url)
 
     def header(self, name: str) -> str | None:
-        """A header, whatever its case."""
+        """A header by its name, in any case."""
         return self.headers.get(name.lower())
 
 
@@ -98,10 +99,10 @@ class HttpClient:
 
     Args:
         base: The address, such as ``https://host/api``.
-        timeouts: Patience.
-        retries: How often a request is sent again at most.
-        secrets: What to hide in messages.
-        waiting: How waits between retries are made.
+        timeouts: Timeouts of every request.
+        retries: The most times that a request is sent again.
+        secrets: Texts to replace in messages.
+        waiting: Waits between retries.
     """
 
     def __init__(
@@ -228,7 +229,7 @@ def decoded_or_none(answer: Answer) -> JsonObject | None:
 
 
 def _content(response: urllib3.BaseHTTPResponse, url: str) -> bytes:
-    """What an answer holds, inflated; raises TooLarge where that is much more than was sent, before it is taken."""
+    """The inflated body; raises TooLarge, before inflating all of it, where it is much larger than what was sent."""
     pieces: list[bytes] = []
     size = 0
     for piece in response.stream(_PIECE_BYTES):

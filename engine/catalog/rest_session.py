@@ -70,14 +70,14 @@ class Request:
     """A request to an endpoint.
 
     Args:
-        endpoint: Where to.
+        endpoint: The endpoint.
         subject: What the request is about, for messages.
         namespace: Fills ``{namespace}``.
         name: Fills ``{table}`` or ``{view}``.
         query: Parameters, already percent-encoded.
         body: Sent as JSON.
-        headers: What this request must say; no property changes it.
-        default_headers: What it says unless a property ``header.<name>`` says something else, or, empty, nothing.
+        headers: Headers that no property overrides.
+        default_headers: Headers that a property ``header.<name>`` overrides, or removes where it is empty.
     """
 
     endpoint: Endpoint
@@ -95,11 +95,11 @@ class Session:
 
     Args:
         http: The connections.
-        authentication: Who asks.
-        config: The server's answer about itself; until it is known, an empty one.
-        properties: The client's properties, between the server's defaults and overrides.
-        now_ms: The clock of idempotency keys, and of what the server gives for a time.
-        random_bits: Their chance; takes a number of bits.
+        authentication: The client's credentials.
+        config: The server's answer to ``/v1/config``; empty until it is known.
+        properties: The client's properties, which override the server's defaults and are overridden by its overrides.
+        now_ms: The clock of idempotency keys and expiry times.
+        random_bits: Random bits of idempotency keys, by their number.
     """
 
     def __init__(

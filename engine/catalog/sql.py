@@ -51,7 +51,7 @@ class SqlCatalog:
 
     Args:
         url: An SQLAlchemy URL, such as ``sqlite:////path/catalog.db`` or ``postgresql+psycopg://host/db``.
-        warehouse: Where tables go that do not say where; a location without a slash at the end.
+        warehouse: The location below which tables are created by default, without a slash at the end.
         name: Distinguishes catalogs that share a database; other engines call it the catalog's name.
         store_at: The store of a location.
         now_ms: The clock.
@@ -88,8 +88,8 @@ class SqlCatalog:
         self._database.close()
 
     def default_location(self, identifier: Identifier) -> str:
-        """The directory of that name; with a UUID behind it where that is taken already, by a table or view that was
-        renamed or dropped, or that lies inside."""
+        """The directory named after the table; with a UUID appended if that directory belongs, or overlaps with one
+        that belongs, to a table or view that was renamed or dropped."""
         place = self._named_location(identifier)
         with self._database.reading() as connection:
             is_taken = overlapping(connection, place) is not None
