@@ -20,7 +20,7 @@ from bench.definition import Definition, copied, one_of, typed
 from bench.engines.registry import ENGINES
 from bench.errors import ConfigError
 from bench.layouts.registry import LAYOUTS
-from bench.workloads.definitions import KINDS, DescribedWorkload, ReadingWorkload, TpcdsWorkload, Workload
+from bench.workloads.definitions import KINDS, DescribedWorkload, ReadingWorkload, RowsWorkload, TpcdsWorkload, Workload
 
 _HERE = Path(__file__).resolve().parent
 DEFINITIONS = next((d for d in (_HERE / "datasets", _HERE.parent / "datasets") if d.is_dir()), _HERE / "datasets")
@@ -242,7 +242,7 @@ def parse_values(values: Mapping[str, Any]) -> Experiment:
         kinds = " and ".join(sorted({each.kind for each in workloads}))
         raise ConfigError(f"no {unable[0]} of {kinds}, which have: {', '.join(able)}", path="measurements")
     own = {measurement: root.table(measurement) for measurement in MEASUREMENTS if measurement in able}
-    arranged = any(isinstance(each, TpcdsWorkload) for each in workloads)
+    arranged = any(isinstance(each, RowsWorkload) for each in workloads)
     experiment = Experiment(
         name=name,
         description=description,

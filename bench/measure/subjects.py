@@ -34,7 +34,7 @@ from bench.measure.scanning import Scanning
 from bench.measure.spark_use import SparkUse
 from bench.measure.subject import NONE, Subject, Unmeasured, decimal_columns
 from bench.measure.trial import Measurement
-from bench.workloads.definitions import DescribedWorkload, ReadingWorkload, TableWorkload, TpcdsWorkload
+from bench.workloads.definitions import DescribedWorkload, ReadingWorkload, RowsWorkload, TableWorkload
 
 JAVA = "iceberg-java"
 PHASE = "tables"
@@ -74,7 +74,7 @@ class Preparation:
         tables: list[TableWorkload] = []
         for workload in self.experiment.workloads:
             match workload:
-                case TpcdsWorkload():
+                case RowsWorkload():
                     for subject in self._arranged(workload):
                         found += self._of_table(subject)
                 case TableWorkload():
@@ -131,11 +131,11 @@ class Preparation:
                 rows={**rows, **left},
             )
 
-    def _arranged(self, workload: TpcdsWorkload) -> Iterator[Subject]:
+    def _arranged(self, workload: RowsWorkload) -> Iterator[Subject]:
         """The workload's rows in every layout."""
         experiment = self.experiment
         request = DatasetRequest(
-            workload=workload,
+            rows=workload.rows,
             table=experiment.table,
             layouts=[LAYOUTS[name] for name in experiment.layouts],
             deletes=experiment.deletes if "deletes" in experiment.measurements else None,

@@ -19,14 +19,14 @@ from bench.experiment import Experiment, load_experiment
 from bench.layouts.registry import LAYOUTS
 from bench.measure.brute.metadata import load_table_json
 from bench.measure.cache import DatasetCache
-from bench.measure.datasets import DatasetRequest, find_or_build
+from bench.measure.datasets import DatasetRequest, delete_filters, find_or_build
 from bench.measure.opened import Opened
 from bench.measure.progress import silent
 from bench.measure.run import Surroundings, run_experiment
-from bench.measure.source_rows import delete_filters, workload_of
 from bench.measure.spark_use import SparkUse
 from bench.measure.subject import decimal_columns
-from bench.workloads.definitions import TpcdsWorkload
+from bench.workloads.definitions import RowsWorkload
+from bench.workloads.rows import Rows
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / "datasets" / "cache"
@@ -65,12 +65,12 @@ def experiment() -> Experiment:
 
 def variants() -> list[str]:
     """The variants of deletes, the one without first."""
-    return [NONE, *delete_filters(experiment().deletes, workload_of(rows()))]
+    return [NONE, *delete_filters(experiment().deletes, rows())]
 
 
-def rows() -> TpcdsWorkload:
-    """The workload that all benchmarks measure."""
-    return next(each for each in experiment().workloads if isinstance(each, TpcdsWorkload))
+def rows() -> Rows:
+    """What makes the rows that all benchmarks measure."""
+    return next(each.rows for each in experiment().workloads if isinstance(each, RowsWorkload))
 
 
 def prepare() -> Prepared:
@@ -84,7 +84,7 @@ def prepare() -> Prepared:
         where = Surroundings(cache=CACHE, results=Path(folder))
         spark = SparkUse(chosen.spark, CACHE / "iceberg_java")
         request = DatasetRequest(
-            workload=rows(),
+            rows=rows(),
             table=chosen.table,
             layouts=[LAYOUTS[name] for name in chosen.layouts],
             deletes=chosen.deletes,

@@ -20,7 +20,7 @@ from bench.workloads.sales_calendar import JULIAN_OF_ORDINAL_0, date_key
 FIRST_KEY = date_key(date(1900, 1, 2))
 # The day that the data calls today.
 _TODAY = date(2003, 1, 8)
-_UNIX_DAY_0 = date(1970, 1, 1).toordinal() + JULIAN_OF_ORDINAL_0
+UNIX_DAY_0 = date(1970, 1, 1).toordinal() + JULIAN_OF_ORDINAL_0
 _DAY_NAMES = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 _HOLIDAYS = ((1, 1), (7, 4), (12, 25))
 
@@ -46,13 +46,13 @@ def _is_holiday(days: Days) -> Bools:
 
 
 def _key(days: Days) -> Int64s:
-    return days.astype("datetime64[D]").astype(np.int64) + _UNIX_DAY_0
+    return days.astype("datetime64[D]").astype(np.int64) + UNIX_DAY_0
 
 
 def batch(schema: pa.Schema, start: int, stop: int) -> pa.RecordBatch:
     """Rows `start` to `stop`, exclusive, of date_dim."""
     key = np.arange(start, stop) + FIRST_KEY
-    days = (key - _UNIX_DAY_0).astype("datetime64[D]")
+    days = (key - UNIX_DAY_0).astype("datetime64[D]")
     month = days.astype("datetime64[M]")
     month_seq = month.astype(np.int64) + (1970 - 1900) * 12
     year = 1900 + month_seq // 12
@@ -67,7 +67,7 @@ def batch(schema: pa.Schema, start: int, stop: int) -> pa.RecordBatch:
     builder = BatchBuilder(schema, stop - start)
     integers = {
         "d_date_sk": key,
-        "d_date": key - _UNIX_DAY_0,
+        "d_date": key - UNIX_DAY_0,
         "d_month_seq": month_seq,
         "d_week_seq": week_seq,
         "d_quarter_seq": (year - 1900) * 4 + quarter,

@@ -5,14 +5,18 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, cast
 
 from bench.definition import Definition
 from bench.errors import ConfigError
+from bench.workloads.dated_sales import DatedSales
 from bench.workloads.metadata_files import DELETES, NARROW, Deletes, MetadataFiles
 from bench.workloads.reading_files import DELETE_KINDS, KEYS, PATTERNS, Cell, DeleteRows, cells_of
+from bench.workloads.rows import Rows
+from bench.workloads.tpcds import Tpcds
 
 DEFAULT_SEED = 1
 WRITERS = ("icebench", "iceberg-java")
@@ -32,13 +36,28 @@ class Workload(Protocol):
     def name(self) -> str: ...
 
 
+class RowsWorkload(ABC):
+    """A workload whose rows are arranged in layouts: kinds inherit from it, by which they are known."""
+
+    kind: ClassVar[str]
+    measurements: ClassVar[tuple[str, ...]] = OF_TABLES
+
+    @property
+    def name(self) -> str:
+        return self.rows.name
+
+    @property
+    @abstractmethod
+    def rows(self) -> Rows:
+        """What makes the rows."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class TpcdsWorkload:
+class TpcdsWorkload(RowsWorkload):
     """TPC-DS-derived rows: the scale factor, the seed, the Zipf exponent of the items (0 is uniform), and whether
     store_sales gets the decimals of more than nine digits that TPC-DS lacks."""
 
     kind: ClassVar[str] = "tpcds"
-    measurements: ClassVar[tuple[str, ...]] = OF_TABLES
 
     scale: float
     seed: int = DEFAULT_SEED
@@ -46,8 +65,8 @@ class TpcdsWorkload:
     wide_decimals: bool = False
 
     @property
-    def name(self) -> str:
-        return self.kind
+    def rows(self) -> DatedSales:
+        return DatedSales.of(Tpcds(scale=self.scale, seed=self.seed, skew=self.skew, wide_decimals=self.wide_decimals))
 
     @classmethod
     def parse(cls, values: Definition) -> TpcdsWorkload:

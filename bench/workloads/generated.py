@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from bench.workloads.rows import KeyRange
+
 _BATCH_VALUES = 1 << 22
 _MOST_BATCH_ROWS = 1 << 16
 
@@ -58,6 +60,14 @@ class Generated:
         size = max(1, min(_MOST_BATCH_ROWS, _BATCH_VALUES // len(self.schema)))
         for first in range(start, stop, size):
             yield self.batch(first, min(first + size, stop))
+
+    def delete_keys(self, share: float, spread: str) -> KeyRange:
+        """See `bench.workloads.rows.Rows`."""
+        raise NotImplementedError
+
+    def refresh_deletes(self) -> str | None:
+        """See `bench.workloads.rows.Rows`."""
+        return None
 
     def key(self) -> dict[str, Any]:
         """JSON values that decide the rows."""

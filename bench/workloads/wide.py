@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from bench.workloads.draws import Int32s, Int64s, Words, below, words
 from bench.workloads.generated import Generated
+from bench.workloads.rows import KeyRange
 
 _VOCABULARY = 50
 _MOST_ITEMS = 3
@@ -50,6 +51,14 @@ class Wide(Generated):
     @property
     def filters(self) -> Mapping[str, str]:
         return {"one_percent": f"id < {max(1, self.rows // 100)}", "one_value": "c1 = 1007"}
+
+    def delete_keys(self, share: float, spread: str) -> KeyRange:
+        if spread == "random":
+            # One value in sixteen is null, the others are as many of each of a thousand numbers.
+            return KeyRange(column="c1", start=1_000, stop=1_000 + max(1, round(1_000 * share * 16 / 15)))
+        count = max(1, round(self.rows * share))
+        first = 0 if spread == "first" else (self.rows - count) // 2
+        return KeyRange(column="id", start=first, stop=first + count)
 
     def batch(self, start: int, stop: int) -> pa.RecordBatch:
         rows = np.arange(start, stop, dtype=np.int64)

@@ -75,7 +75,7 @@ def engines(monkeypatch: pytest.MonkeyPatch, location: str, clock: Clock) -> dic
             raise EngineMissing(f"{name} is not installed")
         return found[name]
 
-    dataset = Dataset(layout="monthly", metadata_location=location, rows=400)
+    dataset = Dataset(layout="monthly", metadata_location=location, rows=400, raw=())
     monkeypatch.setattr(run, "make_engine", make)
     monkeypatch.setattr(subjects, "find_or_build", lambda *_, **__: [dataset])
     return found
