@@ -16,10 +16,14 @@
         ├── ValidationFailed        another commit made the change wrong; trying again cannot help
         └── CommitStateUnknown      the catalog's answer was lost; the change may or may not be visible, files are kept
 
+`ContradictionWarning` is what remains of a CorruptTable where rows are certain.
+
 User-facing programs print `str(error)`: one line, what is wrong, where, and what to do.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 
 class EngineError(Exception):
@@ -105,6 +109,28 @@ class ValidationFailed(CommitFailed):
 
 class CommitStateUnknown(CommitFailed):
     """The catalog's answer was lost. The change may or may not be visible; no written file was removed."""
+
+
+class Contradiction(NamedTuple):
+    """A file whose length or counts are not those that the table's metadata state, and whose rows are certain, as what
+    the file says of itself agrees: sync markers, footer, number of rows.
+
+    `cause` names the kind; ``f"{location}: {reason}"`` is what CorruptTable would say.
+    """
+
+    cause: str
+    location: str
+    reason: str
+
+
+class ContradictionWarning(UserWarning):
+    """A file contradicts the table's metadata in what other readers do not look at; see `Contradiction`. With
+    ``verify="strict"`` it is a CorruptTable."""
+
+
+def refuse(contradiction: Contradiction) -> None:
+    """Raise CorruptTable for a contradiction."""
+    raise CorruptTable(contradiction.reason, location=contradiction.location)
 
 
 def _restore(kind: type[EngineError], args: tuple[object, ...], attributes: dict[str, object]) -> EngineError:

@@ -26,6 +26,7 @@ from engine.spec.schema import Schema
 from engine.spec.sorting import UNSORTED, SortOrder
 from engine.spec.transforms import Transform, parse_transform
 from engine.spec.views import SqlRepresentation, ViewMetadata, ViewVersion
+from engine.storage.contradictions import Verify
 from engine.storage.relocated import RelocatedStore
 from engine.storage.resolve import STORAGE_SCHEMES, Stores, absolute_location, normalise_location, scheme_of
 from engine.storage.store import Store
@@ -53,6 +54,7 @@ class Catalog:
     Args:
         inner: The implementation.
         cache: Keeps decoded manifests for all its tables; None makes one for each table handle.
+        verify: As `engine.Table`, for all its tables.
         now_ms: The clock.
         new_id: Makes table UUIDs.
     """
@@ -62,11 +64,13 @@ class Catalog:
         inner: rooms.Catalog,
         *,
         cache: ManifestCache | None = None,
+        verify: Verify = "warn",
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         new_id: Callable[[], uuid.UUID] = uuid.uuid4,
     ) -> None:
         self._inner = inner
         self._cache = cache
+        self._verify: Verify = verify
         self._now_ms = now_ms
         self._new_id = new_id
 
@@ -277,7 +281,8 @@ class Catalog:
         )
 
     def _table(self, identifier: tuple[str, ...], state: TableState) -> Table:
-        return Table(identifier, state, self._inner.store_at(state.metadata.location), self._inner, self._cache)
+        store = self._inner.store_at(state.metadata.location)
+        return Table(identifier, state, store, self._inner, self._cache, verify=self._verify)
 
 
 def load_catalog(
@@ -289,6 +294,7 @@ def load_catalog(
     credential: str | None = None,
     properties: Mapping[str, str] | None = None,
     cache: ManifestCache | None = None,
+    verify: Verify = "warn",
 ) -> Catalog:
     """Open a catalog, creating it if it does not exist.
 
@@ -305,6 +311,7 @@ def load_catalog(
             `engine.catalog.rest_session.open_session`.
         cache: Keeps decoded manifests for all tables of the catalog, in memory or, given a directory, on disk; see
             `engine.plan.cache.ManifestCache`. None: each table handle keeps its own in memory.
+        verify: As `engine.Table`, for all tables of the catalog.
 
     Raises:
         Invalid: Not an address.
@@ -317,17 +324,17 @@ def load_catalog(
         session = rest_session.open_session(
             address, warehouse=warehouse, token=token, credential=credential, properties=properties
         )
-        return Catalog(rest_views.RestViewCatalog(session, name=name), cache=cache)
+        return Catalog(rest_views.RestViewCatalog(session, name=name), cache=cache, verify=verify)
     if token is not None or credential is not None:
         raise Invalid("token= and credential= are for REST catalogs, whose address starts with http:// or https://")
     if scheme in STORAGE_SCHEMES:
         if warehouse is not None:
             raise Invalid("a directory catalog is its own warehouse; give one of the two")
         root = normalise_location(address)
-        return Catalog(filesystem.FileSystemCatalog(root, stores(root), name=name), cache=cache)
+        return Catalog(filesystem.FileSystemCatalog(root, stores(root), name=name), cache=cache, verify=verify)
     root_or_none = None if warehouse is None else normalise_location(warehouse)
     sql = sql_views.SqlViewCatalog(address, warehouse=root_or_none, name=name, store_at=stores)
-    return Catalog(sql, cache=cache)
+    return Catalog(sql, cache=cache, verify=verify)
 
 
 def load_table(
@@ -336,6 +343,7 @@ def load_table(
     relocate: Mapping[str, str] | None = None,
     properties: Mapping[str, str] | None = None,
     cache: ManifestCache | None = None,
+    verify: Verify = "warn",
 ) -> Table:
     """Open a table for reading by its location, without a catalog.
 
@@ -344,6 +352,7 @@ def load_table(
         relocate: Prefix in the metadata -> actual prefix of the files, for a table that was copied or moved.
         properties: Storage options, such as ``s3.endpoint``.
         cache: Keeps decoded manifests; see `load_catalog`.
+        verify: As `engine.Table`.
 
     Raises:
         NotFound: No table there.
@@ -358,7 +367,8 @@ def load_table(
     if relocate:
         store = RelocatedStore(stores, {old: absolute_location(new) for old, new in relocate.items()})
     name = metadata.location.rstrip("/").rpartition("/")[2]
-    return Table((name,), TableState(metadata=metadata, metadata_location=metadata_location), store, None, cache)
+    state = TableState(metadata=metadata, metadata_location=metadata_location)
+    return Table((name,), state, store, None, cache, verify=verify)
 
 
 def _schema(given: Schema | pa.Schema) -> Schema:

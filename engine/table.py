@@ -31,6 +31,7 @@ from engine.spec.schema import Schema
 from engine.spec.snapshots import Snapshot, SnapshotRef
 from engine.spec.sorting import SortOrder
 from engine.spec.types import NestedField
+from engine.storage.contradictions import Verify, VerifyingStore
 from engine.storage.counting import CountingStore
 from engine.storage.store import Store
 
@@ -209,6 +210,11 @@ class Table(MetadataOperations, RowOperations):
         committer: Its catalog; None for a read-only table.
         cache: Keeps decoded manifests from one plan to the next; None creates one for the handle, and one of 0 bytes
             decodes them for each plan.
+        verify: What becomes of files that contradict the metadata though their rows are certain: ``"warn"`` warns once
+            of each cause (`engine.errors.ContradictionWarning`), ``"strict"`` raises CorruptTable.
+
+    Raises:
+        Invalid: Another `verify`.
     """
 
     def __init__(
@@ -218,10 +224,12 @@ class Table(MetadataOperations, RowOperations):
         store: Store,
         committer: Committer | None,
         cache: ManifestCache | None = None,
+        *,
+        verify: Verify = "warn",
     ) -> None:
         self._identifier = identifier
         self._state = state
-        self._store = store
+        self._store: Store = VerifyingStore(store, dotted(identifier), verify)
         self._committer = committer
         self._cache = ManifestCache() if cache is None else cache
         self._lock = Lock()

@@ -15,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from engine.errors import Contradiction
+
 BoolArray: TypeAlias = NDArray[np.bool_]
 Int64Array: TypeAlias = NDArray[np.int64]
 Integers: TypeAlias = NDArray[np.int64] | NDArray[np.int32]
@@ -42,10 +44,11 @@ class ManifestColumns:
     planner's business.
 
     Partition values are numbers, uint8 for booleans, or byte strings: decimals as big-endian two's complement of any
-    width.
+    width. `contradictions` are those between the manifest and its list.
     """
 
     batch: pa.RecordBatch
+    contradictions: tuple[Contradiction, ...] = ()
     _arrays: dict[str, pa.Array] = field(init=False, default_factory=dict, repr=False)
     """Columns that were asked for: taking one out of a batch costs more than looking at it."""
 

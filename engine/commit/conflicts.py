@@ -252,7 +252,7 @@ def changed_files(
     """Files that this snapshot added or removed."""
     for manifest in _own_manifests(snapshot, store, content, status):
         data = store.read(manifest.manifest_path)
-        for entry in decode_entries(data, location=manifest.manifest_path, listed=manifest):
+        for entry in decode_entries(data, location=manifest.manifest_path, listed=manifest, report=store.report):
             own = entry.snapshot_id is None or entry.snapshot_id == snapshot.snapshot_id
             if entry.status is status and own:
                 yield entry.data_file

@@ -93,7 +93,8 @@ def _has_entries(snapshot_ids: frozenset[int], metadata: TableMetadata, store: S
     heads = {ref.snapshot_id for ref in metadata.refs.values()}
     for manifest in {m for head in heads for m in load_manifests(metadata.snapshot(head), store)}:
         data = store.read(manifest.manifest_path)
-        entries = apply_inheritance(decode_entries(data, location=manifest.manifest_path, listed=manifest), manifest)
+        found = decode_entries(data, location=manifest.manifest_path, listed=manifest, report=store.report)
+        entries = apply_inheritance(found, manifest)
         if any(entry.snapshot_id in snapshot_ids for entry in entries):
             return True
     return False

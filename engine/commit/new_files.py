@@ -113,7 +113,8 @@ class NewFiles:
         self, location: str, wanted: Hashes, staging: Staging, listed: ManifestFile | None = None
     ) -> Iterator[tuple[int, str]]:
         """Hash and place of the live files of a manifest that have one of these hashes, which are sorted."""
-        columns = decode_columns(staging.store.read(location), location=location, listed=listed)
+        store = staging.store
+        columns = decode_columns(store.read(location), location=location, listed=listed, report=store.report)
         hashes = location_hashes(columns)
         if self._content is ManifestContent.DELETES:
             targets = find_delete_targets(columns)

@@ -107,14 +107,14 @@ class Removal:
         """The manifest without the files, or None where it lists none of them."""
         data = staging.store.read(manifest.manifest_path)
         # Whole entries are dear to decode; the paths alone tell most manifests apart.
-        paths = decode_columns(data, location=manifest.manifest_path, listed=manifest)["file_path"].to_pylist()
+        path, report = manifest.manifest_path, staging.store.report
+        paths = decode_columns(data, location=path, listed=manifest, report=report)["file_path"].to_pylist()
         if self._paths.isdisjoint(path for path in paths if path is not None):
             return None
         entries: list[ManifestEntry] = []
         removed: list[DataFile] = []
-        for entry in apply_inheritance(
-            decode_entries(data, location=manifest.manifest_path, listed=manifest), manifest
-        ):
+        found = decode_entries(data, location=path, listed=manifest, report=report)
+        for entry in apply_inheritance(found, manifest):
             if entry.status is EntryStatus.DELETED:
                 continue
             if key_of(entry.data_file) in self._keys:

@@ -21,7 +21,7 @@ from engine.columnar.key_index import KeyIndex
 from engine.columnar.projection import Projector
 from engine.columnar.schemas import to_arrow_schema
 from engine.deletes.cache import DeleteCache
-from engine.deletes.files import DeleteFile, check_records
+from engine.deletes.files import DeleteFile, check_file
 from engine.errors import CorruptTable
 from engine.formats.opening import open_source
 from engine.formats.source import locating_errors
@@ -206,7 +206,7 @@ def _load(
             size_bytes=file.file_size_in_bytes,
         ) as source,
     ):
-        check_records(file, source)
+        check_file(file, source, store)
         parts = [projector.table(source.read(group.index, schema), schema) for group in source.row_groups]
     return pa.concat_tables(parts) if parts else to_arrow_schema(schema).empty_table()
 

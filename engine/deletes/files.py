@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.errors import CorruptTable
+from engine.columnar.schemas import field_id_of
+from engine.errors import Contradiction, CorruptTable
 from engine.expressions.bound import BoundPredicate
 from engine.formats.source import Source
 from engine.spec.data_file import FileContent
 from engine.spec.partitioning import Partition, PartitionKey, partition_key
+from engine.spec.schema import FIRST_METADATA_COLUMN_ID, Schema
+from engine.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +76,44 @@ class FileRead:
         return None if self.partition is None else partition_key(self.spec_id, self.partition)
 
 
-def check_records(file: DeleteFile, source: Source) -> None:
-    """Raise CorruptTable for a delete file whose number of rows is not that of its manifest entry: it may be another
-    file, or truncated."""
+def check_file(file: FileRead | DeleteFile, source: Source, store: Store, schemas: Sequence[Schema] = ()) -> None:
+    """Compare an open file with its manifest entry.
+
+    A file of another size than its entry states is read if nothing in it is missing, and reported to the store.
+
+    Args:
+        file: The entry.
+        source: The file.
+        store: Told of another size.
+        schemas: All schemas of the table, for data files: a file of another size must have columns of one of them.
+
+    Raises:
+        CorruptTable: The file has another number of rows, or another size while parts of it may be missing or it may be
+            another table's.
+    """
     if source.num_rows != file.record_count:
+        kind = "data" if isinstance(file, FileRead) else "delete"
         raise CorruptTable(
-            f"a delete file with {source.num_rows} rows, where its manifest entry says {file.record_count}",
+            f"a {kind} file with {source.num_rows} rows, where its manifest entry says {file.record_count}",
             location=file.file_path,
         )
+    if file.file_size_in_bytes in (None, source.size_bytes):
+        return
+    reason = f"has {source.size_bytes} bytes, and its manifest entry says {file.file_size_in_bytes}"
+    if not source.accounts_for_all_bytes:
+        raise CorruptTable(f"{reason}; its footer does not account for all of them", location=file.file_path)
+    strangers = [] if isinstance(file, DeleteFile) else _strangers(source, schemas)
+    if strangers:
+        raise CorruptTable(f"{reason}; no schema of the table has its column {strangers[0]}", location=file.file_path)
+    store.report(Contradiction("file size", file.file_path, reason))
+
+
+def _strangers(source: Source, schemas: Sequence[Schema]) -> list[str]:
+    """Columns of a file that no schema has under that id and name."""
+    known = {(f.field_id, f.name.lower()) for schema in schemas for f in schema.fields}
+    own = [(field_id_of(f), f.name) for f in source.columns.schema]
+    return [
+        name
+        for field_id, name in own
+        if (field_id, name.lower()) not in known and (field_id is None or field_id < FIRST_METADATA_COLUMN_ID)
+    ]

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from engine.columnar.schemas import field_id_of
 from engine.deletes.cache import DeleteCache
-from engine.deletes.files import DeleteFile, check_records
+from engine.deletes.files import DeleteFile, check_file
 from engine.errors import CorruptTable
 from engine.formats.opening import open_source
 from engine.runtime.counters import DELETE_FILES_LOADED, Counters
@@ -116,7 +116,7 @@ def _load(
         dictionaries=["file_path"],
         size_bytes=file.file_size_in_bytes,
     ) as source:
-        check_records(file, source)
+        check_file(file, source, store)
         if any(source.columns.place_of(f.field_id, f.name) is None for f in POSITION_DELETES.fields):
             raise CorruptTable("a position-delete file without file_path and pos", location=file.file_path)
         for group in source.row_groups:

@@ -42,12 +42,12 @@ def open_source(
         name_mapping: Field ids for files that have none.
         needed_by: What refers to the file, for errors, e.g. ``"table db.t, snapshot 17"``.
         dictionaries: Text columns, by name, that may come as Arrow dictionaries.
-        size_bytes: The expected size of the file, if known.
+        size_bytes: The size of the file according to its manifest entry, if known.
         field_ids: The top-level columns that will be read, so that the metadata of others is skipped; None for any.
 
     Raises:
         FileNotFound: Naming the file and `needed_by`.
-        CorruptTable: The file is not of that format, or not of that size.
+        CorruptTable: The file is not of that format.
         Unsupported: Another format, or a file without field ids where there is no name mapping.
     """
     check_format(file_format, location)

@@ -46,17 +46,19 @@ class Source(ABC):
         location: The file.
         name_mapping: Gives field ids to a file that has none.
         needed_by: What refers to the file, for errors, e.g. ``"table db.t, snapshot 17"``.
-        size_bytes: The file's size, where it is known; the file must have it.
+        size_bytes: The file's size according to the metadata, if known: how much to fetch at once. A file of another
+            size is found all the same.
 
     Attributes:
         location: The file.
         columns: Its columns, with the field ids of the file or of the table's name mapping.
         num_rows: How many rows it has.
         row_groups: All parts, in file order.
+        size_bytes: Its size.
 
     Raises:
         FileNotFound: Naming the file and `needed_by`.
-        CorruptTable: The file is not of its format, or not of that size.
+        CorruptTable: The file is not of its format.
         Unsupported: The file has no field ids and there is no name mapping, or holds what is not read.
     """
 
@@ -64,6 +66,12 @@ class Source(ABC):
     columns: FileColumns
     num_rows: int
     row_groups: tuple[RowGroup, ...]
+    size_bytes: int
+
+    @property
+    @abstractmethod
+    def accounts_for_all_bytes(self) -> bool:
+        """Whether the file's own metadata lead to every byte of it: nothing was cut out, and nothing put in."""
 
     @abstractmethod
     def offset(self, row_group: int) -> int:
@@ -144,12 +152,6 @@ def locating_errors(location: str) -> Iterator[None]:
 def native_file(file: InputFile) -> pa.NativeFile:
     """The file as one of pyarrow's, whose `read_at` threads may call at once."""
     return file if isinstance(file, pa.NativeFile) else pa.PythonFile(file, mode="r")
-
-
-def check_size(found: int, size_bytes: int | None, location: str) -> None:
-    """Raise CorruptTable unless the file has the size that its manifest entry states."""
-    if size_bytes is not None and found != size_bytes:
-        raise CorruptTable(f"has {found} bytes, and its manifest entry says {size_bytes}", location=location)
 
 
 def without_columns(rows: int) -> pa.Table:

@@ -38,7 +38,7 @@ class Contents:
     def entries(self, manifest: ManifestFile, snapshot: Snapshot) -> Iterator[ManifestEntry]:
         """The entries of a manifest, including deleted ones, after inheritance."""
         data = self._read(manifest.manifest_path, snapshot)
-        entries = decode_entries(data, location=manifest.manifest_path, listed=manifest)
+        entries = decode_entries(data, location=manifest.manifest_path, listed=manifest, report=self.store.report)
         spec = spec_of(manifest, self.metadata)
         for file in (entry.data_file for entry in entries[:1]):
             if file.spec_id != spec.spec_id or len(file.partition) != len(spec.fields):

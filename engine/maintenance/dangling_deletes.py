@@ -53,7 +53,7 @@ def remove_dangling_deletes(
 
     def unused(manifest: ManifestFile) -> list[FileRef]:
         data = table.store.read(manifest.manifest_path)
-        entries = decode_entries(data, location=manifest.manifest_path, listed=manifest)
+        entries = decode_entries(data, location=manifest.manifest_path, listed=manifest, report=table.store.report)
         live = (entry.data_file for entry in entries if entry.status is not EntryStatus.DELETED)
         return [ref_to(file) for file in live if key_of(file) not in used]
 

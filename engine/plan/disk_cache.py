@@ -76,7 +76,9 @@ class DiskCache:
                 wanted = None
         self._counters.add(DISK_CACHE_MISSES)
         columns = decode(wanted)
-        self._keep(name, {**about, "metrics": None if wanted is None else sorted(wanted)}, columns.batch)
+        # Without what is wrong with it, a manifest would be taken for sound when it is read again.
+        if not columns.contradictions:
+            self._keep(name, {**about, "metrics": None if wanted is None else sorted(wanted)}, columns.batch)
         return columns
 
     def manifest_list(self, location: str, identity: str, read: Callable[[], bytes]) -> bytes:

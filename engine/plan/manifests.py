@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ from engine.codec.columns import Int64Array, ManifestColumns, has_values, number
 from engine.codec.manifests.manifest_list import decode_manifest_list
 from engine.codec.manifests.reader import decode_columns, decode_header
 from engine.codec.taking import take
-from engine.errors import CorruptTable, FileNotFound, Unsupported
+from engine.errors import Contradiction, CorruptTable, FileNotFound, Unsupported
 from engine.plan.cache import ManifestCache, Metrics
 from engine.runtime.runner import Runner
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
@@ -67,11 +67,22 @@ class ManifestSource:
         parts = self.runner.map if in_parts else map
 
         def decode(wanted: Metrics) -> ManifestColumns:
-            return decode_columns(self._read(path), location=path, metrics=wanted, map_chunks=parts, listed=manifest)
+            found: list[Contradiction] = []
+            columns = decode_columns(
+                self._read(path),
+                location=path,
+                metrics=wanted,
+                map_chunks=parts,
+                listed=manifest,
+                report=found.append,
+            )
+            return replace(columns, contradictions=tuple(found)) if found else columns
 
-        if self.cache is None:
-            return decode(metrics)
-        return self.cache.get((path, manifest.manifest_length), metrics, decode)
+        key = (path, manifest.manifest_length)
+        columns = decode(metrics) if self.cache is None else self.cache.get(key, metrics, decode)
+        for contradiction in columns.contradictions:
+            self.store.report(contradiction)
+        return columns
 
     def _read(self, location: str) -> bytes:
         try:

@@ -9,7 +9,7 @@ returned, too, and the first error, which is raised again.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heapreplace
 from typing import Protocol
@@ -19,7 +19,7 @@ import pyarrow as pa
 from engine.codec.columns import Int64Array, ManifestColumns
 from engine.codec.manifests.columns import MAPS
 from engine.codec.taking import take
-from engine.errors import EngineError, StorageFailed
+from engine.errors import Contradiction, EngineError, StorageFailed, refuse
 from engine.expressions.bound import BoundPredicate
 from engine.file_indexes.lookup import INDEXES_UNUSABLE
 from engine.plan.filtering import Filtered
@@ -34,6 +34,7 @@ from engine.spec.metadata import TableMetadata
 from engine.spec.metadata_columns import DELETE_FILE_PATH_ID
 from engine.spec.schema import Schema
 from engine.storage.counting import CountingStore
+from engine.storage.forwarding import ForwardingStore
 from engine.storage.store import Store
 
 Numbered = tuple[int, ManifestFile]
@@ -86,7 +87,7 @@ class Order:
             StorageFailed: The storage failed, which may be temporary. All other errors are returned in the file.
         """
         counters, requests = Counters(), Counters()
-        store = CountingStore(self.store, requests)
+        store = _CollectingStore(CountingStore(self.store, requests))
         work = ManifestWork(
             metadata=self.metadata,
             schema=self.schema,
@@ -109,8 +110,27 @@ class Order:
                 break
         survivors = {n: (each.entries.columns.batch, each.residual, each.residuals) for n, each in found.items()}
         return Answer(
-            survivors=survivors, counters=counters.as_dict(), requests=requests.as_dict(), error=error
-        ).encode()
+            survivors=survivors, counters=counters.as_dict(), requests=requests.as_dict(),
+            contradictions=tuple(store.found), error=error,
+        ).encode()  # fmt: skip
+
+
+class _CollectingStore(ForwardingStore):
+    """Collects contradictions, for the planning process to report."""
+
+    def __init__(self, inner: Store) -> None:
+        self._inner = inner
+        self.found: list[Contradiction] = []
+
+    @property
+    def creates_atomically(self) -> bool:
+        return self._inner.creates_atomically
+
+    def report(self, contradiction: Contradiction) -> None:
+        self.found.append(contradiction)
+
+    def _at(self, location: str) -> tuple[Store, str]:
+        return self._inner, location
 
 
 def sent_metadata(metadata: TableMetadata, schema: Schema, bound: BoundPredicate) -> TableMetadata:
@@ -173,12 +193,14 @@ class Answer:
         survivors: Batches of compacted survivors with their residuals, by the number of their manifest.
         counters: The work.
         requests: Requests to storage.
+        contradictions: Those of its manifests.
         error: The number of the manifest that failed, and its error.
     """
 
     survivors: Mapping[int, tuple[pa.RecordBatch, Int64Array, tuple[BoundPredicate, ...]]]
     counters: dict[str, int]
     requests: dict[str, int]
+    contradictions: tuple[Contradiction, ...] = ()
     error: tuple[int, EngineError] | None = None
 
     def encode(self) -> bytes:
@@ -205,7 +227,12 @@ class Answer:
 
 
 def answers(
-    given: Iterable[bytes], manifests: Sequence[ManifestFile], counters: Counters, requests: Counters | None = None
+    given: Iterable[bytes],
+    manifests: Sequence[ManifestFile],
+    counters: Counters,
+    requests: Counters | None = None,
+    *,
+    report: Callable[[Contradiction], None] = refuse,
 ) -> list[Filtered]:
     """The survivors of all manifests, in order, from the files of `Order.carried_out`.
 
@@ -214,6 +241,7 @@ def answers(
         manifests: All of them.
         counters: Count the work.
         requests: Count requests to storage.
+        report: Told of contradictions.
 
     Raises:
         EngineError: The error of the first manifest that failed, with its type, text and attributes.
@@ -230,6 +258,8 @@ def answers(
         counters.merge(answer.counters)
         if requests is not None:
             requests.merge(answer.requests)
+        for contradiction in answer.contradictions:
+            report(contradiction)
         found += answer.filtered(manifests)
     if failed:
         raise min(failed, key=lambda each: each[0])[1]

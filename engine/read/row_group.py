@@ -25,7 +25,7 @@ from engine.columnar.lineage import last_updated, row_ids
 from engine.columnar.projection import MissingValues, Projector
 from engine.columnar.schemas import field_id_of
 from engine.deletes.equality import EqualityGroup
-from engine.deletes.files import FileRead
+from engine.deletes.files import FileRead, check_file
 from engine.deletes.loaded_deletes import FileDeletes
 from engine.errors import CorruptTable
 from engine.expressions.bound import BoundConstant
@@ -134,11 +134,7 @@ def works_of(
             field_ids=_columns_for(file, request, keys),
         )
         try:
-            if source.num_rows != file.record_count:
-                raise CorruptTable(
-                    f"a data file with {source.num_rows} rows, where its manifest entry says {file.record_count}",
-                    location=file.file_path,
-                )
+            check_file(file, source, request.store, request.schemas)
             chosen = list(choose(source))
         except BaseException:
             source.close()

@@ -44,6 +44,8 @@ STORAGE_REQUESTS_DELETE = "storage_requests_delete"
 STORAGE_REQUESTS_HEAD = "storage_requests_head"
 STORAGE_BYTES_READ = "storage_bytes_read"
 STORAGE_BYTES_WRITTEN = "storage_bytes_written"
+METADATA_CONTRADICTIONS = "metadata_contradictions"
+"""Files that are not as the metadata says, and whose rows are certain; see `engine.storage.contradictions`."""
 
 # Writing and committing.
 FILES_WRITTEN = "files_written"

@@ -76,7 +76,7 @@ class SparkExecutors:
         """
         groups = [_without_summaries(group) for group in balance(manifests, self._task_bytes)]
         given = run_job(self._spark, _CarriedOut(order), groups)
-        return answers(given, manifests, counters, self._requests)
+        return answers(given, manifests, counters, self._requests, report=order.store.report)
 
 
 def spark_executors(

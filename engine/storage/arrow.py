@@ -9,7 +9,8 @@ from tempfile import SpooledTemporaryFile
 
 from pyarrow import fs
 
-from engine.errors import AlreadyExists, FileNotFound, Invalid
+from engine.errors import AlreadyExists, Contradiction, FileNotFound, Invalid
+from engine.storage.contradictions import warn
 from engine.storage.failures import translate_errors
 from engine.storage.store import FileInfo, InputFile, OutputFile
 
@@ -90,6 +91,9 @@ class ArrowStore:
 
     def physical(self, location: str) -> str:
         return location
+
+    def report(self, contradiction: Contradiction) -> None:
+        warn(contradiction)
 
     def _path(self, location: str) -> str:
         for prefix in self._prefixes:

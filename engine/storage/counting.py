@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
+from engine.errors import Contradiction
 from engine.runtime.counters import (
+    METADATA_CONTRADICTIONS,
     STORAGE_BYTES_READ,
     STORAGE_BYTES_WRITTEN,
     STORAGE_REQUESTS_DELETE,
@@ -77,6 +79,10 @@ class CountingStore(ForwardingStore):
 
     def open_output(self, location: str, *, overwrite: bool = False) -> CountingOutputFile:
         return CountingOutputFile(super().open_output(location, overwrite=overwrite), self._counters)
+
+    def report(self, contradiction: Contradiction) -> None:
+        self._counters.add(METADATA_CONTRADICTIONS)
+        super().report(contradiction)
 
     def _at(self, location: str) -> tuple[Store, str]:
         return self._inner, location

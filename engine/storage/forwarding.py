@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
+from engine.errors import Contradiction
 from engine.storage.store import FileInfo, InputFile, OutputFile, Store
 
 
@@ -50,6 +51,9 @@ class ForwardingStore(ABC):
     def physical(self, location: str) -> str:
         store, there = self._at(location)
         return store.physical(there)
+
+    def report(self, contradiction: Contradiction) -> None:
+        self._at(contradiction.location)[0].report(contradiction)
 
 
 class ForwardingInputFile(InputFile):

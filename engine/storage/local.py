@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from engine.errors import AlreadyExists, Invalid
+from engine.errors import AlreadyExists, Contradiction, Invalid
+from engine.storage.contradictions import warn
 from engine.storage.failures import storage_error, translate_errors
 from engine.storage.store import FileInfo, InputFile, OutputFile
 
@@ -115,6 +116,9 @@ class LocalStore:
 
     def physical(self, location: str) -> str:
         return location
+
+    def report(self, contradiction: Contradiction) -> None:
+        warn(contradiction)
 
 
 def _regular(status: os.stat_result) -> os.stat_result:

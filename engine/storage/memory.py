@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from threading import Lock
 
-from engine.errors import AlreadyExists, FileNotFound, Invalid, StorageFailed, Unsupported
+from engine.errors import AlreadyExists, Contradiction, FileNotFound, Invalid, StorageFailed, Unsupported
+from engine.storage.contradictions import warn
 from engine.storage.store import FileInfo, OutputFile, Store
 
 _SCHEME = "memory://"
@@ -70,6 +71,9 @@ class MemoryStore:
 
     def physical(self, location: str) -> str:
         return location
+
+    def report(self, contradiction: Contradiction) -> None:
+        warn(contradiction)
 
     def _data(self, location: str) -> bytes:
         key = _check(location)

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
+from engine.errors import Contradiction
+
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
@@ -145,4 +147,9 @@ class Store(Protocol):
 
     def physical(self, location: str) -> str:
         """The location under which other readers (Spark) find this file; differs only for relocated tables."""
+        ...
+
+    def report(self, contradiction: Contradiction) -> None:
+        """Take note that a file contradicts the table's metadata, though its rows are certain: warns, unless the store
+        was made to do otherwise; see `engine.storage.contradictions`."""
         ...

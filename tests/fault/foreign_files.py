@@ -29,7 +29,7 @@ def append_foreign(table: engine.Table, file_format: FileFormat, parts: list[pa.
 def _written(table: engine.Table, file_format: FileFormat, parts: list[pa.Table]) -> Iterator[DataFile]:
     for number, rows in enumerate(parts):
         codec = CODECS[file_format][number % 2]
-        data = (_orc if file_format == "orc" else _avro)(rows, table.metadata.schema, codec)
+        data = (orc_file if file_format == "orc" else avro_file)(rows, table.metadata.schema, codec)
         location = f"{table.location}/data/{number}.{file_format}"
         table.store.write(location, data)
         yield DataFile(
@@ -37,14 +37,14 @@ def _written(table: engine.Table, file_format: FileFormat, parts: list[pa.Table]
         )
 
 
-def _avro(rows: pa.Table, schema: Schema, codec: str) -> bytes:
+def avro_file(rows: pa.Table, schema: Schema, codec: str) -> bytes:
     sink = io.BytesIO()
     avro = record_schema(StructType(schema.fields), "table")
     fastavro.writer(sink, avro, rows.to_pylist(), codec=codec, sync_interval=500, sync_marker=_SYNC)
     return sink.getvalue()
 
 
-def _orc(rows: pa.Table, schema: Schema, codec: str) -> bytes:
+def orc_file(rows: pa.Table, schema: Schema, codec: str) -> bytes:
     sink = io.BytesIO()
     types = pa.schema([_orc_field(f) for f in to_arrow_schema(schema)])
     orc.write_table(rows.cast(types), sink, compression=codec, batch_size=20, stripe_size=1000)

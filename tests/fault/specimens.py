@@ -19,9 +19,11 @@ import engine
 from engine.catalog.filesystem import FileSystemCatalog
 from engine.codec.manifests.manifest_list import decode_manifest_list
 from engine.codec.manifests.reader import decode_entries
+from engine.errors import Contradiction
 from engine.runtime.local import LocalRunner
 from engine.spec.data_file import FileContent, FileFormat
 from engine.spec.manifest import ManifestContent
+from engine.storage.contradictions import Verify
 from engine.storage.memory import MemoryStore
 from engine.storage.store import FileInfo, InputFile, OutputFile, Store
 from tests.fault.foreign_files import append_foreign
@@ -120,6 +122,9 @@ class DamagedStore:
     def physical(self, location: str) -> str:
         return location
 
+    def report(self, contradiction: Contradiction) -> None:
+        self._inner.report(contradiction)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Specimen:
@@ -150,17 +155,17 @@ class Zoo:
     specimens: tuple[Specimen, ...]
     truth: dict[str, Found]
 
-    def read_damaged(self, specimen: Specimen, data: bytes) -> Found:
+    def read_damaged(self, specimen: Specimen, data: bytes, verify: Verify = "warn") -> Found:
         """What reading gives when a file has other bytes; raises what reading raises."""
         store = DamagedStore(self.store, specimen.location, data)
-        return read_table(store, specimen.table, deep=specimen.kind in METADATA_KINDS)
+        return read_table(store, specimen.table, deep=specimen.kind in METADATA_KINDS, verify=verify)
 
 
-def read_table(store: Store, name: str, *, deep: bool = True) -> Found:
+def read_table(store: Store, name: str, *, deep: bool = True, verify: Verify = "warn") -> Found:
     """Read a table from its catalog down; `deep` asks metadata tables and counts, too, which open no other files."""
     catalog = FileSystemCatalog(WAREHOUSE, store)
     identifier = ("db", name)
-    table = engine.Table(identifier, catalog.load_state(identifier), store, catalog)
+    table = engine.Table(identifier, catalog.load_state(identifier), store, catalog, verify=verify)
     found: Found = {
         "rows": _counted(table.scan(runner=RUNNER).to_arrow()),
         "filtered": _counted(table.scan(filter=FILTER, columns=["id", "name"], runner=RUNNER).to_arrow()),

@@ -37,7 +37,7 @@ class OtherProcesses:
         alone = pickle.dumps(replace(order, store=None))  # type: ignore[arg-type]
         given = [self.answer(alone, order, group) for group in balance(manifests, self.group_bytes)]
         # Whoever is ready first answers first.
-        return answers(reversed(given), manifests, counters, self.requests)
+        return answers(reversed(given), manifests, counters, self.requests, report=order.store.report)
 
     def answer(self, alone: bytes, order: Order, group: list[Numbered]) -> bytes:
         got: Order = pickle.loads(alone)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Literal, TypeVar
 
-from engine.errors import StorageFailed
+from engine.errors import Contradiction, StorageFailed
 from engine.storage.store import FileInfo, InputFile, OutputFile, Store
 
 T = TypeVar("T")
@@ -107,6 +107,9 @@ class FaultyStore:
 
     def physical(self, location: str) -> str:
         return self._inner.physical(location)
+
+    def report(self, contradiction: Contradiction) -> None:
+        self._inner.report(contradiction)
 
 
 class FaultyOutputFile(OutputFile):

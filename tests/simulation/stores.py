@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from engine.errors import AlreadyExists, FileNotFound
+from engine.errors import AlreadyExists, Contradiction, FileNotFound, refuse
 from engine.storage.memory import MemoryInputFile, MemoryOutputFile
 from engine.storage.store import FileInfo
 from tests.simulation.world import World
@@ -74,6 +74,9 @@ class SimulatedStore:
 
     def physical(self, location: str) -> str:
         return location
+
+    def report(self, contradiction: Contradiction) -> None:
+        refuse(contradiction)
 
     def _data(self, location: str) -> bytes:
         found = self.world.files.get(location)

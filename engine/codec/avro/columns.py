@@ -64,7 +64,6 @@ def decode_objects(
     *,
     keys: Sequence[int] = (),
     map_chunks: MapFunction = map,
-    count: int | None = None,
     fraction: int = 1,
 ) -> DecodedObjects:
     """Decode the selected columns of all objects in a file.
@@ -75,7 +74,6 @@ def decode_objects(
         selection: What to decode.
         keys: The wanted keys of the maps in `selection.slots`, distinct and not negative.
         map_chunks: Maps a function over the chunks, in order.
-        count: The number of entries according to the manifest list.
         fraction: The columns may take this fraction (1 / `fraction`) of the file's budget.
 
     Raises:
@@ -90,7 +88,6 @@ def decode_objects(
         raise type(error)(error.reason, location=header.location, path=error.path) from error
     program = layout.program
     blocks = read_blocks(data, header)
-    _check_count(blocks, count, header)
     # If the kernel inflates block by block, chunks only serve threads.
     chunks = [blocks] if map_chunks is map and _inflates_in_kernel(header) else _chunks(blocks)
     task = _ChunkTask(data, header, layout, Budget(budget_of(len(data)) // fraction, len(chunks)))
@@ -207,12 +204,6 @@ class _ChunkTask:
 def _inflates_in_kernel(header: AvroHeader) -> bool:
     """Whether compiled kernels inflate the blocks themselves."""
     return header.codec == "deflate" and is_callable()
-
-
-def _check_count(blocks: Sequence[AvroBlock], count: int | None, header: AvroHeader) -> None:
-    found = sum(block.count for block in blocks)
-    if count is not None and count != found:
-        raise CorruptTable(f"has {found} entries, and its manifest list says {count}", location=header.location)
 
 
 class _Joined:

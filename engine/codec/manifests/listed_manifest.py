@@ -1,50 +1,107 @@
 """Checks a manifest against its entry in the manifest list: its length and its counts (spec: "Manifest Lists").
 
-Avro has no checksum. These checks detect a manifest that was cut off at the end of a block, an entry that lost its
-status or record count, and another file in the manifest's place.
+Avro has no checksum, and a manifest that was cut off at the end of a block is a smaller manifest. So the list is needed
+to tell whether a manifest is whole. Some writers record a wrong length or wrong counts; some tools rewrite manifests
+without their list. Therefore one of the two suffices:
+
+- The counts agree: no entry is missing, whatever the length.
+- The length agrees, and the number of entries does not: nothing was cut off, and damage to a manifest of this length
+  would not have left more or fewer entries that decode exactly. The list is wrong. If only their status or rows differ,
+  an entry may be damaged, unless the live files and rows are as many.
+
+Whatever differs, some added entry must be of the snapshot that added the manifest, or it is another manifest.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.errors import CorruptTable
+from engine.codec.columns import valid_of, values_of
+from engine.errors import Contradiction, CorruptTable
 from engine.spec.manifest import EntryStatus, ManifestFile
 
+Report: TypeAlias = Callable[[Contradiction], None]
+"""Told of a contradiction; may raise."""
 
-def check_length(listed: ManifestFile, size_bytes: int) -> None:
-    """Raise CorruptTable unless the manifest has the length that its list states."""
-    if size_bytes != listed.manifest_length:
-        reason = f"has {size_bytes} bytes, and its manifest list says {listed.manifest_length}"
-        raise CorruptTable(reason, location=listed.manifest_path)
-
-
-def entry_count(listed: ManifestFile) -> int | None:
-    """The number of entries of a manifest according to its list; None if the list lacks a count."""
-    counts = listed.added_files_count, listed.existing_files_count, listed.deleted_files_count
-    return None if None in counts else sum(count for count in counts if count is not None)
+LENGTH, COUNTS = "manifest length", "manifest counts"
+"""Causes of contradictions."""
 
 
-def check_counts(listed: ManifestFile, status: NDArray[np.integer], record_count: NDArray[np.integer]) -> None:
-    """Raise CorruptTable unless the numbers of files and rows of each status are those that the list states.
+def check_listed(
+    listed: ManifestFile,
+    size_bytes: int,
+    *,
+    status: NDArray[np.integer],
+    record_count: NDArray[np.integer],
+    snapshot_id: pa.Array,
+    report: Report,
+) -> None:
+    """Compare a manifest with its entry in the manifest list.
 
     Args:
-        listed: The manifest's entry in its list. Counts that a v1 writer left out are not checked.
+        listed: The entry. Counts that a v1 writer left out are not compared.
+        size_bytes: The manifest's length.
         status: `EntryStatus` codes, one per entry.
-        record_count: Rows, one per entry.
+        record_count: Rows, likewise.
+        snapshot_id: Likewise; null is inherited.
+        report: Told of a difference that leaves the rows certain.
+
+    Raises:
+        CorruptTable: The manifest may lack entries, be damaged, or be another one.
     """
-    told = {
-        EntryStatus.ADDED: (listed.added_files_count, listed.added_rows_count),
+    counted = [(int(np.count_nonzero(status == code)), _rows(record_count[status == code])) for code in EntryStatus]
+    counts = _difference(listed, counted)
+    if counts is None and size_bytes == listed.manifest_length:
+        return
+    location = listed.manifest_path
+    if size_bytes != listed.manifest_length:
+        cause, reason = LENGTH, f"has {size_bytes} bytes, and its manifest list says {listed.manifest_length}"
+        is_certain = counts is None and None not in (files for files, _ in _told(listed).values())
+    else:
+        assert counts is not None
+        cause, reason, is_certain = COUNTS, counts, _is_lists_mistake(listed, counted)
+    valid = valid_of(snapshot_id)
+    says = status == EntryStatus.ADDED if valid is None else (status == EntryStatus.ADDED) & valid
+    is_own = not says.any() or bool((values_of(snapshot_id)[says] == listed.added_snapshot_id).any())
+    if not is_certain or not is_own:
+        raise CorruptTable(reason, location=location)
+    report(Contradiction(cause, location, reason))
+
+
+def _told(listed: ManifestFile) -> dict[EntryStatus, tuple[int | None, int | None]]:
+    """Files and rows of each status."""
+    return {
         EntryStatus.EXISTING: (listed.existing_files_count, listed.existing_rows_count),
+        EntryStatus.ADDED: (listed.added_files_count, listed.added_rows_count),
         EntryStatus.DELETED: (listed.deleted_files_count, listed.deleted_rows_count),
     }
-    for code, (files, rows) in told.items():
-        own = status == code
-        for what, expected, found in (
-            ("files", files, int(np.count_nonzero(own))),
-            ("rows", rows, int(record_count[own].sum(dtype=np.int64))),
-        ):
+
+
+def _difference(listed: ManifestFile, counted: list[tuple[int, int]]) -> str | None:
+    for code, told in _told(listed).items():
+        for what, expected, found in zip(("files", "rows"), told, counted[code], strict=True):
             if expected is not None and expected != found:
-                reason = f"has {found} {code.name.lower()} {what}, and its manifest list says {expected}"
-                raise CorruptTable(reason, location=listed.manifest_path)
+                return f"has {found} {code.name.lower()} {what}, and its manifest list says {expected}"
+    return None
+
+
+def _is_lists_mistake(listed: ManifestFile, counted: list[tuple[int, int]]) -> bool:
+    """Whether counts that differ, in a manifest of the stated length, leave its live files and rows certain."""
+    told = _told(listed)
+    files = [told[code][0] for code in EntryStatus]
+    rows = [told[code][1] for code in EntryStatus]
+    if None in files or sum(n or 0 for n in files) != sum(n for n, _ in counted):
+        return None not in files
+    live = (EntryStatus.EXISTING, EntryStatus.ADDED)
+    return None not in rows and all(
+        sum(told[code][which] or 0 for code in live) == sum(counted[code][which] for code in live) for which in (0, 1)
+    )
+
+
+def _rows(record_count: NDArray[np.integer]) -> int:
+    return int(record_count.sum(dtype=np.int64))

@@ -14,7 +14,8 @@ from engine.codec.columns import ManifestColumns, values_of
 from engine.codec.manifests.columns import WITH_PAIRS, WITH_SLOTS, WITHOUT_METRICS, ManifestReader
 from engine.codec.manifests.entries import entries_of
 from engine.codec.manifests.header import ManifestHeader, decode_header, spec_of
-from engine.codec.manifests.listed_manifest import check_counts, check_length, entry_count
+from engine.codec.manifests.listed_manifest import Report, check_listed
+from engine.errors import refuse
 from engine.spec.manifest import EntryStatus, ManifestEntry, ManifestFile
 
 __all__ = [
@@ -32,6 +33,7 @@ def decode_columns(
     metrics: Collection[int] | None = (),
     map_chunks: MapFunction = map,
     listed: ManifestFile | None = None,
+    report: Report = refuse,
 ) -> ManifestColumns:
     """Decode the entries of a manifest to columns.
 
@@ -41,23 +43,29 @@ def decode_columns(
         metrics: The column ids whose sizes, counts and bounds are wanted; None means all that occur. Asking for fewer
             is faster: unwanted metrics are skipped.
         map_chunks: Maps a function over parts of a large manifest, in order; a thread pool's `map` uses several cores.
-        listed: Its entry in the manifest list, whose length and counts the manifest must have.
+        listed: Its entry in the manifest list, with which the manifest is compared.
+        report: Told where its length or counts differ though its entries are certain; by default that raises, too. See
+            `engine.codec.manifests.listed_manifest`.
 
     Raises:
         CorruptTable: The bytes contradict the Avro or the Iceberg specification, or the manifest list; `path` says
             which block and entry.
         Unsupported: An Avro codec or schema that Iceberg does not use.
     """
-    if listed is not None:
-        check_length(listed, len(data))
     header = read_header(data, location=location)
     keys = None if metrics is None else sorted({key for key in metrics if key >= 0})
     selection = WITH_PAIRS if keys is None else WITH_SLOTS if keys else WITHOUT_METRICS
-    count = None if listed is None else entry_count(listed)
-    found = decode_objects(data, header, selection, keys=keys or (), map_chunks=map_chunks, count=count)
+    found = decode_objects(data, header, selection, keys=keys or (), map_chunks=map_chunks)
     columns = ManifestReader(header, found).manifest_columns(keys)
     if listed is not None:
-        check_counts(listed, columns.numbers("status"), columns.numbers("record_count"))
+        check_listed(
+            listed,
+            len(data),
+            status=columns.numbers("status"),
+            record_count=columns.numbers("record_count"),
+            snapshot_id=columns["snapshot_id"],
+            report=report,
+        )
     return columns
 
 
@@ -67,6 +75,7 @@ def decode_entries(
     location: str | None = None,
     map_chunks: MapFunction = map,
     listed: ManifestFile | None = None,
+    report: Report = refuse,
 ) -> list[ManifestEntry]:
     """Decode the complete entries of a manifest, for rewriting and inspection.
 
@@ -74,13 +83,16 @@ def decode_entries(
     the planner's business. Arguments and errors are those of `decode_columns`; a file format that Iceberg does not use
     is Unsupported.
     """
-    if listed is not None:
-        check_length(listed, len(data))
     header = read_header(data, location=location)
     spec = spec_of(header)
-    count = None if listed is None else entry_count(listed)
-    reader = ManifestReader(header, decode_objects(data, header, WITH_PAIRS, map_chunks=map_chunks, count=count))
+    reader = ManifestReader(header, decode_objects(data, header, WITH_PAIRS, map_chunks=map_chunks))
     if listed is not None:
-        status = reader.code("status", EntryStatus)
-        check_counts(listed, values_of(status), values_of(reader.number("record_count")))
+        check_listed(
+            listed,
+            len(data),
+            status=values_of(reader.code("status", EntryStatus)),
+            record_count=values_of(reader.number("record_count")),
+            snapshot_id=reader.number("snapshot_id"),
+            report=report,
+        )
     return entries_of(reader, spec)

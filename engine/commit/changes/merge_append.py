@@ -80,7 +80,7 @@ class MergeAppend(Append):
     def _entries(self, each: _Listed, staging: Staging) -> Iterator[ManifestEntry]:
         manifest = each.manifest
         data = staging.store.read(manifest.manifest_path)
-        entries = decode_entries(data, location=manifest.manifest_path, listed=manifest)
+        entries = decode_entries(data, location=manifest.manifest_path, listed=manifest, report=staging.store.report)
         if each.written is not None:
             # The numbers of its own files are known only when it is committed: they go on being inherited.
             for entry in entries:

@@ -59,10 +59,9 @@ class ReplacePartitions(SnapshotProducer):
             if not everything and manifest.partition_spec_id != base.default_spec_id:
                 return []  # another spec's partitions are not these
             data = staging.store.read(manifest.manifest_path)
-            entries = apply_inheritance(
-                decode_entries(data, location=manifest.manifest_path, listed=manifest), manifest
-            )
-            live = (e.data_file for e in entries if e.status is not EntryStatus.DELETED)
+            path, report = manifest.manifest_path, staging.store.report
+            entries = decode_entries(data, location=path, listed=manifest, report=report)
+            live = (e.data_file for e in apply_inheritance(entries, manifest) if e.status is not EntryStatus.DELETED)
             return [ref_to(file) for file in live if everything or self._replaces(file)]
 
         by_content: dict[ManifestContent, list[FileRef]] = {content: [] for content in ManifestContent}

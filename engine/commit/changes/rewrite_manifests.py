@@ -77,7 +77,9 @@ class RewriteManifests(SnapshotChange):
     ) -> list[WrittenManifest]:
         def load(manifest: ManifestFile) -> list[ManifestEntry]:
             data = staging.store.read(manifest.manifest_path)
-            found = apply_inheritance(decode_entries(data, location=manifest.manifest_path, listed=manifest), manifest)
+            path, report = manifest.manifest_path, staging.store.report
+            entries = decode_entries(data, location=path, listed=manifest, report=report)
+            found = apply_inheritance(entries, manifest)
             return [replace(e, status=EntryStatus.EXISTING) for e in found if e.status is not EntryStatus.DELETED]
 
         def regroup() -> list[WrittenManifest]:

@@ -18,7 +18,7 @@ from engine.errors import CorruptTable, Unsupported
 from engine.formats.orc.tail import fields_of, varint
 from engine.spec.types import MAX_DEPTH
 
-_PS_FOOTER_LENGTH, _PS_COMPRESSION = 1, 2
+_PS_FOOTER_LENGTH, _PS_COMPRESSION, _PS_STATISTICS_LENGTH = 1, 2, 5
 _FOOTER_TYPES, _TYPE_SUBTYPES = 4, 2
 _CHUNK_HEADER = 3
 _OBJECTS = 192
@@ -58,6 +58,7 @@ class OrcFooters:
     Args:
         footer: Of the file, inflated; None where it is longer than what was read.
         end_bytes: The length of the footer and all that follows it.
+        tail_bytes: The same with the statistics of stripes before it: all that follows the stripes.
         compression: The number of its kind.
         limit: The most bytes that a footer may have, inflated.
         location: For messages.
@@ -65,6 +66,7 @@ class OrcFooters:
 
     footer: bytes | None
     end_bytes: int
+    tail_bytes: int
     compression: int
     limit: int
     location: str | None
@@ -91,14 +93,15 @@ def footers_of(tail: bytes, file_size: int, *, location: str | None = None) -> O
         raise CorruptTable("not a readable ORC file: no postscript", location=location) from error
     length, kind = postscript.get(_PS_FOOTER_LENGTH, 0), postscript.get(_PS_COMPRESSION, 0)
     end = length + 1 + size
+    whole = end + postscript.get(_PS_STATISTICS_LENGTH, 0)
     if end > file_size:
         raise CorruptTable("not a readable ORC file: the footer is longer than the file", location=location)
     limit = budget_of(file_size) // _OBJECTS
     if end > len(tail):
-        return OrcFooters(None, end, kind, limit, location)
+        return OrcFooters(None, end, whole, kind, limit, location)
     footer = _whole(memoryview(tail)[len(tail) - end : len(tail) - end + length], kind, limit, location, "footer")
     _check_types(footer, location)
-    return OrcFooters(footer, end, kind, limit, location)
+    return OrcFooters(footer, end, whole, kind, limit, location)
 
 
 def _whole(stored: memoryview, kind: int, limit: int, location: str | None, path: str) -> bytes:

@@ -17,13 +17,14 @@ from engine.formats.file_columns import FileColumns
 from engine.formats.name_mapping import assign_field_ids, has_field_ids
 from engine.formats.orc.footer import OrcFooters, footers_of
 from engine.formats.orc.tail import decode_orc_footer
-from engine.formats.source import RowGroup, Source, check_size, explaining_missing_file, native_file, without_columns
+from engine.formats.source import RowGroup, Source, explaining_missing_file, native_file, without_columns
 from engine.spec.name_mapping import NameMapping
 from engine.spec.schema import Schema
 from engine.storage.store import Store
 
 _ID, _LONG_TYPE, _BINARY_TYPE, _LENGTH = b"iceberg.id", b"iceberg.long-type", b"iceberg.binary-type", b"iceberg.length"
 _UUID_BYTES = 16
+_MAGIC = b"ORC"
 _TAIL_BYTES = 16 << 10
 """Bytes fetched from the end of a file first, as the library does."""
 _MOST_MILLISECONDS = (2**63 - 1) // 1_000_000
@@ -46,11 +47,12 @@ class OrcSource(Source):
         needed_by: str | None = None,
         size_bytes: int | None = None,
     ) -> None:
+        del size_bytes
         self.location = location
         with explaining_missing_file(location, needed_by):
             self._input = native_file(store.open_input(location))
         try:
-            check_size(self._input.size(), size_bytes, location)
+            self.size_bytes = self._input.size()
             self._footers, footer = _checked_footer(self._input, location)
             tail = decode_orc_footer(footer, location=location)
             file = orc.ORCFile(self._input)
@@ -73,6 +75,11 @@ class OrcSource(Source):
             found.append(RowGroup(index, first_row, stripe.rows, stripe.size_bytes))
             first_row += stripe.rows
         self.row_groups = tuple(found)
+
+    @property
+    def accounts_for_all_bytes(self) -> bool:
+        last = max((s.offset + s.size_bytes for s in self._stripes), default=len(_MAGIC))
+        return last + self._footers.tail_bytes == self.size_bytes
 
     def offset(self, row_group: int) -> int:
         return self._stripes[row_group].offset

@@ -7,7 +7,7 @@ import pyarrow as pa
 _TAIL_BYTES = 64 << 10
 """Bytes fetched from the end of a file first, as pyarrow does."""
 _MAGIC = b"PAR1"
-_MARK_BYTES = 8
+MARK_BYTES = 8
 """Length and magic after the footer."""
 
 
@@ -17,15 +17,15 @@ def footer_bytes(file: pa.NativeFile, size_bytes: int) -> bytes | None:
     Returns None if it cannot be found; pyarrow then reports why.
     """
     tail = file.read_at(min(_TAIL_BYTES, size_bytes), max(0, size_bytes - _TAIL_BYTES))
-    if len(tail) < _MARK_BYTES or not tail.endswith(_MAGIC):
+    if len(tail) < MARK_BYTES or not tail.endswith(_MAGIC):
         return None
-    length = int.from_bytes(tail[-_MARK_BYTES : -len(_MAGIC)], "little")
-    start = size_bytes - _MARK_BYTES - length
+    length = int.from_bytes(tail[-MARK_BYTES : -len(_MAGIC)], "little")
+    start = size_bytes - MARK_BYTES - length
     if start < 0:
         return None
-    if length + _MARK_BYTES > len(tail):
+    if length + MARK_BYTES > len(tail):
         tail = file.read_at(size_bytes - len(tail) - start, start) + tail
-    return tail[-_MARK_BYTES - length : -_MARK_BYTES]
+    return tail[-MARK_BYTES - length : -MARK_BYTES]
 
 
 def footer_file(footer: bytes) -> pa.BufferReader:

@@ -12,14 +12,14 @@ import pyarrow.parquet as pq
 from engine.errors import CorruptTable
 from engine.formats.file_columns import FileColumns
 from engine.formats.name_mapping import assign_field_ids, has_field_ids
+from engine.formats.parquet.content_end import end_of_content
 from engine.formats.parquet.footer import check_footer, slim_footer
-from engine.formats.parquet.footer_bytes import footer_bytes
+from engine.formats.parquet.footer_bytes import MARK_BYTES, footer_bytes
 from engine.formats.parquet.footer_chunks import FooterChunks
 from engine.formats.parquet.readers import ParquetReaders
 from engine.formats.source import (
     RowGroup,
     Source,
-    check_size,
     explaining_missing_file,
     native_file,
     rechunk,
@@ -72,12 +72,13 @@ class ParquetSource(Source):
         in_memory = size_bytes is not None and size_bytes <= _WHOLE_FILE_BYTES
         with explaining_missing_file(location, needed_by):
             if in_memory:
-                self._input = pa.BufferReader(store.read(location, 0, _WHOLE_FILE_BYTES))
-            else:
+                data = store.read(location, 0, _WHOLE_FILE_BYTES + 1)
+                in_memory = len(data) <= _WHOLE_FILE_BYTES  # else the metadata state a wrong size
+                self._input = pa.BufferReader(data)
+            if not in_memory:
                 self._input = native_file(store.open_input(location))
         try:
-            size = self._input.size()
-            check_size(size, size_bytes, location)
+            self.size_bytes = size = self._input.size()
             tail = footer_bytes(self._input, size)
             if tail is not None:
                 check_footer(tail, size, location=location)
@@ -97,6 +98,12 @@ class ParquetSource(Source):
         except BaseException:
             self._input.close()
             raise
+
+    @property
+    def accounts_for_all_bytes(self) -> bool:
+        # Not the footer that was kept: it may have been reduced to some columns.
+        footer = footer_bytes(self._input, self.size_bytes)
+        return footer is not None and end_of_content(footer) == self.size_bytes - len(footer) - MARK_BYTES
 
     def offset(self, row_group: int) -> int:
         offset = self.chunks.offset(row_group)

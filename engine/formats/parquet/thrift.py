@@ -25,12 +25,12 @@ from engine.formats.parquet.layout import (
 STOP = 0
 _TRUE = 1
 _BYTE = 3
-_INT16 = 4
+INT16 = 4
 _INT32 = 5
 INT64 = 6
 _DOUBLE = 7
 BINARY = 8
-_LIST = 9
+LIST = 9
 _SET = 10
 STRUCT = 12
 
@@ -109,13 +109,13 @@ def skip(data: bytes, at: int, kind: int, depth: int = 0) -> int:
     if kind == BINARY:
         size, at = read_size(data, at)
         at += size
-    elif _INT16 <= kind <= INT64:
+    elif INT16 <= kind <= INT64:
         _, at = read_varint(data, at)
     elif kind == _BYTE:
         at += 1
     elif kind == _DOUBLE:
         at += 8
-    elif kind in (_LIST, _SET, STRUCT):
+    elif kind in (LIST, _SET, STRUCT):
         if depth == STACK_DEPTH:
             raise ValueError("structs and lists within each other too often")
         return _skip_all(data, at, kind, depth + 1)
@@ -155,13 +155,13 @@ def shape_of(footer: bytes) -> tuple[int, int, int]:
         number, kind, at = read_field(footer, at, number)
         if kind == STOP:
             return elements, leaves, row_groups
-        if number == _SCHEMA and kind == _LIST:
+        if number == _SCHEMA and kind == LIST:
             elements, _, at = read_list(footer, at)
             for _ in range(elements):
                 at, is_leaf = _skip_element(footer, at)
                 leaves += is_leaf
             continue
-        if number == _ROW_GROUPS and kind == _LIST:
+        if number == _ROW_GROUPS and kind == LIST:
             row_groups, _, at = read_list(footer, at)
             # The rest is not needed.
             return elements, leaves, row_groups
@@ -193,7 +193,7 @@ def list_chunks(footer: bytes, row_groups: int, leaves: int) -> tuple[npt.NDArra
         number, kind, at = read_field(footer, at, number)
         if kind == STOP:
             break
-        if number == _ROW_GROUPS and kind == _LIST:
+        if number == _ROW_GROUPS and kind == LIST:
             count, kind, at = read_list(footer, at)
             if count != row_groups or (count and kind != STRUCT):
                 raise ValueError(f"{count} row groups, not {row_groups}")
@@ -203,7 +203,7 @@ def list_chunks(footer: bytes, row_groups: int, leaves: int) -> tuple[npt.NDArra
                 if len(chunks) - before != leaves:
                     raise ValueError(f"{len(chunks) - before} column chunks, not {leaves}")
         else:
-            if number == _COLUMN_ORDERS and kind == _LIST:
+            if number == _COLUMN_ORDERS and kind == LIST:
                 orders = at
             at = skip(footer, at, kind)
     if len(chunks) != row_groups * leaves:
@@ -217,7 +217,7 @@ def _list_group(footer: bytes, at: int, group: int, most: int, chunks: list[list
         number, kind, at = read_field(footer, at, number)
         if kind == STOP:
             return at
-        if number == _GROUP_COLUMNS and kind == _LIST:
+        if number == _GROUP_COLUMNS and kind == LIST:
             count, kind, at = read_list(footer, at)
             if count > most or (count and kind != STRUCT):
                 raise ValueError(f"{count} column chunks, not {most}")

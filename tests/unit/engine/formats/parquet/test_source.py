@@ -1,3 +1,5 @@
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -111,12 +113,28 @@ def test_a_changed_bit_is_found_by_the_checksum_of_its_page() -> None:
         source.read(0, Schema((NestedField(field_id=1, name="id", type=LONG),)))
 
 
-def test_a_file_of_another_size_is_corrupt() -> None:
-    store = stored(IDS)
-    size = store.size(PATH)
-    ParquetSource(store, PATH, size_bytes=size).close()
-    with pytest.raises(CorruptTable, match=f"has {size} bytes, and its manifest entry says {size + 1}"):
-        ParquetSource(store, PATH, size_bytes=size + 1)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"write_page_index": True, "row_group_size": 300},
+        {"use_dictionary": False, "compression": "none"},
+        {"data_page_version": "2.0"},
+    ],
+)
+def test_the_footer_accounts_for_all_bytes_of_a_whole_file(options: dict[str, Any]) -> None:
+    store = stored(IDS, **options)
+    with ParquetSource(store, PATH, field_ids=[1]) as source:
+        assert source.accounts_for_all_bytes
+    data = store.read(PATH)
+    for changed in (data[:4] + data[5:], data[:4] + b"\0" + data[4:], data[:-20] + data[-19:]):
+        store.write(PATH, changed, overwrite=True)
+        try:
+            source = ParquetSource(store, PATH)
+        except CorruptTable:
+            continue
+        assert not source.accounts_for_all_bytes
+        source.close()
 
 
 def test_what_libraries_say_is_one_printable_line() -> None:

@@ -1,0 +1,59 @@
+"""What becomes of files that contradict a table's metadata although their rows are certain: a warning, or an error."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Literal, TypeAlias
+
+from engine.errors import Contradiction, ContradictionWarning, Invalid, refuse
+from engine.storage.forwarding import ForwardingStore
+from engine.storage.store import Store
+
+Verify: TypeAlias = Literal["warn", "strict"]
+"""What to do: warn, or raise CorruptTable."""
+
+
+def warn(contradiction: Contradiction, suffix: str = "") -> None:
+    """Warn of a contradiction."""
+    text = f"{contradiction.location}: {contradiction.reason}; its rows are read, as the file itself is whole{suffix}"
+    warnings.warn(ContradictionWarning(text), stacklevel=2)
+
+
+class VerifyingStore(ForwardingStore):
+    """One table's view of a store: warns once of each cause, or raises.
+
+    Args:
+        inner: The store.
+        table: The table's name.
+        verify: See `Verify`.
+
+    Raises:
+        Invalid: Another value of `verify`.
+    """
+
+    def __init__(self, inner: Store, table: str, verify: Verify = "warn") -> None:
+        if verify not in ("warn", "strict"):
+            raise Invalid(f"verify={verify!r} is neither 'warn' nor 'strict'")
+        self._inner = inner
+        self._table = table
+        self._verify: Verify = verify
+        self._told: set[str] = set()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Without what was told: other processes have warnings of their own."""
+        return VerifyingStore, (self._inner, self._table, self._verify)
+
+    @property
+    def creates_atomically(self) -> bool:
+        return self._inner.creates_atomically
+
+    def report(self, contradiction: Contradiction) -> None:
+        if self._verify == "strict":
+            refuse(contradiction)
+        if contradiction.cause not in self._told:
+            self._told.add(contradiction.cause)
+            suffix = f" (table {self._table}; further files with another {contradiction.cause} are not named)"
+            warn(contradiction, suffix)
+
+    def _at(self, location: str) -> tuple[Store, str]:
+        return self._inner, location
