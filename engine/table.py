@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from engine.inspect.inspector import Inspector
     from engine.maintenance import maintenance
     from engine.maintenance.maintenance import Maintenance
+    from engine.maintenance.profile import table_profile
     from engine.operations import transaction
     from engine.operations.transaction import TableTransaction
     from engine.read import changelog, plans, request
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
 else:  # planning does not wait for what reads and changes rows, nor for PySpark
     inspector = LazyModule("engine.inspect.inspector")
     maintenance = LazyModule("engine.maintenance.maintenance")
+    table_profile = LazyModule("engine.maintenance.profile.table_profile")
     target = LazyModule("engine.commit.target")
     transaction = LazyModule("engine.operations.transaction")
     changelog = LazyModule("engine.read.changelog")
@@ -303,8 +306,15 @@ class Table(MetadataOperations, RowOperations):
 
     @property
     def maintenance(self) -> Maintenance:
-        """Maintenance operations; raises Unsupported for a read-only table."""
-        return maintenance.Maintenance(self._target(None), self._advance)
+        """Maintenance operations, which raise Unsupported for a read-only table, and the table's portrait."""
+        subject = table_profile.Subject(
+            name=self.name,
+            metadata=self.metadata,
+            metadata_location=self.metadata_location,
+            store=self._store,
+            cache=self._cache,
+        )
+        return maintenance.Maintenance(subject, partial(self._target, None), self._advance)
 
     def refresh(self) -> Table:
         """Load the current state from the catalog; raises NotFound for a dropped table. Returns the handle.

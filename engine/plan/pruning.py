@@ -130,13 +130,13 @@ class PartitionStatistics:
             values = self._columns.get("partition", field.field_id)
             if values is None or not field.transform.accepts(source):
                 continue
-            bounds = _of_values(field.transform.result_type(source), values, self.count)
+            bounds = bounds_of_values(field.transform.result_type(source), values, self.count)
             found.append(None if bounds is None else source_evidence(field.transform, source, bounds))
         return [each for each in found if each is not None]
 
 
-def _of_values(type_: PrimitiveType, column: pa.Array, count: int) -> ColumnBounds | None:
-    """Partition values as equal bounds; None if the column is not of the type's representation."""
+def bounds_of_values(type_: PrimitiveType, column: pa.Array, count: int) -> ColumnBounds | None:
+    """Partition values as equal bounds; None if the column does not hold values of this type."""
     valid = valid_of(column)
     present: Flags = True if valid is None else valid
     null: Flags = False if valid is None else ~valid

@@ -57,7 +57,8 @@ class SimulatedTable(Table):
 
     @property
     def maintenance(self) -> Maintenance:
-        return Maintenance(replace(self._target(None), runner=ONE_THREAD), self._advance, self.world.new_uuid)
+        target = replace(self._target(None), runner=ONE_THREAD)
+        return replace(super().maintenance, target=lambda: target, new_id=self.world.new_uuid)
 
     def _staging(self, store: Store, counters: Counters) -> Staging:
         world = self.world

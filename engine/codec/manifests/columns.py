@@ -51,17 +51,17 @@ _LISTS: dict[str, Path] = {
     "split_offsets": (_D, ids.SPLIT_OFFSETS),
     "equality_ids": (_D, ids.EQUALITY_IDS),
 }
-_COUNT_MAPS: dict[str, Path] = {
+COUNT_MAPS: dict[str, Path] = {
     "column_sizes": (_D, ids.COLUMN_SIZES),
     "value_counts": (_D, ids.VALUE_COUNTS),
     "null_value_counts": (_D, ids.NULL_VALUE_COUNTS),
     "nan_value_counts": (_D, ids.NAN_VALUE_COUNTS),
 }
-_BOUND_MAPS: dict[str, Path] = {
+BOUND_MAPS: dict[str, Path] = {
     "lower_bounds": (_D, ids.LOWER_BOUNDS),
     "upper_bounds": (_D, ids.UPPER_BOUNDS),
 }
-MAPS = {**_COUNT_MAPS, **_BOUND_MAPS}
+MAPS = {**COUNT_MAPS, **BOUND_MAPS}
 """Metrics: fields that are maps from column ids."""
 FIELDS = (*_NUMBERS, *_BYTES, *_LISTS, "partition", *MAPS)
 """The fields that `ManifestColumns` has columns of."""
@@ -176,7 +176,7 @@ class ManifestReader:
         else:
             pairs = None if keys == [] else self.pairs(name, path)
             by_key = {} if pairs is None else pairs_by_key(*pairs, wanted=keys)
-        is_kind = pa.types.is_int64 if name in _COUNT_MAPS else pa.types.is_large_binary
+        is_kind = pa.types.is_int64 if name in COUNT_MAPS else pa.types.is_large_binary
         if not all(is_kind(column.type) for column in by_key.values()):
             raise self.corrupt(f"the values of {name} have another type", "header.avro.schema")
         return by_key

@@ -1,0 +1,66 @@
+"""Figures of snapshots and table metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import pairwise
+
+from engine.catalog.versions import next_version, version_of
+from engine.commit.changes.expire_snapshots import ExpireSnapshots
+from engine.commit.staging import Staging
+from engine.maintenance.profile.figures import HistoryFigures
+from engine.spec.metadata import TableMetadata
+from engine.spec.properties import GC_ENABLED, METADATA_DELETE_AFTER_COMMIT
+from engine.storage.store import Store
+
+_DAY_MS = 24 * 60 * 60 * 1000
+
+
+def history_figures(metadata: TableMetadata, metadata_location: str, store: Store, now_ms: int) -> HistoryFigures:
+    """Snapshots and metadata; one request, for the size of the metadata file."""
+    times = [each.timestamp_ms for each in metadata.snapshots]
+    span = max(times, default=0) - min(times, default=0)
+    size = store.size(metadata_location)
+    expired = _expired(metadata, store, now_ms)
+    line = list(metadata.ancestors(metadata.current_snapshot_id))
+    types = [ref.type for ref in metadata.refs.values()]
+    return HistoryFigures(
+        snapshots=len(times),
+        branches=types.count("branch"),
+        tags=types.count("tag"),
+        oldest_age_ms=max(0, now_ms - min(times)) if times else 0,
+        snapshots_per_day=(len(times) - 1) * _DAY_MS / span if span else 0.0,
+        expirable_snapshots=len(expired),
+        retained_bytes=_removed_bytes(metadata, line[:-1]),
+        expirable_bytes=_removed_bytes(metadata, [own for own, parent in pairwise(line) if parent in expired]),
+        metadata_bytes=size,
+        metadata_bytes_per_snapshot=size // len(times) if times else 0,
+        metadata_log_files=len(metadata.metadata_log),
+        forgotten_metadata_files=_forgotten(metadata, metadata_location),
+        schemas=len(metadata.schemas),
+        partition_specs=len(metadata.partition_specs),
+    )
+
+
+def _expired(metadata: TableMetadata, store: Store, now_ms: int) -> frozenset[int]:
+    """What `expire_snapshots` would remove without arguments."""
+    if not GC_ENABLED.of(metadata.properties):
+        return frozenset()
+    change = ExpireSnapshots()
+    change.stage(metadata, Staging(store=store, now_ms=lambda: now_ms))
+    return change.expired
+
+
+def _removed_bytes(metadata: TableMetadata, snapshot_ids: Collection[int]) -> int:
+    """Bytes of the files that these snapshots removed, which their parents still need."""
+    texts = (metadata.snapshot_by_id[i].summary.get("removed-files-size", "0") for i in snapshot_ids)
+    return sum(int(text) for text in texts if text.isascii() and text.isdigit())
+
+
+def _forgotten(metadata: TableMetadata, metadata_location: str) -> int:
+    """Former metadata files that are not in the log; the first file of a directory catalog is v1, of others 00000."""
+    if METADATA_DELETE_AFTER_COMMIT.of(metadata.properties):
+        return 0
+    name = metadata_location.rpartition("/")[2]
+    former = max(version_of(name), next_version(name)) - 1
+    return max(0, former - len(metadata.metadata_log))

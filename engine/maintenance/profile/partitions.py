@@ -1,0 +1,194 @@
+"""Figures of partitions and manifests: skew, and how many manifests a filter on a partition field opens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.codec.columns import Int64Array
+from engine.columnar.scalars import from_arrow_array
+from engine.expressions.bounds import ColumnBounds
+from engine.expressions.vectors import Vector
+from engine.maintenance.profile.figures import (
+    ManifestClustering,
+    ManifestFigures,
+    PartitionFigures,
+    PartitionSize,
+)
+from engine.maintenance.profile.live_files import LiveFiles, quantiles, sum_by
+from engine.maintenance.profile.overlap import rank_values, select_rows
+from engine.plan.arrow_columns import any_values, partition_values
+from engine.plan.manifests import LiveEntries
+from engine.plan.pruning import SummaryStatistics, bounds_of_values
+from engine.spec.manifest import ManifestContent
+from engine.spec.metadata import TableMetadata
+from engine.spec.partition_paths import human_string
+from engine.spec.partitioning import PartitionField, PartitionSpec
+from engine.spec.properties import MANIFEST_TARGET_SIZE_BYTES
+from engine.spec.schema import Schema
+from engine.spec.transforms import UnknownTransform, Void
+from engine.spec.types import UNKNOWN, PrimitiveType
+
+LISTED = 5
+"""So many partitions are named."""
+
+
+class PartitionPaths:
+    """Names partitions as directories do, without the encoding. Holds the values of one file of each partition."""
+
+    def __init__(self, files: LiveFiles, metadata: TableMetadata) -> None:
+        first = np.unique(files.partition, return_index=True)[1]
+        self._metadata = metadata
+        self._place: dict[int, tuple[PartitionSpec, int, list[Any]]] = {}
+        end = 0
+        for each in files.data:
+            start, end = end, end + len(each)
+            own = first[(first >= start) & (first < end)]
+            if len(own):
+                spec = metadata.spec_by_id[each.manifest.partition_spec_id]
+                values = list(self._values(each, spec, each.rows[own - start]))
+                codes = files.partition[own].tolist()
+                self._place.update((code, (spec, place, values)) for place, code in enumerate(codes))
+
+    def path(self, partition: int) -> str:
+        """``day=2026-01-31/kind=a``; empty for unpartitioned files."""
+        spec, place, values = self._place[partition]
+        return "/".join(
+            f"{f.name}={self._text(f, column.slice(place, 1))}" for f, column in zip(spec.fields, values, strict=True)
+        )
+
+    def _values(self, entries: LiveEntries, spec: PartitionSpec, rows: Int64Array) -> Iterator[Any]:
+        for f in spec.fields:
+            column = entries.columns.get("partition", f.field_id)
+            if isinstance(f.transform, UnknownTransform):
+                yield any_values(column, rows)
+            else:
+                yield partition_values(self._result(f), column, rows)
+
+    def _text(self, f: PartitionField, value: Any) -> str:  # noqa: ANN401 - an Arrow array of one value
+        if isinstance(f.transform, UnknownTransform):
+            return str(value[0])
+        source = source_type(f, self._metadata) or UNKNOWN
+        return human_string(f.transform, source, from_arrow_array(self._result(f), value)[0])
+
+    def _result(self, f: PartitionField) -> PrimitiveType:
+        source = source_type(f, self._metadata)
+        return UNKNOWN if source is None else f.transform.result_type(source)
+
+
+def source_type(f: PartitionField, metadata: TableMetadata) -> PrimitiveType | None:
+    """The type of a field's source column in the newest schema that has it; None if no schema does."""
+    schema = schema_with(f.source_id, metadata)
+    found = None if schema is None else schema.by_id[f.source_id].type
+    return found if isinstance(found, PrimitiveType) else None
+
+
+def schema_with(field_id: int, metadata: TableMetadata) -> Schema | None:
+    """The current schema, or the newest that has the column."""
+    return next((s for s in (metadata.schema, *reversed(metadata.schemas)) if field_id in s.by_id), None)
+
+
+def partition_figures(files: LiveFiles, paths: PartitionPaths, smallest_bytes: int) -> PartitionFigures:
+    """Sizes of partitions, and the largest ones."""
+    count = files.partitions
+    sizes = sum_by(files.partition, files.size_bytes, count)
+    numbers = np.bincount(files.partition, minlength=count)
+    records = sum_by(files.partition, files.records, count)
+    largest = np.argsort(-sizes, kind="stable")[:LISTED].tolist()
+    return PartitionFigures(
+        partitions=count,
+        files=quantiles(numbers),
+        sizes=quantiles(sizes),
+        skew=float(sizes.max() / sizes.mean()) if sizes.any() else 1.0,
+        small_partitions=int((sizes < smallest_bytes).sum()),
+        largest=tuple(
+            PartitionSize(path=paths.path(i), files=int(numbers[i]), records=int(records[i]), size_bytes=int(sizes[i]))
+            for i in largest
+        ),
+    )
+
+
+def manifest_figures(files: LiveFiles, metadata: TableMetadata) -> ManifestFigures:
+    """Manifests, and their clustering by each partition field."""
+    sizes = np.array([m.manifest_length for m in files.manifests], np.int64)
+    both = (*files.data, *files.deletes)
+    live = sum(map(len, both))
+    own = [m for m in files.manifests if m.content == ManifestContent.DATA]
+    target = MANIFEST_TARGET_SIZE_BYTES.of(metadata.properties)
+    fields = {f.field_id: f for spec in metadata.partition_specs for f in spec.fields}
+    possible = max(1, -(-sum(m.manifest_length for m in own) // target))
+    clustering = (_clustering(f, files, metadata, possible) for f in fields.values())
+    return ManifestFigures(
+        data_manifests=len(own),
+        delete_manifests=len(files.manifests) - len(own),
+        size_bytes=int(sizes.sum()),
+        sizes=quantiles(sizes),
+        live_entries=live,
+        deleted_entries=sum(each.columns.count for each in both) - live,
+        target_manifests=-(-int(sizes.sum()) // target),
+        clustering=tuple(each for each in clustering if each is not None),
+    )
+
+
+def _clustering(
+    field: PartitionField, files: LiveFiles, metadata: TableMetadata, target_manifests: int
+) -> ManifestClustering | None:
+    """None if the values of the field have no order, or no file has one."""
+    source = source_type(field, metadata)
+    if source is None or isinstance(field.transform, UnknownTransform | Void) or not field.transform.accepts(source):
+        return None
+    type_ = field.transform.result_type(source)
+    data = [each for each in files.data if len(each)]  # plans skip the others by their counts
+    values: list[Vector] = []
+    bounds: list[ColumnBounds] = []
+    for spec in metadata.partition_specs:
+        own = [each for each in data if each.manifest.partition_spec_id == spec.spec_id]
+        index = next((i for i, f in enumerate(spec.fields) if _is_same(f, field)), None)
+        if index is None or not own:
+            continue
+        for each in own:
+            column = each.columns.get("partition", field.field_id)
+            found = None if column is None else bounds_of_values(type_, column, each.columns.count)
+            if found is not None and found.lower is not None:
+                values.append(select_rows(found.lower, each.rows))
+        bounds.append(SummaryStatistics([e.manifest for e in own], spec, metadata.schema).bounds(index, type_))
+    told = [vector for each in bounds for vector in (each.lower, each.upper) if vector is not None]
+    ranks = rank_values([*values, *told])
+    known = [own if v.valid is None else own[v.valid] for own, v in zip(ranks, values, strict=False)]
+    if not any(map(len, known)):
+        return None
+    distinct, counts = np.unique(np.concatenate(known), return_counts=True)
+    low, high = _ranges(bounds, iter(ranks[len(values) :]))
+    others = len(data) - sum(each.count for each in bounds)
+    begun = np.searchsorted(low, distinct, side="right")
+    ended = np.searchsorted(high, distinct, side="left")
+    return ManifestClustering(
+        name=field.name,
+        values=len(distinct),
+        opened=float((begun - ended).mean()) + others,
+        holding=sum(len(np.unique(own)) for own in known) / len(distinct),
+        possible=float(np.maximum(1, np.ceil(counts / len(files) * target_manifests)).mean()),
+    )
+
+
+def _is_same(field: PartitionField, other: PartitionField) -> bool:
+    return field.field_id == other.field_id and field.transform == other.transform
+
+
+def _ranges(bounds: Sequence[ColumnBounds], ranks: Iterator[Int64Array]) -> tuple[Int64Array, Int64Array]:
+    """The sorted ends of the ranges of manifests that may hold a value; an unknown end excludes nothing."""
+    lows, highs = [], []
+    for each in bounds:
+        may_hold = np.broadcast_to(each.presence.value, (each.count,))
+        lows.append(_ends(each.lower, ranks, np.iinfo(np.int64).min, each.count)[may_hold])
+        highs.append(_ends(each.upper, ranks, np.iinfo(np.int64).max, each.count)[may_hold])
+    return np.sort(np.concatenate(lows)), np.sort(np.concatenate(highs))
+
+
+def _ends(vector: Vector | None, ranks: Iterator[Int64Array], otherwise: int, count: int) -> Int64Array:
+    if vector is None:
+        return np.full(count, otherwise, np.int64)
+    found = next(ranks)
+    return found if vector.valid is None else np.where(vector.valid, found, otherwise)

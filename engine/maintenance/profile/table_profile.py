@@ -1,0 +1,153 @@
+"""The portrait of a table from its metadata: draws all figures together."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from engine.maintenance.profile.columns import column_figures
+from engine.maintenance.profile.figures import (
+    AgeFigures,
+    ColumnFigures,
+    DeleteFigures,
+    FileFigures,
+    HistoryFigures,
+    ManifestFigures,
+    PartitionFigures,
+    Reason,
+    RowGroupFigures,
+    SortOrderFigures,
+)
+from engine.maintenance.profile.files import (
+    age_figures,
+    delete_figures,
+    deleted_rows,
+    file_figures,
+    row_group_figures,
+    sort_order_figures,
+)
+from engine.maintenance.profile.health import Examined, find_reasons
+from engine.maintenance.profile.history import history_figures
+from engine.maintenance.profile.live_files import load_live_files
+from engine.maintenance.profile.partitions import PartitionPaths, manifest_figures, partition_figures
+from engine.plan.cache import ManifestCache
+from engine.plan.manifests import ManifestSource
+from engine.runtime.local import LocalRunner
+from engine.runtime.runner import Runner
+from engine.spec.metadata import TableMetadata
+from engine.spec.snapshots import Snapshot
+from engine.storage.store import Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableProfile:
+    """The portrait of a table at one snapshot; docs/design/profile.md says how each figure is made.
+
+    Args:
+        name: The table's.
+        location: Its directory.
+        metadata_location: The metadata file.
+        format_version: 1, 2 or 3.
+        snapshot_id: The snapshot; None for a table without one.
+        profiled_at_ms: When, in milliseconds since 1970; ages end here.
+        files: Data files.
+        deletes: Delete files.
+        partitions: Partitions; None for a table that has no partitioned spec.
+        manifests: Manifests.
+        row_groups: Row groups.
+        ages: Ages of data files.
+        sort_orders: Sort orders that files claim.
+        columns: Columns, by id.
+        history: Snapshots and metadata.
+        reasons: What is wrong, dearest first.
+    """
+
+    name: str
+    location: str
+    metadata_location: str
+    format_version: int
+    snapshot_id: int | None
+    profiled_at_ms: int
+    files: FileFigures
+    deletes: DeleteFigures
+    partitions: PartitionFigures | None
+    manifests: ManifestFigures
+    row_groups: RowGroupFigures
+    ages: AgeFigures
+    sort_orders: tuple[SortOrderFigures, ...]
+    columns: tuple[ColumnFigures, ...]
+    history: HistoryFigures
+    reasons: tuple[Reason, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures as dictionaries, lists and plain values, for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """A loaded table to be profiled; nothing of it is changed.
+
+    Args:
+        name: Its name.
+        metadata: The loaded state.
+        metadata_location: Its file.
+        store: Its storage.
+        cache: Its decoded manifests.
+        runner: Decodes manifests and compares columns side by side.
+    """
+
+    name: str
+    metadata: TableMetadata
+    metadata_location: str
+    store: Store
+    cache: ManifestCache | None = None
+    runner: Runner = field(default_factory=LocalRunner)
+
+
+def profile_table(subject: Subject, snapshot: Snapshot | None, now_ms: int) -> TableProfile:
+    """Profile a snapshot from metadata alone.
+
+    Raises:
+        CorruptTable, FileNotFound, Unsupported: As a plan of the snapshot.
+    """
+    metadata, runner = subject.metadata, subject.runner
+    source = ManifestSource(store=subject.store, runner=runner, cache=subject.cache, needed_by=f"table {subject.name}")
+    manifests = () if snapshot is None else source.manifests_of(snapshot)
+    files = load_live_files(manifests, source, runner, metadata)
+    paths = PartitionPaths(files, metadata)
+    deleted = deleted_rows(files)
+    data = file_figures(files, metadata, deleted)
+    is_partitioned = any(not spec.is_unpartitioned for spec in metadata.partition_specs)
+    examined = Examined(
+        metadata=metadata,
+        files=data,
+        deletes=delete_figures(files, deleted, metadata),
+        partitions=partition_figures(files, paths, data.smallest_bytes) if is_partitioned else None,
+        manifests=manifest_figures(files, metadata),
+        columns=(),
+        history=history_figures(metadata, subject.metadata_location, subject.store, now_ms),
+    )
+    row_groups = row_group_figures(files)
+    ages = age_figures(files, metadata, now_ms)
+    sort_orders = sort_order_figures(files, metadata)
+    columns = column_figures(files, replace(source, cache=None), runner, metadata, paths)
+    examined = replace(examined, columns=columns)
+    return TableProfile(
+        name=subject.name,
+        location=metadata.location,
+        metadata_location=subject.metadata_location,
+        format_version=metadata.format_version,
+        snapshot_id=None if snapshot is None else snapshot.snapshot_id,
+        profiled_at_ms=now_ms,
+        files=data,
+        deletes=examined.deletes,
+        partitions=examined.partitions,
+        manifests=examined.manifests,
+        row_groups=row_groups,
+        ages=ages,
+        sort_orders=sort_orders,
+        columns=columns,
+        history=examined.history,
+        reasons=find_reasons(examined),
+    )

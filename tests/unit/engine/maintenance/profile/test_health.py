@@ -1,0 +1,175 @@
+"""Reasons come with what mends them: each is found, mended as it says, and gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import engine
+from engine.maintenance.profile.figures import Reason
+
+ROWS = pa.schema([("id", pa.int64()), ("day", pa.int32()), ("text", pa.string())])
+NEVER_WORTH_WAITING = {"read.split.open-file-cost": str(1 << 20)}
+
+
+def rows(start: int, stop: int) -> pa.Table:
+    numbers = list(range(start, stop))
+    return pa.table({"id": numbers, "day": [n % 3 for n in numbers], "text": [f"row {n}" for n in numbers]}, ROWS)
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[engine.Catalog]:
+    with closing(engine.load_catalog(str(tmp_path))) as catalog:
+        catalog.create_namespace("db")
+        yield catalog
+
+
+def made(catalog: engine.Catalog, properties: Mapping[str, str] = NEVER_WORTH_WAITING, **more: object) -> engine.Table:
+    return catalog.create_table("db.t", ROWS, properties=properties, **more)  # type: ignore[arg-type]
+
+
+def reasons(table: engine.Table) -> dict[str, Reason]:
+    found = table.maintenance.profile().reasons
+    costs = [each.cost_bytes for each in found]
+    assert costs == sorted(costs, reverse=True)
+    return {each.key: each for each in found}
+
+
+def mend(table: engine.Table, key: str) -> Reason:
+    """Do what a reason says, and see it gone."""
+    reason = reasons(table)[key]
+    getattr(table.maintenance, reason.action)(**reason.arguments)
+    assert key not in reasons(table)
+    return reason
+
+
+def test_small_files(catalog: engine.Catalog) -> None:
+    table = made(catalog)
+    for start in range(0, 60, 10):
+        table.append(rows(start, start + 10))
+    reason = mend(table, "small-files")
+    assert reason.cost_bytes == 5 << 20  # five opens fewer
+    assert reason.gain.startswith("6 files become about 1;")
+    assert table.maintenance.profile().files.files == 1
+
+
+def test_few_files_are_no_reason(catalog: engine.Catalog) -> None:
+    table = made(catalog)
+    for start in range(0, 40, 10):
+        table.append(rows(start, start + 10))
+    assert reasons(table).keys() <= {"manifests"}
+
+
+def test_deletes(catalog: engine.Catalog) -> None:
+    table = made(catalog, {**NEVER_WORTH_WAITING, "format-version": "2"})
+    table.append(rows(0, 100))
+    table.append(rows(100, 200))
+    table.delete("id = 7 or id = 150", mode="merge-on-read")
+    profile = table.maintenance.profile()
+    assert (profile.deletes.data_files, profile.deletes.deleted_records) == (2, 2)
+    mend(table, "deletes")
+    assert table.maintenance.profile().deletes.pairs == 0
+
+
+def test_dangling_deletes(catalog: engine.Catalog) -> None:
+    table = made(catalog, {**NEVER_WORTH_WAITING, "format-version": "2", "write.delete.granularity": "partition"})
+    table.append(rows(0, 100))
+    table.append(rows(100, 200))
+    table.delete("id = 7 or id = 150", mode="merge-on-read")
+    assert reasons(table)["deletes"].arguments["use_starting_sequence_number"] is False
+    table.maintenance.rewrite_data_files(rewrite_all=True, use_starting_sequence_number=False)
+    assert table.maintenance.profile().deletes.positions.dangling_files == 1
+    table.set_properties({"read.split.open-file-cost": "0"})
+    mend(table, "dangling-deletes")
+    assert table.maintenance.profile().deletes.positions.files == 0
+
+
+def test_manifests(catalog: engine.Catalog) -> None:
+    table = made(catalog, partition_spec=[("day", "identity")])
+    for start in range(0, 40, 10):
+        table.append(rows(start, start + 10))
+    clustering = table.maintenance.profile().manifests.clustering[0]
+    assert (clustering.name, clustering.values, clustering.opened, clustering.possible) == ("day", 3, 4.0, 1.0)
+    mend(table, "manifests")
+    assert table.maintenance.profile().manifests.data_manifests == 1
+
+
+def test_order(catalog: engine.Catalog) -> None:
+    order = engine.SortOrder((engine.SortField(source_ids=(1,), transform=engine.parse_transform("identity")),), 1)
+    table = made(catalog, {**NEVER_WORTH_WAITING, "write.target-file-size-bytes": "4000"}, sort_order=order)
+    for start in range(4):
+        table.append(rows(0, 1000).take([n * 4 + start for n in range(250)]))
+    assert table.maintenance.profile().columns[0].table is not None
+    reason = mend(table, "order")
+    assert reason.arguments == {"strategy": "sort", "rewrite_all": True}
+    overlap = table.maintenance.profile().columns[0].table
+    assert overlap is not None
+    assert overlap.average_depth == 1
+
+
+def test_snapshots(catalog: engine.Catalog) -> None:
+    table = made(catalog, {**NEVER_WORTH_WAITING, "history.expire.max-snapshot-age-ms": "0"})
+    table.append(rows(0, 10_000))
+    table.overwrite(rows(0, 5))
+    table.append(rows(5, 6))
+    size = table.snapshots[0].summary["total-files-size"]
+    history = table.maintenance.profile().history
+    assert (history.snapshots, history.expirable_snapshots) == (3, 2)
+    assert history.retained_bytes == history.expirable_bytes == int(size)
+    table.create_tag("first", snapshot_id=table.snapshots[0].snapshot_id)
+    assert table.maintenance.profile().history.expirable_bytes == 0
+    assert table.maintenance.profile().history.tags == 1
+
+
+def test_useless_bounds(catalog: engine.Catalog) -> None:
+    table = made(catalog, {"read.split.open-file-cost": "0"})
+    for _ in range(3):
+        table.append(rows(0, 10))
+    reason = reasons(table)["useless-bounds"]
+    assert set(reason.arguments) == {f"write.metadata.metrics.column.{name}" for name in ("id", "day", "text")}
+    table.set_properties({name: str(value) for name, value in reason.arguments.items()})
+    table.maintenance.rewrite_data_files(rewrite_all=True)
+    assert "useless-bounds" not in reasons(table)
+
+
+def test_small_partitions(catalog: engine.Catalog) -> None:
+    table = made(catalog, {"read.split.open-file-cost": "0"}, partition_spec=[("id", "identity")])
+    for _ in range(3):
+        table.append(rows(0, 10))
+    assert "small-partitions" not in reasons(table)  # opens are free
+    table.set_properties({"read.split.open-file-cost": str(1 << 20)})
+    assert reasons(table)["small-partitions"].arguments == {"field": "id"}
+
+
+def test_forgotten_metadata(tmp_path: Path) -> None:
+    with closing(engine.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))) as catalog:
+        catalog.create_namespace("db")
+        _check_forgotten_metadata(catalog)
+
+
+def _check_forgotten_metadata(catalog: engine.Catalog) -> None:
+    table = made(catalog, {"write.metadata.previous-versions-max": "2", "read.split.open-file-cost": "0"})
+    for _ in range(5):
+        table.append(rows(0, 1))
+    history = table.maintenance.profile().history
+    assert (history.metadata_log_files, history.forgotten_metadata_files) == (2, 3)
+    assert reasons(table)["forgotten-metadata"].action == "remove_orphan_files"
+    table.set_properties({"write.metadata.delete-after-commit.enabled": "true"})
+    assert table.maintenance.profile().history.forgotten_metadata_files == 0
+
+
+def test_a_read_only_table_has_a_portrait(catalog: engine.Catalog) -> None:
+    table = made(catalog)
+    table.append(rows(0, 10))
+    opened = engine.load_table(table.metadata_location)
+    profile = opened.maintenance.profile()
+    assert profile.files.records == 10
+    assert profile.profiled_at_ms >= table.snapshots[0].timestamp_ms
+    with pytest.raises(engine.errors.NotFound, match="no snapshot 1 "):
+        opened.maintenance.profile(snapshot_id=1)
+    with pytest.raises(engine.errors.Unsupported, match="read-only"):
+        opened.maintenance.rewrite_manifests()
