@@ -26,6 +26,7 @@ class Entry(NamedTuple):
 COMMANDS = {
     "run": Entry("bench.cli.run", "run", "Measure an experiment or a table, and compare layouts and engines."),
     "report": Entry("bench.cli.report", "report", "Write the HTML report of a run."),
+    "compare": Entry("bench.cli.compare", "compare", "Compare layouts of a run, or two runs."),
     "list": Entry("bench.cli.listing", "listing", "Show experiments, layouts, engines, measurements and runs."),
     "table": Entry("bench.cli.table", "table", "Print a table's metadata tables: snapshots, files, manifests, ..."),
     "maintain": Entry("bench.cli.maintain", "maintain", "Maintain a table: compact it, expire, remove orphans."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -12,8 +13,18 @@ from bench.errors import ConfigError
 from bench.measure.run_file import Run, read_run
 from bench.report.build import build_report
 from bench.report.console import renderables, verdict
+from bench.report.exports import comparison_of, exported
 from bench.report.html import picture, render
-from bench.report.model import Report
+from bench.report.model import Comparison, Report
+
+
+def formats(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that print the figures in another form, and nothing else."""
+    for name, what in (
+        ("markdown", "Print Markdown."), ("csv", "Print the figures as CSV."), ("json", "Print them as JSON.")
+    ):  # fmt: skip
+        command = click.option(f"--{name}", "form", flag_value=name, default=None, help=what)(command)
+    return command
 
 
 @click.command("report")
@@ -23,6 +34,7 @@ from bench.report.model import Report
     "--charts", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), help="Write each chart as SVG."
 )
 @click.option("--print", "printing", is_flag=True, help="Print the tables and findings too.")
+@formats
 @pass_context
 def report(
     context: Context,
@@ -31,11 +43,15 @@ def report(
     output: Path | None,
     charts: Path | None,
     printing: bool,
+    form: str | None,
 ) -> None:
     """Write the report of a run, the latest unless a run file or a run id is given."""
     path = context.places.latest_run() if run is None else find_run(context, run)
     found = read_run(path)
     made = build_report(found, results_file=str(path))
+    if form is not None:
+        print_form(context, form, comparison_of(made, found.records))
+        return
     if printing:
         print_report(context, made)
     written = [write_report(context, made, path, output)]
@@ -88,6 +104,11 @@ def print_verdict(context: Context, made: Report, *, lines: int) -> None:
     """The answer on the terminal, in so many lines at most."""
     for part in verdict(made, context.terminal.out, lines=lines):
         context.terminal.out.print(part)
+
+
+def print_form(context: Context, form: str, made: Comparison) -> None:
+    """The figures on standard output, as they are."""
+    context.terminal.out.print(exported(made, form), end="", markup=False, soft_wrap=True)
 
 
 def outcome(run: Run) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bench.measure.record import Record
-from bench.statistics.claims import Effect, Series, effect_of
+from bench.statistics.claims import Effect, Series, effect_between, effect_of
 
 FLOOR = "inflate"
 _FLOORS = (FLOOR, "pyarrow")
@@ -28,6 +28,13 @@ def pooled(cases: Sequence[tuple[Record, Record]]) -> Effect | None:
     if not cases or min(min(record.samples) for case in cases for record in case) <= 0:
         return None
     return effect_of([(_series(base), _series(head)) for base, head in cases])
+
+
+def between(cases: Sequence[tuple[Record, Record]]) -> Effect | None:
+    """The effect of one run against another over the cases of both; None as for `pooled`."""
+    if not cases or min(min(record.samples) for case in cases for record in case) <= 0:
+        return None
+    return effect_between([(_series(base), _series(head)) for base, head in cases])
 
 
 def _series(record: Record) -> Series:

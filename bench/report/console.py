@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich import box
 from rich.console import Console, RenderableType
@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
-from bench.report.model import Cell, Report, Section, Table, Tone
+from bench.report.model import Cell, Comparison, Report, Section, Table, Tone
 from bench.report.remarks import Remark, Severity
 
 _TONE = {Tone.PLAIN: "", Tone.BEST: "bold green", Tone.DOUBTFUL: "yellow", Tone.WRONG: "bold red"}
@@ -43,8 +43,28 @@ def verdict(report: Report, console: Console, *, lines: int) -> Iterator[Rendera
     others = [_remark_line(remark) for remark in report.remarks if remark.severity is Severity.WARNING]
     findings = [Text(f"- {finding.statement}") for finding in report.findings]
     nothing = [] if findings else [Text("Nothing was measured that could be compared.")]
-    left, omitted = lines - 1, 0
     parts: list[RenderableType] = [*errors, *map(_grid, opening), *nothing, *findings, *others]
+    yield from _fitting(parts, console, lines=lines, rest="icebench report --print")
+
+
+def compared(comparison: Comparison, console: Console, *, lines: int | None) -> Iterator[RenderableType]:
+    """A comparison: its summary, what may be said, and notes, as far as the lines suffice; all of it for None."""
+    findings = [Text(f"- {finding.statement}") for finding in comparison.findings]
+    notes = [Text(note, style="dim") for note in comparison.notes]
+    tables = [_grid(table) for table in comparison.tables]
+    title = Text(comparison.title, style="bold")
+    if lines is None:
+        everything: list[RenderableType] = [*tables[1:], title, *tables[:1], *findings, *notes]
+        yield from everything
+    else:
+        yield from _fitting([title, *tables[:1], *findings, *notes], console, lines=lines, rest="--long")
+
+
+def _fitting(
+    parts: Sequence[RenderableType], console: Console, *, lines: int, rest: str
+) -> Iterator[RenderableType]:  # fmt: skip
+    """The parts that fit; the last line says what was left out and where the rest is."""
+    left, omitted = lines - 1, 0
     for part in parts:
         needed = len(console.render_lines(part, pad=False))
         if needed > left:
@@ -53,7 +73,7 @@ def verdict(report: Report, console: Console, *, lines: int) -> Iterator[Rendera
         left -= needed
         yield part
     more = f"{omitted} more remarks and findings, and all" if omitted else "All"
-    yield Text(f"{more} tables: icebench report --print", style="dim")
+    yield Text(f"{more} tables: {rest}", style="dim")
 
 
 def _remark_line(remark: Remark) -> Text:

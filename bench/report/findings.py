@@ -32,13 +32,32 @@ def findings_of(records: Records) -> tuple[Finding, ...]:
         *_deletes(records.where(measurement="deletes", metric="scan_time")),
         _engines(records.where(measurement="commits", metric="latency_commit"), "Committing described files"),
     ]
-    p_values = [effect.p_value for contest in contests for effect in contest.effects.values()]
-    sure = [own for own, corrected in zip(p_values, holm(p_values), strict=True) if corrected <= FALSE_CLAIMS]
     return (
         *_lost_files(records.where(measurement="pruning", metric="recall")),
         *_layouts_by_filter(records.where(measurement="pruning")),
-        *(contest.finding(max(sure, default=-1.0)) for contest in contests if contest.effects),
+        *_told(contests),
     )
+
+
+def fastest_layouts(records: Records) -> dict[str, Finding]:
+    """For each filter of one metric and engine, the layout that is fastest; corrected for all filters together."""
+    races = {case: _layouts(records.where(case=case), case) for case in records.names("case")}
+    held = {case: race for case, race in races.items() if race.effects}
+    return dict(zip(held, _told(held.values()), strict=True))
+
+
+def _told(contests: Iterable[_Race | _Added]) -> Iterator[Finding]:
+    """What may be said of contests that are read together."""
+    held = [contest for contest in contests if contest.effects]
+    p_values = [effect.p_value for contest in held for effect in contest.effects.values()]
+    for contest in held:
+        yield contest.finding(least_sure(p_values))
+
+
+def least_sure(p_values: Sequence[float]) -> float:
+    """The largest p-value that is a claim among these; negative where none is."""
+    corrected = zip(p_values, holm(p_values), strict=True)
+    return max((own for own, adjusted in corrected if adjusted <= FALSE_CLAIMS), default=-1.0)
 
 
 def _lost_files(recalls: Records) -> Iterator[Finding]:
@@ -162,14 +181,18 @@ def _layouts_by_scan(scans: Records) -> Iterator[_Race]:
     for case in scans.names("case"):
         fastest = best(scans.where(case=case).all)
         if fastest is not None:
-            own = scans.where(case=case, engine=fastest.engine)
-            yield _Race(
-                what="A full scan of decimals",
-                preposition="on",
-                slower="{1} as long on {0}",
-                effects=_effects(own, "layout", own.names("layout")),
-                evidence=fastest.engine,
-            )
+            yield _layouts(scans.where(case=case, engine=fastest.engine), "A full scan of decimals")
+
+
+def _layouts(records: Records, what: str) -> _Race:
+    """How layouts stand to one another, in one case of one engine."""
+    return _Race(
+        what=what,
+        preposition="on",
+        slower="{1} as long on {0}",
+        effects=_effects(records, "layout", records.names("layout")),
+        evidence=records.engines[0],
+    )
 
 
 def _engines(records: Records, what: str) -> _Race:

@@ -1,11 +1,19 @@
-"""The opening of a report: layout x filter, in bytes, in time, and in what an object store would take and charge."""
+"""Layout x filter in bytes, in time, and in what an object store would take and charge: a report's opening."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from bench.costs.object_store import SAME_REGION, Work, dollars_per_thousand_queries, icebench_work, seconds_on
+from bench.costs.object_store import (
+    SAME_REGION,
+    Profile,
+    Work,
+    dollars_per_thousand_queries,
+    icebench_work,
+    seconds_on,
+)
 from bench.measure.record import Record
 from bench.report.compare import Records, median
 from bench.report.model import Cell, Section, Table, Tone, plain
@@ -15,89 +23,85 @@ READ = "storage_bytes_read"
 """The counter of bytes, where an engine tells it."""
 _THREADS = 4
 """Of the client that the object store's profile stands for; see docs/design/object-store-costs.md."""
+_OF_MODEL = ("s3", "dollars")
+_MODELLED = "A model of the counted requests and bytes, opened anew for every query; docs/design/object-store-costs.md."
 
 
-def layouts_section(records: Records) -> Section | None:
+@dataclass(frozen=True, kw_only=True)
+class Costing:
+    """What turns figures of filters into the cost of a layout.
+
+    Args:
+        profile: Where the client stands to the object store.
+        weights: How often each filter is asked, in any unit; one that is not named is asked once, unless there are
+            none of the others.
+    """
+
+    profile: Profile = SAME_REGION
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+    def mean(self, values: Mapping[str, float]) -> float | None:
+        """The mean of figures by filter, each as often as it is asked; None where none is ever asked."""
+        weights = {case: self.weights.get(case, 0.0 if self.weights else 1.0) for case in values}
+        total = sum(weights.values())
+        return sum(weights[case] * value for case, value in values.items()) / total if total else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """One quantity by filter and layout, of one engine; `values` by (filter, layout)."""
+
+    key: str
+    title: str
+    unit: str
+    engine: str
+    layouts: tuple[str, ...]
+    values: Mapping[tuple[str, str], float]
+    note: str = ""
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        """The filters that at least two layouts have, in their order."""
+        found = dict.fromkeys(case for case, _ in self.values)
+        return tuple(case for case in found if sum((case, layout) in self.values for layout in self.layouts) > 1)
+
+    def of(self, layout: str) -> dict[str, float]:
+        """The figures of a layout by filter, for the filters that all layouts have."""
+        whole = [case for case in self.cases if all((case, other) in self.values for other in self.layouts)]
+        return {case: self.values[case, layout] for case in whole}
+
+
+def grids(records: Records, costing: Costing) -> list[Grid]:
+    """What there is of bytes, time, and an object store's seconds and dollars; each of at least two layouts."""
+    return [grid for grid in (_bytes(records), _time(records), *_object_store(records, costing)) if grid and grid.cases]
+
+
+def layouts_section(records: Records, costing: Costing | None = None) -> Section | None:
     """Heat maps: what each filter reads of each layout, and how long it takes; None of fewer than two layouts."""
-    if len(records.names("layout")) < 2:
-        return None
-    tables = [table for table in (_bytes(records), _time(records), *_object_store(records)) if table is not None]
-    if not tables:
+    found = grids(records, costing or Costing())
+    if len(records.names("layout")) < 2 or not found:
         return None
     return Section(
         key="layouts",
         title="Layouts by filter",
         explanation="The darker a cell, the further from the best of its row, on a logarithmic scale.",
-        tables=tuple(tables),
+        tables=tuple(heat_map(grid) for grid in found),
     )
 
 
-def _bytes(records: Records) -> Table | None:
-    """Bytes that were read, by the engine that counts them; else the share of the table that is planned."""
-    counted = _counted(records)
-    if counted:
-        read = {(r.case, r.layout): float(r.counters[READ]) for r in counted.all}
-        return _map(counted, read, "bytes", f"Bytes read under a filter ({counted.engines[0]}, counted)")
-    planned = records.where(measurement="pruning", metric="bytes_planned_share")
-    for engine in planned.engines[:1]:
-        own = planned.where(engine=engine)
-        return _map(
-            own, {(r.case, r.layout): median(r) for r in own.all}, "ratio", "Share of the table's bytes planned"
-        )
-    return None
+def heat_map(grid: Grid) -> Table:
+    """A row for each filter, a column for each layout."""
+    rows = tuple(
+        (plain(case), *heated([grid.values.get((case, layout)) for layout in grid.layouts], grid.unit))
+        for case in grid.cases
+    )
+    return Table(title=grid.title, columns=("Filter", *grid.layouts), rows=rows, note=grid.note)
 
 
-def _counted(records: Records) -> Records:
-    """The filtered reads of the engine that counts what it asks of storage."""
-    scans = records.where(measurement="filtered", metric="scan_time")
-    counted = tuple(r for r in scans.all if READ in r.counters)
-    return Records(counted, layout_order=records.layout_order, engine_order=records.engine_order)
-
-
-def _object_store(records: Records) -> Iterator[Table | None]:
-    """What the counted requests and bytes would take and cost on S3: modelled, not measured."""
-
-    def work(record: Record) -> Work:
-        return icebench_work(record.counters, seconds=median(record), threads=_THREADS)
-
-    counted = _counted(records)
-    seconds = {(r.case, r.layout): seconds_on(work(r), SAME_REGION) for r in counted.all}
-    dollars = {(r.case, r.layout): dollars_per_thousand_queries(work(r), SAME_REGION) for r in counted.all}
-    note = "A model of the counted requests and bytes, opened anew for every query; docs/design/object-store-costs.md."
-    for values, unit, title in (
-        (seconds, "s", "Time of the filtered read from S3 in the client's region (modelled)"),
-        (dollars, "$", "Requests of a thousand such reads at S3's prices (modelled)"),
-    ):
-        yield _map(counted, values, unit, title, note)
-
-
-def _time(records: Records) -> Table | None:
-    """Time of the filtered read, by the engine that leads the report; else of the cold plan."""
-    for measurement, metric, title in (
-        ("filtered", "scan_time", "Time of the filtered read"),
-        ("planning", "latency_cold", "Time of a cold plan"),
-    ):
-        timed = records.where(measurement=measurement, metric=metric).competing
-        for engine in timed.engines[:1]:
-            own = timed.where(engine=engine)
-            return _map(own, {(r.case, r.layout): median(r) for r in own.all}, "s", f"{title} ({engine}, median)")
-    return None
-
-
-def _map(
-    records: Records, values: Mapping[tuple[str, str], float], unit: str, title: str, note: str = ""
-) -> Table | None:
-    layouts = [name for name in records.layout_order or records.names("layout") if name in records.names("layout")]
-    cases = [case for case in records.names("case") if sum((case, layout) in values for layout in layouts) > 1]
-    if not cases:
-        return None
-    rows = tuple((plain(case), *_cells([values.get((case, layout)) for layout in layouts], unit)) for case in cases)
-    return Table(title=title, columns=("Filter", *layouts), rows=rows, note=note)
-
-
-def _cells(values: list[float | None], unit: str) -> Iterator[Cell]:
+def heated(values: Sequence[float | None], unit: str) -> Iterator[Cell]:
+    """Cells that are to be compared with each other, as dark as they are far from the least."""
     known = [value for value in values if value is not None]
-    least, most = min(known), max(known)
+    least, most = (min(known), max(known)) if known else (0.0, 0.0)
     for value in values:
         if value is None:
             yield Cell(text="-", detail="not measured")
@@ -107,3 +111,75 @@ def _cells(values: list[float | None], unit: str) -> Iterator[Cell]:
             heat = math.log(value / least) / math.log(most / least) if least > 0 else value / most
         tone = Tone.BEST if value == least < most else Tone.PLAIN
         yield Cell(text=quantity(value, unit), tone=tone, heat=heat)
+
+
+def _bytes(records: Records) -> Grid | None:
+    """Bytes that were read, by the engine that counts them; else the share of the table that is planned."""
+    counted = _counted(records)
+    if counted:
+        title = f"Bytes read under a filter ({counted.engines[0]}, counted)"
+        return _grid(counted, "bytes", title, "bytes", lambda r: float(r.counters[READ]))
+    planned = records.where(measurement="pruning", metric="bytes_planned_share")
+    return _leading(planned, "planned", "Share of the table's bytes planned", "ratio")
+
+
+def _time(records: Records) -> Grid | None:
+    """Time of the filtered read, by the engine that leads the report; else of the cold plan."""
+    for measurement, metric, title in (
+        ("filtered", "scan_time", "Time of the filtered read"),
+        ("planning", "latency_cold", "Time of a cold plan"),
+    ):
+        timed = records.where(measurement=measurement, metric=metric).competing
+        for engine in timed.engines[:1]:
+            return _leading(timed, "time", f"{title} ({engine}, median)", "s")
+    return None
+
+
+def _object_store(records: Records, costing: Costing) -> Iterator[Grid | None]:
+    """What the counted requests and bytes would take and cost on S3: modelled, not measured."""
+
+    def work(record: Record) -> Work:
+        return icebench_work(record.counters, seconds=median(record), threads=_THREADS)
+
+    def seconds(record: Record) -> float:
+        return seconds_on(work(record), costing.profile)
+
+    def dollars(record: Record) -> float:
+        return dollars_per_thousand_queries(work(record), costing.profile)
+
+    counted, where = _counted(records), costing.profile.name
+    yield _grid(counted, "s3", f"Time of the filtered read from S3, {where} (modelled)", "s", seconds)
+    yield _grid(counted, "dollars", f"A thousand such reads at S3's prices, {where} (modelled)", "$", dollars)
+
+
+def _counted(records: Records) -> Records:
+    """The filtered reads of the engine that counts what it asks of storage."""
+    scans = records.where(measurement="filtered", metric="scan_time")
+    counted = tuple(r for r in scans.all if READ in r.counters)
+    engine = next((r.engine for r in counted), "")
+    return Records(
+        tuple(r for r in counted if r.engine == engine),
+        layout_order=records.layout_order,
+        engine_order=records.engine_order,
+    )
+
+
+def _leading(records: Records, key: str, title: str, unit: str) -> Grid | None:
+    for engine in records.engines[:1]:
+        return _grid(records.where(engine=engine), key, title, unit, median)
+    return None
+
+
+def _grid(records: Records, key: str, title: str, unit: str, value: Callable[[Record], float]) -> Grid | None:
+    if not records:
+        return None
+    present = records.names("layout")
+    return Grid(
+        key=key,
+        title=title,
+        unit=unit,
+        engine=records.engines[0],
+        layouts=tuple(name for name in records.layout_order or present if name in present),
+        values={(r.case, r.layout): value(r) for r in records.all},
+        note=_MODELLED if key in _OF_MODEL else "",
+    )

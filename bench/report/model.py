@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
 from bench.report.charts import Chart
 from bench.report.remarks import Remark
+
+Row = Mapping[str, str | float | int | None]
+"""Named values, for other programs."""
 
 
 class Tone(Enum):
@@ -87,6 +91,18 @@ class Report:
     reproduce: tuple[str, ...]
     complete: bool = True
     glossary: tuple[Fact, ...] = field(default=())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Things side by side: what may be said of them, tables of which the first is the summary, and `rows`, the same
+    figures as values for other programs."""
+
+    title: str
+    findings: tuple[Finding, ...]
+    tables: tuple[Table, ...]
+    notes: tuple[str, ...]
+    rows: tuple[Row, ...]
 
 
 def plain(text: str, detail: str = "") -> Cell:

@@ -51,7 +51,10 @@ class _Prior:
 
 _ROUND = _Prior(0.1, 2)
 _PROCESS = _Prior(0.04, 8)
-"""Assumed, not fitted to runs; docs/design/measuring.md has how often they mislead in simulation."""
+_RUN_DEVIATION = 0.1
+"""What the speed of a machine, which pairs of one run share, differs by between two runs.
+
+All are assumed, not fitted to runs; docs/design/measuring.md has how often they mislead in simulation."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,13 @@ def effect_of(cases: Sequence[tuple[Series, Series]], *, confidence: float = 0.9
     if not cases:
         raise ValueError("no cases")
     cells = [cell for case, (base, head) in enumerate(cases) for cell in _cells(case, base, head)]
-    of_case = {c: float(np.mean([x.centre for x in cells if x.case == c])) for c in range(len(cases))}
+    centre, error, processes = _over_processes(cells, len(cases))
+    return _effect(centre, error, _PROCESS.weight + processes - 1, confidence, processes)
+
+
+def _over_processes(cells: Sequence[_Cell], cases: int) -> tuple[float, float, int]:
+    """The mean over cases, its standard error, and the number of processes that it is over."""
+    of_case = {c: float(np.mean([x.centre for x in cells if x.case == c])) for c in range(cases)}
     processes = sorted({cell.process for cell in cells})
     apart, within = [], []
     for process in processes:
@@ -124,9 +133,12 @@ def effect_of(cases: Sequence[tuple[Series, Series]], *, confidence: float = 0.9
     count = len(processes)
     observed = float(np.var(apart, ddof=1)) if count > 1 else 0.0
     expected = _Prior(math.sqrt(_PROCESS.deviation**2 + float(np.mean(within))), _PROCESS.weight)
-    error = math.sqrt(expected.variance(observed, count - 1) / count)
-    student = stats.t(_PROCESS.weight + count - 1)
     centre = float(np.mean(list(of_case.values())))
+    return centre, math.sqrt(expected.variance(observed, count - 1) / count), count
+
+
+def _effect(centre: float, error: float, freedom: int, confidence: float, processes: int) -> Effect:
+    student = stats.t(freedom)
     reach = float(student.ppf((1 + confidence) / 2)) * error
     return Effect(
         ratio=math.exp(centre),
@@ -134,8 +146,52 @@ def effect_of(cases: Sequence[tuple[Series, Series]], *, confidence: float = 0.9
         high=math.exp(centre + reach),
         # Twice: the winner is named after looking at the figures.
         p_value=min(1.0, 2 * float(student.sf((abs(centre) - LEAST_EFFECT) / error))),
-        processes=count,
+        processes=processes,
     )
+
+
+def effect_between(cases: Sequence[tuple[Series, Series]], *, confidence: float = 0.95) -> Effect:
+    """The pooled effect over cases of a base run and a head run, whose rounds have nothing to do with each other.
+
+    Nothing pairs two runs, and all processes of a run share its hour: so the interval is over rounds and processes of
+    both, and over what the machine's speed is taken to differ by between two hours, which no repetition within a run
+    makes less.
+
+    Args:
+        cases: At least one; of each the series of the base and of the head.
+        confidence: Of the interval.
+
+    Raises:
+        ValueError: No cases, or a sample is not positive.
+    """
+    if not cases:
+        raise ValueError("no cases")
+    if min(float(series.values.min()) for case in cases for series in case) <= 0:
+        raise ValueError("ratios need positive samples")
+    (base, base_variance, base_count), (head, head_variance, head_count) = (
+        _level([case[side] for case in cases]) for side in (0, 1)
+    )
+    return _effect(
+        head - base,
+        math.sqrt(_RUN_DEVIATION**2 + base_variance + head_variance),
+        _PROCESS.weight + base_count + head_count - 2,
+        confidence,
+        min(base_count, head_count),
+    )
+
+
+def _level(cases: Sequence[Series]) -> tuple[float, float, int]:
+    """The mean logarithm over the cases of one run, its variance, and the number of processes that it is over."""
+    cells = [cell for case, series in enumerate(cases) for cell in _logs(case, series)]
+    centre, error, processes = _over_processes(cells, len(cases))
+    return centre, error**2, processes
+
+
+def _logs(case: int, series: Series) -> Iterator[_Cell]:
+    of_round = series.rounds[:, 0]
+    for process in sorted(set(of_round.tolist())):
+        logs = np.log(series.values[of_round == process])
+        yield _Cell(case, process, hodges_lehmann(logs), _variance(logs) / len(logs))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -11,7 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.statistics.claims import FALSE_CLAIMS, LEAST_EFFECT, Series, effect_of, hodges_lehmann, holm
+from bench.statistics.claims import (
+    FALSE_CLAIMS,
+    LEAST_EFFECT,
+    Series,
+    effect_between,
+    effect_of,
+    hodges_lehmann,
+    holm,
+)
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 
@@ -98,6 +106,41 @@ def test_processes_that_contradict_each_other_widen_the_interval() -> None:
     alike, apart = effect_of([of([1.3, 1.3, 1.3])]), effect_of([of([0.8, 1.3, 2.1125])])
     assert alike.ratio == pytest.approx(apart.ratio, rel=0.02)
     assert apart.low < 1 < alike.low
+
+
+def test_runs_of_the_same_code_at_different_hours_win_in_at_most_one_claim_of_a_hundred() -> None:
+    """Where the hours differ by a tenth, pairing equal numbers of rounds would name a winner every few runs."""
+    random = np.random.default_rng(11)
+    named, paired = 0, 0
+    for _ in range(200):
+        cases = []
+        for _ in range(2):
+            base, _ = simulated(random, effect=0.0, processes=3, rounds=5)
+            _, head = simulated(random, effect=0.0, processes=3, rounds=5)
+            cases.append((base, head))
+        hour = math.exp(random.normal(0, 0.1))
+        cases = [(base, Series(head.values * hour, head.rounds)) for base, head in cases]
+        named += effect_between(cases).p_value <= FALSE_CLAIMS
+        paired += effect_of(cases).p_value <= FALSE_CLAIMS
+    assert named <= 2
+    assert paired > 4 * named
+
+
+def test_what_one_run_may_claim_against_another() -> None:
+    """Twice as long is a claim; a tenth longer is none, however many processes said so."""
+    places = [series([1.0, 1.02, 0.98], process=p) for p in range(20)]
+    base = Series(np.concatenate([s.values for s in places]), np.concatenate([s.rounds for s in places]))
+    twice, tenth = (effect_between([(base, Series(base.values * by, base.rounds))]) for by in (2.0, 1.1))
+    assert twice.p_value <= FALSE_CLAIMS < tenth.p_value
+    assert twice.ratio == pytest.approx(2)
+    assert twice.processes == 20
+    assert twice.low > 1.5
+    few = effect_between([(series([1.0]), series([2.0]))])
+    assert (few.high - few.low) > (twice.high - twice.low)
+    with pytest.raises(ValueError, match="no cases"):
+        effect_between([])
+    with pytest.raises(ValueError, match="positive"):
+        effect_between([(series([1.0]), series([0.0]))])
 
 
 def test_only_rounds_that_both_have_are_pairs() -> None:

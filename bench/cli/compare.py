@@ -1,0 +1,84 @@
+"""`icebench compare`: layouts of a run, or two runs, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from bench.cli.context import Context, pass_context
+from bench.cli.report import find_run, formats, print_form
+from bench.costs.object_store import PROFILES, SAME_REGION
+from bench.errors import ConfigError
+from bench.measure.run_file import read_run
+from bench.report.console import compared
+from bench.report.layout_comparison import compare_layouts
+from bench.report.layouts import Costing
+from bench.report.model import Comparison
+from bench.report.run_comparison import PARTS, compare_runs, differences
+
+LINES = 25
+
+
+@click.command("compare")
+@click.argument("names", nargs=-1, metavar="LAYOUT... | RUN RUN")
+@click.option(
+    "--run", "of", type=click.Path(path_type=Path), metavar="RUN", help="Layouts of this run, not the latest."
+)
+@click.option(
+    "--force", multiple=True, type=click.Choice(PARTS), help="Runs: compare though they differ in this. Repeatable."
+)
+@click.option(
+    "--profile", type=click.Choice(list(PROFILES)), default=SAME_REGION.name, show_default=True,
+    help="Layouts: where the client stands to the object store.",
+)  # fmt: skip
+@click.option("--long", is_flag=True, help="All tables.")
+@formats
+@pass_context
+def compare(
+    context: Context, *, names: tuple[str, ...], of: Path | None, force: tuple[str, ...], profile: str, long: bool,
+    form: str | None,
+) -> None:  # fmt: skip
+    """Compare layouts within a run, the latest unless --run says otherwise; or a second run with a first.
+
+    All layouts of the run where none is named. Runs that are not comparable are refused, with what differs.
+    """
+    runs = [_run_of(context, name) for name in names]
+    if of is None and len(runs) == 2 and all(runs):
+        made = of_runs([run for run in runs if run is not None], force)
+    elif any(runs):
+        raise click.UsageError("either two runs, or names of layouts (of a run: --run)")
+    elif force:
+        raise click.UsageError("--force is for two runs")
+    else:
+        path = context.places.latest_run() if of is None else find_run(context, of)
+        made = compare_layouts(read_run(path), names, Costing(profile=PROFILES[profile]))
+    if form is not None:
+        print_form(context, form, made)
+        return
+    out = context.terminal.out
+    for part in compared(made, out, lines=None if long else LINES):
+        out.print(part)
+
+
+def of_runs(paths: Sequence[Path], force: Sequence[str]) -> Comparison:
+    """The second run against the first.
+
+    Raises:
+        ConfigError: They are not comparable, in something that is not to be ignored.
+    """
+    base, head = (read_run(path) for path in paths)
+    found = [each for each in differences(base, head) if each.part not in force]
+    if found:
+        needed = " ".join(f"--force {part}" for part in dict.fromkeys(each.part for each in found))
+        raise ConfigError(f"not comparable: {'; '.join(map(str, found))}. To compare all the same: {needed}")
+    return compare_runs(base, head)
+
+
+def _run_of(context: Context, name: str) -> Path | None:
+    """The run of this name; None where there is none, as layouts have names too."""
+    try:
+        return find_run(context, Path(name))
+    except ConfigError:
+        return None

@@ -1,0 +1,96 @@
+"""Figures for other programs, and tables for documents: CSV, JSON and Markdown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Sequence
+
+from bench.measure.record import Record
+from bench.report.model import Cell, Comparison, Report, Row, Tone
+
+
+def comparison_of(report: Report, records: Iterable[Record]) -> Comparison:
+    """A run's report, with a row for each series."""
+    rows = tuple(
+        {
+            "workload": record.workload,
+            "layout": record.layout,
+            "engine": record.engine,
+            "engine_version": record.engine_version,
+            "measurement": record.measurement,
+            "case": record.case,
+            "metric": record.metric,
+            "unit": record.unit,
+            "samples": len(record.samples),
+            **{name: record.summary.get(name) for name in ("median", "ci_low", "ci_high", "minimum")},
+        }
+        for record in records
+    )
+    return Comparison(
+        title=report.title,
+        findings=report.findings,
+        tables=tuple(table for section in report.sections for table in section.tables),
+        notes=(report.subtitle, *(remark.text for remark in report.remarks)),
+        rows=rows,
+    )
+
+
+def exported(comparison: Comparison, form: str) -> str:
+    """The comparison as ``csv``, ``json`` (its figures) or ``markdown`` (what is said, and tables)."""
+    match form:
+        case "csv":
+            return _csv(comparison.rows)
+        case "json":
+            said = [{"statement": finding.statement, "evidence": finding.evidence} for finding in comparison.findings]
+            values = {
+                "title": comparison.title, "findings": said, "notes": comparison.notes, "rows": comparison.rows
+            }  # fmt: skip
+            return json.dumps(values, indent=1, ensure_ascii=False) + "\n"
+        case "markdown":
+            return "\n".join(_markdown(comparison)) + "\n"
+    raise ValueError(f"no form {form!r}")
+
+
+def _csv(rows: Sequence[Row]) -> str:
+    """The rows under the names of their columns; a value that is not known is empty."""
+    target = io.StringIO()
+    writer = csv.DictWriter(target, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return target.getvalue()
+
+
+def _markdown(comparison: Comparison) -> Iterator[str]:
+    """What is said, then the tables that are not folded."""
+    yield from (f"# {_escaped(comparison.title)}", "")
+    for finding in comparison.findings:
+        yield f"- {_escaped(finding.statement)}"
+    for table in comparison.tables:
+        if table.folded:
+            continue
+        yield from ("", f"## {_escaped(table.title)}", "")
+        yield _line(table.columns)
+        figures = [bool(table.rows) and table.rows[0][index].figure for index in range(len(table.columns))]
+        yield "|" + "|".join("---:" if figure else "---" for figure in figures) + "|"
+        for row in table.rows:
+            yield _line([_cell(cell) for cell in row])
+        if table.note:
+            yield from ("", _escaped(table.note))
+    for note in comparison.notes:
+        yield from ("", _escaped(note))
+
+
+def _cell(cell: Cell) -> str:
+    text = f"{cell.text} {cell.detail}".strip()
+    return f"**{text}**" if cell.tone is Tone.BEST else text
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(_escaped(cell) for cell in cells)} |"
+
+
+def _escaped(text: str) -> str:
+    """Text of a run, such as the name of a filter, is no markup."""
+    return " ".join(text.replace("|", r"\|").replace("<", "&lt;").split())

@@ -1,0 +1,93 @@
+"""Layouts of one run side by side: what each filter costs on each, and what each layout costs as it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bench.definition import one_of
+from bench.errors import ConfigError
+from bench.measure.run_file import Run
+from bench.report.compare import Records
+from bench.report.findings import fastest_layouts
+from bench.report.layouts import Costing, Grid, grids, heat_map, heated
+from bench.report.model import Comparison, Finding, Row, Table, plain
+from bench.report.quantities import count, listed, times
+
+_NAMES = {"bytes": "Bytes read", "planned": "Planned", "time": "Time", "s3": "From S3", "dollars": "$ per 1,000"}
+"""Quantity -> the name of its column."""
+_READS = ("bytes", "planned")
+
+
+def compare_layouts(run: Run, names: Sequence[str], costing: Costing) -> Comparison:
+    """The layouts of these names, all of the run for none.
+
+    Raises:
+        ConfigError: The run has no such layout, or fewer than two are left, or nothing of two of them can be compared.
+    """
+    known = Records(run.records).names("layout")
+    for name in names:
+        one_of(name, known, "layout", run.run_id)
+    chosen = tuple(name for name in known if not names or name in names)
+    records = Records(tuple(r for r in run.records if r.layout in chosen), layout_order=chosen)
+    found = [grid for grid in grids(records, costing) if grid.of(grid.layouts[0])]
+    if len(chosen) < 2 or not found:
+        raise ConfigError("has no two layouts with figures of the same filters to compare", path=run.run_id)
+    asked = found[0].of(chosen[0])
+    how = "by the run's weights" if costing.weights else "each asked as often as the others"
+    engines = listed(list(dict.fromkeys(grid.engine for grid in found)))
+    return Comparison(
+        title=f"{listed(list(chosen))} in {run.run_id}: {engines}, {count(len(asked), 'filter')}, {how}",
+        findings=tuple(_by_filter(records, found)),
+        tables=(_summary(found, chosen, costing), *map(heat_map, found)),
+        notes=tuple(dict.fromkeys(grid.note for grid in found if grid.note)),
+        rows=tuple(_rows(found, costing)),
+    )
+
+
+def _summary(found: Sequence[Grid], layouts: Sequence[str], costing: Costing) -> Table:
+    """A row for each layout: the mean over the filters of each quantity."""
+    columns = []
+    for grid in found:
+        means = [costing.mean(grid.of(layout)) if layout in grid.layouts else None for layout in layouts]
+        columns.append(list(heated(means, grid.unit)))
+    return Table(
+        title="A query, in the mean over the filters",
+        columns=("Layout", *(_NAMES[grid.key] for grid in found)),
+        rows=tuple((plain(layout), *cells) for layout, cells in zip(layouts, zip(*columns, strict=True), strict=True)),
+    )
+
+
+def _by_filter(records: Records, found: Sequence[Grid]) -> Iterator[Finding]:
+    """For each filter the layout that is fastest, where that may be claimed, and the one of which the least is read,
+    which is counted."""
+    reads = next((grid for grid in found if grid.key in _READS), None)
+    timed = next((grid for grid in found if grid.key == "time"), None)
+    fastest: dict[str, Finding] = {}
+    if timed is not None:
+        of_engine = records.where(engine=timed.engine)
+        scans = of_engine.where(measurement="filtered", metric="scan_time")
+        fastest = fastest_layouts(scans or of_engine.where(measurement="planning", metric="latency_cold"))
+    for case in dict.fromkeys(case for grid in found for case in grid.cases):
+        said = [f"reads {_least(reads, case)}"] if reads is not None and case in reads.cases else []
+        if case in fastest:
+            said.append(fastest[case].statement.removeprefix(f"{case} ").removesuffix("."))
+        evidence = fastest[case].evidence if case in fastest else ""
+        if said:
+            yield Finding(statement=f"{case} {'; '.join(said)}.", evidence=evidence)
+
+
+def _least(grid: Grid, case: str) -> str:
+    values = {layout: grid.values[case, layout] for layout in grid.layouts if (case, layout) in grid.values}
+    first = min(values, key=lambda layout: values[layout])
+    others = [f"{times(v / values[first])} on {n}" for n, v in values.items() if v > values[first] > 0]
+    return f"least on {first} ({', '.join(others)})" if others else "as much on each layout"
+
+
+def _rows(found: Sequence[Grid], costing: Costing) -> Iterator[Row]:
+    for grid in found:
+        for (case, layout), value in grid.values.items():
+            yield {"layout": layout, "filter": case, "quantity": grid.key, "unit": grid.unit, "engine": grid.engine,
+                   "value": value}  # fmt: skip
+        for layout in grid.layouts:
+            yield {"layout": layout, "filter": "*", "quantity": grid.key, "unit": grid.unit, "engine": grid.engine,
+                   "value": costing.mean(grid.of(layout))}  # fmt: skip

@@ -1,0 +1,214 @@
+"""Two runs side by side: whether they can be compared, what their counters say, and what their clocks may."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from bench.measure.record import Record
+from bench.measure.run_file import Run
+from bench.report.compare import between, median
+from bench.report.findings import least_sure
+from bench.report.model import Cell, Comparison, Finding, Row, Table, Tone, plain
+from bench.report.quantities import count, listed, quantity, times
+from bench.report.remarks import is_timed
+from bench.statistics.claims import Effect
+
+PARTS = ("definition", "dataset", "environment", "outcome")
+"""In what two runs may differ so that they are not compared, unless it is to be ignored."""
+
+_NAMES = ("name", "description")
+"""Keys of a definition that decide nothing."""
+_OF_ROWS = ("workload", "table", "layouts", "layout")
+"""Those that decide rows and files."""
+_OF_FILES = ("planning", "pruning")
+"""Measurements whose checksums are of files, which have other names whenever they are written."""
+_SHOWN = 3
+_ROWS = 8
+"""Of the summary."""
+
+_CAUTION = (
+    "Two runs share no rounds. An interval is over the rounds and processes of both, and over 10% (assumed) that a "
+    "machine's speed differs by from hour to hour; engines that did not change show by how much it did. What is less "
+    "than about 1.5x can only be told within one run."
+)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Why two runs are not comparable: one of `PARTS`, and what differs."""
+
+    part: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.part} ({self.what})"
+
+
+def differences(base: Run, head: Run) -> tuple[Difference, ...]:
+    """Everything that keeps the runs from being compared. Versions of engines and the revision do not: they are what
+    one compares. Neither does a Spark session that only one of the runs needed."""
+    return (*_of_definitions(base, head), *_of_rows(base, head), *_of_machines(base, head), *_of_outcomes(base, head))
+
+
+def compare_runs(base: Run, head: Run) -> Comparison:
+    """The cases that both runs have."""
+    before = {(r.workload, *r.key): r for r in base.records}
+    pairs = [(before[key], r) for r in head.records if (key := (r.workload, *r.key)) in before]
+    timed = [pair for pair in pairs if is_timed(pair[0])]
+    groups: dict[tuple[str, str, str], list[tuple[Record, Record]]] = {}
+    for pair in timed:
+        groups.setdefault((pair[0].engine, pair[0].measurement, pair[0].metric), []).append(pair)
+    effects = {name: effect for name, own in groups.items() if (effect := between(own)) is not None}
+    sure = least_sure([effect.p_value for effect in effects.values()])
+    pooled = _pooled(groups, effects, sure)
+    alone = len(base.records) + len(head.records) - 2 * len(pairs)
+    return Comparison(
+        title=f"{head.run_id} against {base.run_id}: {count(len(pairs), 'series', 'series')} that both have, {alone:,} "
+        "that one has",
+        findings=(*_counted(pairs), *_timed(effects, sure)),
+        tables=(replace(pooled, rows=pooled.rows[:_ROWS]), pooled, _each(timed)),
+        notes=(*_versions(base, head), _CAUTION),
+        rows=tuple(_rows(timed)),
+    )
+
+
+def _of_definitions(base: Run, head: Run) -> Iterator[Difference]:
+    asked = [_flat(run.environment.get("definition") or {}) for run in (base, head)]
+    for path, was, now in _changes(*asked):
+        root = path.partition(".")[0]
+        if root not in _NAMES:
+            yield Difference("dataset" if root in _OF_ROWS else "definition", f"{path}: {was} -> {now}")
+
+
+def _of_rows(base: Run, head: Run) -> Iterator[Difference]:
+    was = {m.case: m.evidence.checksum for m in base.measured}
+    other = [
+        m.case for m in head.measured
+        if m.case.measurement not in _OF_FILES and was.get(m.case, m.evidence.checksum) != m.evidence.checksum
+    ]  # fmt: skip
+    if other:
+        yield Difference("dataset", f"other rows in {count(len(other), 'case')}, such as {other[0]}")
+
+
+def _of_machines(base: Run, head: Run) -> Iterator[Difference]:
+    found = []
+    for part in ("hardware", "software"):
+        was, now = (dict(run.environment.get(part) or {}) for run in (base, head))
+        if not (was.get("spark") and now.get("spark")):
+            was, now = ({**values, "spark": None} for values in (was, now))
+        found += [f"{path}: {one} -> {other}" for path, one, other in _changes(_flat(was), _flat(now))]
+    for what in found:
+        yield Difference("environment", what)
+
+
+def _of_outcomes(base: Run, head: Run) -> Iterator[Difference]:
+    for run in (base, head):
+        if run.failed or not run.complete:
+            yield Difference("outcome", f"{run.run_id} {'failed' if run.failed else 'was interrupted'}")
+
+
+def _flat(values: object, path: str = "") -> dict[str, object]:
+    """Leaf values by their path."""
+    if isinstance(values, Mapping):
+        parts = values.items()
+    elif isinstance(values, list) and any(isinstance(value, Mapping) for value in values):
+        parts = dict(enumerate(values)).items()
+    else:
+        return {path: values}
+    return {k: v for name, value in parts for k, v in _flat(value, f"{path}.{name}".strip(".")).items()}
+
+
+def _changes(was: Mapping[str, object], now: Mapping[str, object]) -> Iterator[tuple[str, object, object]]:
+    for path in dict.fromkeys((*was, *now)):
+        one, other = was.get(path, "absent"), now.get(path, "absent")
+        if one != other:
+            yield path, one, other
+
+
+def _counted(pairs: Sequence[tuple[Record, Record]]) -> Iterator[Finding]:
+    """What is exact in both: counters, and figures that no clock gives. One statement for each counter."""
+    changed: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
+    seen = set()
+    for base, head in pairs:
+        where = (f"{head.case} on {head.layout}", head.measurement)
+        for name in base.counters.keys() & head.counters.keys():
+            seen.add((head.engine, name, where))
+            if base.counters[name] != head.counters[name]:
+                told = f"{base.counters[name]:,} to {head.counters[name]:,} in {where[0]}, {where[1]}"
+                changed.setdefault((head.engine, name), {})[where] = told
+    for (engine, name), cases in sorted(changed.items()):
+        shown = list(cases.values())[:_SHOWN]
+        more = f", and {count(len(cases) - _SHOWN, 'more case')}" if len(cases) > _SHOWN else ""
+        yield Finding(statement=f"{engine}: {name} went from {'; '.join(shown)}{more}.")
+    if seen and not changed:
+        yield Finding(statement=f"All {len(seen):,} exact counters are equal.")
+
+
+def _timed(effects: Mapping[tuple[str, str, str], Effect], sure: float) -> Iterator[Finding]:
+    for (engine, measurement, metric), effect in effects.items():
+        if effect.p_value <= sure:
+            word = "longer" if effect.ratio > 1 else "shorter"
+            yield Finding(
+                statement=f"{engine}, {measurement}: {metric} is {word}, {times(effect.ratio)} "
+                f"(95% interval {effect.low:.2f} to {effect.high:.2f})."
+            )
+    if effects and sure < 0:
+        yield Finding(statement="No time differs by more than two runs can tell.")
+
+
+def _pooled(
+    groups: Mapping[tuple[str, str, str], Sequence[object]],
+    effects: Mapping[tuple[str, str, str], Effect],
+    sure: float,
+) -> Table:
+    """What is claimed first, then what is furthest from 1."""
+    rows = []
+    for name, effect in sorted(effects.items(), key=lambda own: (own[1].p_value > sure, -abs(math.log(own[1].ratio)))):
+        differs = effect.p_value <= sure
+        claim = ("longer" if effect.ratio > 1 else "shorter") if differs else "cannot be told apart"
+        interval = f"{effect.low:.2f} to {effect.high:.2f}"
+        tone = Tone.DOUBTFUL if differs else Tone.PLAIN
+        cases = Cell(text=str(len(groups[name])))
+        rows.append(
+            (*map(plain, name), cases, Cell(text=times(effect.ratio), tone=tone), Cell(text=interval), plain(claim))
+        )
+    return Table(
+        title="Second run / first run, pooled over cases",
+        columns=("Engine", "Measurement", "Metric", "Cases", "Ratio", "95% interval", "Claim"),
+        rows=tuple(rows),
+    )
+
+
+def _each(timed: Sequence[tuple[Record, Record]]) -> Table:
+    rows = tuple(
+        (
+            plain(head.case), plain(head.layout), plain(head.engine), plain(head.metric),
+            Cell(text=quantity(median(base), base.unit)),
+            Cell(text=quantity(median(head), head.unit)),
+            Cell(text=times(median(head) / median(base)) if median(base) > 0 else "-"),
+        )
+        for base, head in timed
+    )  # fmt: skip
+    columns = ("Case", "Layout", "Engine", "Metric", "First run", "Second run", "Ratio of medians")
+    return Table(title="Every case", columns=columns, rows=rows)
+
+
+def _versions(base: Run, head: Run) -> Iterator[str]:
+    """What changed of what is compared."""
+    for part in ("engines", "git"):
+        was, now = (_flat(run.environment.get(part) or {}) for run in (base, head))
+        if told := [f"{path} {one} -> {other}" for path, one, other in _changes(was, now)]:
+            yield f"{part.capitalize()}: {listed(told)}."
+
+
+def _rows(timed: Sequence[tuple[Record, Record]]) -> Iterator[Row]:
+    for base, head in timed:
+        effect = between([(base, head)])
+        yield {
+            "workload": head.workload, "layout": head.layout, "engine": head.engine, "measurement": head.measurement,
+            "case": head.case, "metric": head.metric, "unit": head.unit, "first": median(base), "second": median(head),
+            "ratio": None if effect is None else effect.ratio, "low": None if effect is None else effect.low,
+            "high": None if effect is None else effect.high,
+        }  # fmt: skip

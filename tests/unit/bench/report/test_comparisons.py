@@ -1,0 +1,199 @@
+"""Layouts of a run, and two runs, side by side."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bench.costs.object_store import CROSS_REGION
+from bench.errors import ConfigError
+from bench.measure.case import Case, Measured
+from bench.measure.run_file import Run
+from bench.report.exports import exported
+from bench.report.layout_comparison import compare_layouts
+from bench.report.layouts import Costing
+from bench.report.model import Comparison, Finding, Table, Tone, plain
+from bench.report.run_comparison import compare_runs, differences
+from tests.unit.bench.report.sample_run import FAILED, WEATHER, measured, sample_run
+
+SECONDS = {("a", "one"): 1.0, ("a", "two"): 4.0, ("b", "one"): 2.0, ("b", "two"): 2.0}
+BYTES = {("a", "one"): 1 << 20, ("a", "two"): 8 << 20, ("b", "one"): 4 << 20, ("b", "two"): 4 << 20}
+
+
+def filtered(scale: float = 1.0) -> Run:
+    """Filter one is asked of layout a in a half of b's time, filter two the other way round."""
+    cases = []
+    for (layout, name), seconds in SECONDS.items():
+        case = Case(workload="w", layout=layout, filter=name, engine="icebench", measurement="filtered", cache="warm")
+        counters = {"storage_bytes_read": BYTES[layout, name], "storage_requests_read": 3, "files_planned": 2,
+                    "storage_requests_range_read": 6}  # fmt: skip
+        walls = [scale * seconds * weather for weather in WEATHER]
+        cases.append(measured(case, walls, counters=counters, checksum="rows"))
+    return sample_run(measured=tuple(cases))
+
+
+def column(table: Table, name: str) -> list[str]:
+    return [row[table.columns.index(name)].text for row in table.rows]
+
+
+def test_layouts_are_summed_up_and_who_wins_where_is_said() -> None:
+    made = compare_layouts(filtered(), (), Costing())
+    assert [finding.statement for finding in made.findings] == [
+        "one reads least on a (4x on b); is fastest on a; 2x as long on b.",
+        "two reads least on b (2x on a); is fastest on b; 2x as long on a.",
+    ]
+    summary = made.tables[0]
+    assert summary.columns == ("Layout", "Bytes read", "Time", "From S3", "$ per 1,000")
+    assert column(summary, "Bytes read") == ["4.5 MB", "4 MB"]
+    assert column(summary, "Time") == ["2.52 s", "2.02 s"]
+    assert [row[2].tone for row in summary.rows] == [Tone.PLAIN, Tone.BEST]
+    assert "each asked as often as the others" in made.title
+
+
+def test_the_cost_of_a_layout_is_what_is_asked_of_it() -> None:
+    made = compare_layouts(filtered(), ("b", "a"), Costing(weights={"one": 9, "two": 1}))
+    assert column(made.tables[0], "Bytes read") == ["1.7 MB", "4 MB"]
+    only = compare_layouts(filtered(), (), Costing(weights={"one": 1}))
+    assert column(only.tables[0], "Bytes read") == ["1 MB", "4 MB"]
+
+
+def test_the_profile_decides_what_an_object_store_takes_and_charges() -> None:
+    near, far = (compare_layouts(filtered(), (), costing) for costing in (Costing(), Costing(profile=CROSS_REGION)))
+    for quantity in ("s3", "dollars"):
+        less, more = (next(r["value"] for r in made.rows if r["quantity"] == quantity) for made in (near, far))
+        assert isinstance(less, float)
+        assert isinstance(more, float)
+        assert less < more
+    assert "cross-region" in far.tables[3].title
+
+
+def test_without_filtered_reads_planning_is_compared() -> None:
+    made = compare_layouts(sample_run(), ("monthly", "sorted"), Costing())
+    assert made.tables[0].columns == ("Layout", "Planned", "Time")
+    assert made.findings[0].statement == (
+        "one_month reads least on monthly (61x on sorted); takes about as long on monthly and sorted: they cannot be "
+        "told apart."
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("a", "c"), "unknown layout 'c'; known: a, b"),
+        (("a",), "has no two layouts with figures of the same filters"),
+    ],
+)
+def test_layouts_that_cannot_be_compared(names: tuple[str, ...], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        compare_layouts(filtered(), names, Costing())
+
+
+def with_environment(**changes: Any) -> Run:
+    return sample_run(environment={**sample_run().environment, **changes})
+
+
+def of(run: Run, change: Callable[[Measured], Measured]) -> Run:
+    return replace(run, measured=tuple(map(change, run.measured)))
+
+
+def changed_rows(one: Measured) -> Measured:
+    return replace(one, evidence=replace(one.evidence, checksum="other"))
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        (sample_run(), []),
+        (with_environment(engines={"icebench": "0.2.0"}, git={"revision": "b"}, started="later"), []),
+        (with_environment(definition={"filters": {"one": "a < 2"}}), ["definition (filters.one: absent -> a < 2)"]),
+        (with_environment(definition={"name": "other", "description": "d"}), []),
+        (
+            with_environment(definition={"workload": [{"kind": "tpcds", "scale": 2}]}),
+            ["dataset (workload.0.kind: absent -> tpcds)", "dataset (workload.0.scale: absent -> 2)"],
+        ),
+        (
+            with_environment(hardware={**sample_run().environment["hardware"], "cores": 4}),
+            ["environment (cores: 2 -> 4)"],
+        ),
+        (with_environment(software={**sample_run().environment["software"], "spark": None}), []),
+        (
+            with_environment(software={**sample_run().environment["software"], "spark": {"master": "local[8]"}}),
+            ["environment (spark.master: local[2] -> local[8])"],
+        ),
+        (sample_run(failures=(FAILED,)), ["outcome (20260101T000000-sample failed)"]),
+        (sample_run(complete=False), ["outcome (20260101T000000-sample was interrupted)"]),
+    ],
+)
+def test_what_keeps_runs_from_being_compared(head: Run, expected: list[str]) -> None:
+    found = differences(sample_run(), head)
+    assert [str(each) for each in found] == expected
+
+
+def test_other_rows_are_another_dataset_and_other_names_of_files_are_not() -> None:
+    (found,) = differences(filtered(), of(filtered(), changed_rows))
+    assert str(found) == "dataset (other rows in 4 cases, such as a/filtered/one/icebench)"
+    run = sample_run(measured=tuple(m for m in sample_run().measured if m.case.measurement in {"planning", "pruning"}))
+    assert differences(run, of(run, changed_rows)) == ()
+
+
+def statements(made: Comparison) -> list[str]:
+    return [finding.statement for finding in made.findings]
+
+
+def test_a_run_of_thrice_the_time_is_slower_and_one_of_a_tenth_more_is_not() -> None:
+    slower, alike = (compare_runs(filtered(), filtered(scale)) for scale in (3.0, 1.1))
+    counted = "All 16 exact counters are equal."
+    assert statements(alike) == [counted, "No time differs by more than two runs can tell."]
+    said = statements(slower)
+    assert said[0] == counted
+    assert said[1].startswith("icebench, filtered: scan_time is longer, 3x (95% interval 2.")
+    assert column(slower.tables[0], "Claim") == ["longer", "longer"]
+    assert column(slower.tables[-1], "Ratio of medians") == ["3x"] * 8
+    assert [row["ratio"] for row in slower.rows] == pytest.approx([3] * 8)
+
+
+def test_counters_that_changed_are_named_with_where() -> None:
+    def more(one: Measured) -> Measured:
+        counters = {**one.evidence.counters, "files_planned": 9 if one.case.layout == "b" else 2}
+        return replace(one, evidence=replace(one.evidence, counters=counters))
+
+    assert statements(compare_runs(filtered(), of(filtered(), more)))[0] == (
+        "icebench: files_planned went from 2 to 9 in one on b, filtered; 2 to 9 in two on b, filtered."
+    )
+
+
+def test_cases_of_one_run_alone_are_counted_and_not_compared() -> None:
+    run = filtered()
+    made = compare_runs(run, replace(run, measured=run.measured[:1]))
+    assert made.title.endswith("2 series that both have, 6 that one has")
+
+
+def test_exports_hold_the_same_figures() -> None:
+    made = compare_layouts(filtered(), (), Costing())
+    read = list(csv.DictReader(io.StringIO(exported(made, "csv"))))
+    parsed = json.loads(exported(made, "json"))
+    assert len(read) == len(parsed["rows"]) == len(made.rows)
+    assert [float(row["value"]) for row in read] == [row["value"] for row in parsed["rows"]]
+    assert parsed["findings"][0]["statement"] == made.findings[0].statement
+    text = exported(made, "markdown")
+    assert "| a | 4.5 MB | 2.52 s |" in text
+    assert "| b | **4 MB** | **2.02 s** |" in text
+    with pytest.raises(ValueError, match="no form 'xml'"):
+        exported(made, "xml")
+
+
+def test_names_of_a_run_are_no_markup() -> None:
+    table = Table(title="t", columns=("a|b",), rows=((plain("<script>x|y"),),))
+    folded = replace(table, title="not shown", folded=True)
+    made = Comparison(
+        title="<b>", findings=(Finding(statement="a\nb"),), tables=(table, folded), notes=("n",), rows=()
+    )  # fmt: skip
+    assert exported(made, "markdown") == (
+        "# &lt;b>\n\n- a b\n\n## t\n\n| a\\|b |\n|---|\n| &lt;script>x\\|y |\n\nn\n"
+    )  # fmt: skip
