@@ -13,12 +13,15 @@ from bench.cli.progress import RunProgress
 from bench.cli.report import find_run, print_verdict, write_report
 from bench.errors import ConfigError
 from bench.experiment import Experiment, load_experiment, parse_values
+from bench.measure.estimate import Estimate, estimate
 from bench.measure.further_process import launch
 from bench.measure.run import Finished, Surroundings, resume_run, run_experiment
 from bench.report.build import build_report
 
 CACHE = Path("datasets/cache")
 FEWEST, MOST = 1, 1000
+LONG_SECONDS, LARGE_BYTES = 30 * 60, 10e9
+"""Beyond these, a run on a terminal asks first."""
 VERDICT_LINES = 22
 """With what is said of files after it, the last screen has 25."""
 TABLE_ENGINES = ("icebench", "icebench-spark", "pyiceberg", "iceberg-java")
@@ -39,12 +42,14 @@ TABLE_ENGINES = ("icebench", "icebench-spark", "pyiceberg", "iceberg-java")
 @click.option("--repetitions", type=click.IntRange(FEWEST, MOST), help="How often each timed case runs.")
 @click.option("--only", multiple=True, metavar="NAME", help="Only this layout, engine or measurement. Repeatable.")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="Go on with this interrupted run.")
+@click.option("--dry-run", is_flag=True, help="Say what it will take (cases, minutes, gigabytes), and stop.")
+@click.option("--yes", is_flag=True, help="Do not ask before a long run.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE.html", help="Where to write the report.")
 @pass_context
 def run(
     context: Context, *, experiment: str | None, tables: tuple[str, ...], filters: tuple[str, ...],
     relocate: tuple[str, ...], scale: float | None, repetitions: int | None, only: tuple[str, ...],
-    resume: Path | None, output: Path | None,
+    resume: Path | None, dry_run: bool, yes: bool, output: Path | None,
 ) -> int:  # fmt: skip
     """Measure, print the verdict, and write the report; exit code 1 when engines fail or disagree.
 
@@ -54,7 +59,7 @@ def run(
                "--repetitions": repetitions, "--only": only}  # fmt: skip
     asked = arguments(experiment, options)
     if resume is not None:
-        if asked != ("run",):
+        if asked != ("run",) or dry_run:
             raise click.UsageError("--resume goes on with a run as it was asked for, and takes nothing else")
         with RunProgress(context.terminal.err) as progress:
             finished = resume_run(find_run(context, resume), where=_surroundings(context, progress, ()))
@@ -68,6 +73,11 @@ def run(
     else:
         chosen = load_experiment(experiment or "default")
     chosen = chosen.adjusted(scale=scale, repetitions=repetitions, only=only)
+    needed = estimate(chosen, context.places.all_runs())
+    context.terminal.err.print(f"{chosen.name}: {needed}", markup=False, soft_wrap=True)
+    if dry_run:
+        return 0
+    confirm(context, needed, yes=yes)
     with RunProgress(context.terminal.err) as progress:
         finished = run_experiment(chosen, where=_surroundings(context, progress, asked))
     if tables and not filters:
@@ -76,6 +86,17 @@ def run(
             if text:
                 context.terminal.err.print(f"filter chosen: {name}: {text}", markup=False, soft_wrap=True)
     return _conclude(context, finished, output)
+
+
+def confirm(context: Context, needed: Estimate, *, yes: bool) -> None:
+    """Ask before a run that takes long or much; where nobody can answer, as in CI, it runs.
+
+    Raises:
+        click.Abort: The answer is no.
+    """
+    much = needed.seconds > LONG_SECONDS or (needed.size or 0) > LARGE_BYTES
+    if much and not yes and context.terminal.is_interactive:
+        click.confirm("Run it?", abort=True, err=True)
 
 
 def of_tables(paths: Sequence[str], filters: Sequence[str] = (), relocate: Sequence[str] = ()) -> Experiment:

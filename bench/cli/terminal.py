@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from dataclasses import dataclass, field
 
 from rich.console import Console
@@ -19,3 +21,8 @@ class Terminal:
 
     out: Console = field(default_factory=_out)
     err: Console = field(default_factory=lambda: Console(stderr=True, highlight=False))
+
+    @property
+    def is_interactive(self) -> bool:
+        """Whether somebody can be asked."""
+        return self.err.is_terminal and sys.stdin.isatty() and "CI" not in os.environ

@@ -29,3 +29,21 @@ def test_in_a_terminal_a_bar_is_drawn_and_taken_away() -> None:
     assert "4/5" in text
     # Transient: the last thing written takes the bar away.
     assert text.endswith("\x1b[2K")
+
+
+def test_the_time_that_is_left_is_by_the_speed_of_the_phase() -> None:
+    out = StringIO()
+    times = iter([0.0, 100.0, 110.0, 500.0, 560.0, 570.0])
+    with RunProgress(Console(file=out), lambda: next(times)) as progress:
+        for done in (0, 1, 2):
+            progress("tpcds", "warming up", done, 4)
+        # Rounds are another phase: what warming up took says nothing of them.
+        progress("tpcds", "round 1", 1, 6)
+        progress("tpcds", "round 2", 2, 6)
+    assert out.getvalue().splitlines() == [
+        "tpcds: warming up (0/4)",
+        "tpcds: warming up (1/4), 5 min left",
+        "tpcds: warming up (2/4), 2 min left",
+        "tpcds: round 1 (1/6)",
+        "tpcds: round 2 (2/6), 4 min left",
+    ]

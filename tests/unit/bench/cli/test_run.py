@@ -1,13 +1,19 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
 
 from bench.cli import run as command
-from bench.cli.run import arguments, of_tables
+from bench.cli.context import Context
+from bench.cli.run import arguments, confirm, of_tables
+from bench.cli.terminal import Terminal
 from bench.errors import ConfigError, EngineFailed
 from bench.experiment import Experiment
+from bench.measure.estimate import Estimate
 from bench.measure.further_process import launch
 from bench.measure.run import Finished, Surroundings
 from bench.measure.run_file import read_run
@@ -49,7 +55,9 @@ def test_a_run_prints_the_comparison_and_where_its_files_are(
     assert asked[0].scale == 0.01
     assert commands == [("run", "quick", "--scale", "0.01")]
     streams = capsys.readouterr()
-    assert streams.err == "planning: monthly: all (0/3)\n"
+    said, step = streams.err.splitlines()
+    assert said.startswith("quick: ")
+    assert step == "planning: monthly: all (0/3)"
     run = tmp_path / "runs" / f"{sample_run().run_id}.jsonl"
     page = tmp_path / "reports" / f"{run.stem}.html"
     assert streams.out.splitlines()[-2:] == [f"results: {run}", f"report:  {page}"]
@@ -121,3 +129,48 @@ def test_a_further_process_that_fails_fails_the_run(tmp_path: Path, capfd: pytes
     with pytest.raises(EngineFailed, match="process 1 of the run failed"):
         launch(write_run(tmp_path), 1, tmp_path)
     assert "this run is complete" in capfd.readouterr().err
+
+
+def test_what_a_run_will_take_is_said_and_a_dry_run_stops_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "run_experiment", lambda *_, **__: pytest.fail("it ran"))
+    assert exit_code("--results", tmp_path, "run", "quick", "--dry-run") == 0
+    assert re.fullmatch(
+        r"quick: 156 cases, about \d+ min, at most 0\.0 GB of tables \(by rule of thumb, .*\)\n",
+        capsys.readouterr().err,
+    )
+    assert exit_code("--results", tmp_path, "run", "--resume", "x", "--dry-run") == 2
+
+
+class Answering(Terminal):
+    is_interactive = True
+
+
+@pytest.mark.parametrize(
+    ("seconds", "size", "yes", "interactive", "asks"),
+    [
+        (31 * 60, 0, False, True, True),
+        (60, 11 * 10**9, False, True, True),
+        (60, None, False, True, False),
+        (31 * 60, 0, True, True, False),
+        (31 * 60, 0, False, False, False),
+    ],
+)
+def test_a_long_run_asks_first_where_somebody_can_answer(
+    monkeypatch: pytest.MonkeyPatch, *, seconds: float, size: int | None, yes: bool, interactive: bool, asks: bool
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr("click.confirm", lambda text, **_: asked.append(text))
+    context = Context(terminal=Answering() if interactive else Terminal())
+    confirm(context, Estimate(cases=1, seconds=seconds, size=size, basis="b"), yes=yes)
+    assert bool(asked) == asks
+
+
+def test_nobody_is_asked_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    terminal = Terminal(err=Console(force_terminal=True))
+    monkeypatch.delenv("CI", raising=False)
+    assert terminal.is_interactive
+    monkeypatch.setenv("CI", "1")
+    assert not terminal.is_interactive
