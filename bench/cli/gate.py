@@ -9,18 +9,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import click
 from rich.console import Console
 
-from bench.cases.counters import run_cases
+from bench.cases.counters import counted
 from bench.cli.context import Context, pass_context
 from bench.cli.places import write_whole
 from bench.errors import BenchError, ConfigError
-from bench.gate.baseline import Baseline, CaseResult, decode, encode
+from bench.gate.baseline import Baseline, decode, encode
 from bench.gate.verdict import Accepted, Change, ExitCode, Finding, Verdict, accept, admissible, compare
 
 HASH_SEEDS = (0, 1, 2, 3, 4)
@@ -56,13 +56,13 @@ def gate(context: Context, accepting: bool, allow: tuple[str, ...]) -> int:  # n
         with context.terminal.err.status("counting the work of the cases"):
             if accepting:
                 return move_baseline(path, allow, out, runs_of_fresh_processes)
-            return judge(path, run_cases, out)
+            return judge(path, counted, out)
     except ConfigError as error:
         context.terminal.err.print(f"icebench: {error}", markup=False, soft_wrap=True)
         return ExitCode.CONFIGURATION
 
 
-def judge(path: Path, run: Callable[[], Mapping[str, CaseResult]], out: Console) -> int:
+def judge(path: Path, run: Callable[[], Baseline], out: Console) -> int:
     """Print how what `run` counts differs from the baseline at `path`; give the exit code.
 
     Raises:
@@ -71,9 +71,12 @@ def judge(path: Path, run: Callable[[], Mapping[str, CaseResult]], out: Console)
     if not path.is_file():
         raise ConfigError("no baseline; 'icebench gate --accept' makes the first one, to be committed", path=str(path))
     baseline = _read(path)
-    verdict = compare(baseline, run())
+    now = run()
+    verdict = compare(baseline, now)
     for finding in verdict.findings:
         _print(finding, out)
+    if baseline.environment != now.environment:
+        out.print("Bytes, memory and calls are not compared: the baseline is of another environment.")
     out.print(
         f"{_word(verdict)}: {verdict.cases} cases, {verdict.counters} counters compared with {path}", soft_wrap=True
     )
@@ -88,7 +91,7 @@ def move_baseline(
     path: Path,
     allow: tuple[str, ...],
     out: Console,
-    runs: Callable[[], list[Mapping[str, CaseResult]]],
+    runs: Callable[[], list[Baseline]],
 ) -> int:
     """Write what is counted now as the baseline, unless something got worse without being allowed.
 
@@ -96,14 +99,14 @@ def move_baseline(
         CasesDiffer: The runs disagree, so their counters are not exact.
         ConfigError: The old baseline cannot be decoded.
     """
-    counted = runs()
-    if different := admissible(counted):
+    results = runs()
+    if different := admissible(results):
         names = ", ".join(different[:5])
         raise CasesDiffer(
             f"{names}: differs between runs with different hash seeds, so it cannot be gated; make it exact"
         )
     old = _read(path) if path.is_file() else Baseline()
-    moved = accept(old, counted[0], allow)
+    moved = accept(old, results[0], allow)
     if moved.refused:
         return _refuse(moved, out)
     for finding in moved.moved:
@@ -118,20 +121,20 @@ def move_baseline(
     return ExitCode.PASS
 
 
-def runs_of_fresh_processes() -> list[Mapping[str, CaseResult]]:
+def runs_of_fresh_processes() -> list[Baseline]:
     """The cases, run once for each hash seed in an interpreter of its own."""
     with ThreadPoolExecutor(max_workers=min(len(HASH_SEEDS), os.cpu_count() or 1)) as pool:
         return list(pool.map(_run_of, HASH_SEEDS))
 
 
-def _run_of(seed: int) -> Mapping[str, CaseResult]:
+def _run_of(seed: int) -> Baseline:
     environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
     command = [sys.executable, "-m", "bench.cases.counters"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise CasesFailed(f"the cases failed with PYTHONHASHSEED={seed}: {last}")
-    return decode(done.stdout).cases
+    return decode(done.stdout)
 
 
 def _refuse(moved: Accepted, out: Console) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.errors import ConfigError
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,9 +27,10 @@ class CaseResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """Accepted results by case."""
+    """Accepted results by case, and what the counters that are not exact depend on (names and versions)."""
 
     cases: Mapping[str, CaseResult] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 def encode(baseline: Baseline) -> str:
@@ -38,6 +39,7 @@ def encode(baseline: Baseline) -> str:
         json.dumps(
             {
                 "format": FORMAT,
+                "environment": dict(sorted(baseline.environment.items())),
                 "cases": {
                     name: {"checksum": case.checksum, "counters": dict(sorted(case.counters.items()))}
                     for name, case in sorted(baseline.cases.items())
@@ -63,7 +65,11 @@ def decode(text: str) -> Baseline:
     if top.get("format") != FORMAT:
         raise ConfigError(f"is {top.get('format')!r}, this version reads {FORMAT}", path="format")
     cases = _mapping(top.get("cases"), "cases")
-    return Baseline(cases={name: _case(value, f"cases.{name}") for name, value in cases.items()})
+    environment = _mapping(top.get("environment"), "environment")
+    return Baseline(
+        cases={name: _case(value, f"cases.{name}") for name, value in cases.items()},
+        environment={name: _text(value, f"environment.{name}") for name, value in environment.items()},
+    )
 
 
 def _case(value: object, path: str) -> CaseResult:

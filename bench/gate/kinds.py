@@ -4,6 +4,9 @@ A counter of work (files planned, entries decoded, requests) may only fall. A co
 saving came about: when pruning moves from entries to manifests one of them falls and nothing got worse, so it never
 fails by itself; each has a counter of work beside it that does. What was returned is the answer and must not change at
 all.
+
+Sizes in bytes, memory and calls of functions depend on the interpreter and the libraries, too: they have a tolerance,
+and are compared in the environment of the baseline only.
 """
 
 from __future__ import annotations
@@ -23,6 +26,24 @@ class Kind(Enum):
 
 
 _ANSWERS = frozenset({"rows_returned"})
+
+
+_TOLERANCES = {"function_calls": 0.03, "arrow_bytes_peak": 1.0, "arrow_bytes_allocated": 0.01}
+"""Counters that repeat, but not exactly: by which share they may differ."""
+_BYTES = 0.05
+"""Of sizes: random ids and times are texts of several lengths in metadata files."""
+_SLACK = 64
+
+
+def tolerance_of(counter: str) -> float:
+    """The share by which a counter differs between runs of the same code in the same environment; 0 for exact ones."""
+    return _TOLERANCES.get(counter, _BYTES if "bytes_" in counter else 0.0)
+
+
+def is_within(counter: str, before: int, now: int) -> bool:
+    """Whether a difference is within the counter's tolerance."""
+    share = tolerance_of(counter)
+    return before == now or (share > 0 and abs(now - before) <= share * before + _SLACK)
 
 
 def kind_of(counter: str) -> Kind:

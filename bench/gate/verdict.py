@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
+from itertools import permutations
 
 from bench.gate.baseline import Baseline, CaseResult
-from bench.gate.kinds import Kind, kind_of
+from bench.gate.kinds import Kind, is_within, kind_of, tolerance_of
 
 CHECKSUM = "checksum"
 """The name under which a changed answer is reported and allowed."""
@@ -107,32 +108,33 @@ class Verdict:
         return any(f.change in {Change.DECREASED, Change.MOVED} for f in self.findings)
 
 
-def compare(baseline: Baseline, now: Mapping[str, CaseResult]) -> Verdict:
-    """Judge what the cases counted.
+def compare(baseline: Baseline, now: Baseline) -> Verdict:
+    """Judge what the cases counted. In another environment than that of the baseline, exact counters only.
 
     A counter that one case lacks and another has counts as 0 there, so work that appears in a case for the first time
     is an increase; a counter that no case of the baseline (or of this run) has is new (or missing).
 
     Args:
         baseline: What was accepted.
-        now: What was counted, by case.
+        now: What was counted.
     """
     comparison = _Comparison(
         known_before=_names(baseline.cases),
-        known_now=_names(now),
+        known_now=_names(now.cases),
+        exact_only=baseline.environment != now.environment,
     )
-    findings = [Finding(Change.MISSING_CASE, name) for name in baseline.cases if name not in now]
+    findings = [Finding(Change.MISSING_CASE, name) for name in baseline.cases if name not in now.cases]
     compared = 0
-    for name, result in now.items():
+    for name, result in now.cases.items():
         accepted = baseline.cases.get(name)
         if accepted is None:
             findings.append(Finding(Change.NEW_CASE, name))
             continue
-        compared += len(accepted.counters.keys() & result.counters.keys())
+        compared += sum(comparison.judges(counter) for counter in accepted.counters.keys() & result.counters.keys())
         findings.extend(comparison.differences(name, accepted, result))
     order = list(Change)
     findings.sort(key=lambda f: (order.index(f.change), f.name))
-    return Verdict(findings=tuple(findings), cases=len(now), counters=compared)
+    return Verdict(findings=tuple(findings), cases=len(now.cases), counters=compared)
 
 
 def _names(cases: Mapping[str, CaseResult]) -> frozenset[str]:
@@ -143,6 +145,10 @@ def _names(cases: Mapping[str, CaseResult]) -> frozenset[str]:
 class _Comparison:
     known_before: frozenset[str]
     known_now: frozenset[str]
+    exact_only: bool
+
+    def judges(self, counter: str) -> bool:
+        return not (self.exact_only and tolerance_of(counter))
 
     def differences(self, name: str, accepted: CaseResult, result: CaseResult) -> Iterator[Finding]:
         if accepted.checksum != result.checksum:
@@ -153,7 +159,7 @@ class _Comparison:
                 yield Finding(Change.NEW_COUNTER, name, counter, None, count)
             elif counter not in self.known_now:
                 yield Finding(Change.MISSING_COUNTER, name, counter, before, None)
-            elif before != count:
+            elif self.judges(counter) and not is_within(counter, before, count):
                 yield Finding(_change(counter, before, count), name, counter, before, count)
 
 
@@ -181,12 +187,8 @@ class Accepted:
     moved: tuple[Finding, ...]
 
 
-def accept(
-    baseline: Baseline,
-    now: Mapping[str, CaseResult],
-    allowed: Collection[str] = (),
-) -> Accepted:
-    """Move the baseline to what was counted.
+def accept(baseline: Baseline, now: Baseline, allowed: Collection[str] = ()) -> Accepted:
+    """Move the baseline to what was counted; what is within its tolerance stays, so that small steps add up.
 
     Decreases, new cases and new counters are taken as they are. An increase, a changed answer, a case or a counter that
     vanished is taken only when `allowed` holds its `Finding.name`; otherwise nothing moves.
@@ -195,22 +197,29 @@ def accept(
     refused = tuple(f for f in findings if f.change in _NEEDS_A_NAME and f.name not in allowed)
     if refused:
         return Accepted(baseline=baseline, refused=refused, moved=())
-    return Accepted(baseline=Baseline(cases=dict(now)), refused=(), moved=findings)
+    if baseline.environment != now.environment:
+        return Accepted(baseline=now, refused=(), moved=findings)
+    cases = {name: _kept(baseline.cases.get(name), result) for name, result in now.cases.items()}
+    return Accepted(baseline=Baseline(cases=cases, environment=now.environment), refused=(), moved=findings)
 
 
-def admissible(runs: Collection[Mapping[str, CaseResult]]) -> tuple[str, ...]:
-    """What differed between runs of the same code, as ``case:counter``; only what never differs may be gated.
+def _kept(accepted: CaseResult | None, result: CaseResult) -> CaseResult:
+    if accepted is None:
+        return result
+    counters = {
+        name: before if is_within(name, before := accepted.counters.get(name, count), count) else count
+        for name, count in result.counters.items()
+    }
+    return CaseResult(counters=counters, checksum=result.checksum)
+
+
+def admissible(runs: Collection[Baseline]) -> tuple[str, ...]:
+    """What differed between runs of the same code by more than its tolerance, as ``case:counter``: it cannot be gated.
 
     Args:
-        runs: Results by case of each run; runs should differ in hash seed at least.
+        runs: Of several processes, which should differ in hash seed at least.
     """
-    seen: dict[str, set[int | str | None]] = {}
-    names = {name for run in runs for name in run}
-    for name in names:
-        counters = {c for run in runs if name in run for c in run[name].counters}
-        for run in runs:
-            case = run.get(name)
-            seen.setdefault(f"{name}:{CHECKSUM}", set()).add(case.checksum if case else None)
-            for counter in counters:
-                seen.setdefault(f"{name}:{counter}", set()).add(case.counters.get(counter) if case else None)
-    return tuple(sorted(name for name, values in seen.items() if len(values) > 1))
+    found = set()
+    for one, other in permutations(runs, 2):
+        found |= {finding.name for finding in compare(one, other).findings}
+    return tuple(sorted(found))

@@ -1,74 +1,121 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from bench.cases.counters import DATE, DELETED, ITEM, PAID, SCANS, SIZES, TABLES, TICKET, ScanCase, run_cases
+from bench.cases.counters import NO_ROWS, counted, run_cases
+from bench.cases.probe import probed
+from bench.cases.tables import DATE, EQUALITY_ITEMS, ITEM, PAID, TABLES, TICKET, Scale
+from bench.cases.work import cases
 from bench.cli.gate import HASH_SEEDS, runs_of_fresh_processes
 from bench.engines.checksum import checksum_of
-from bench.gate.baseline import CaseResult
-from bench.gate.verdict import admissible
+from bench.gate.baseline import Baseline, CaseResult, decode
+from bench.gate.verdict import REGRESSIONS, admissible, compare
+from tests.tidy.source import REPOSITORY
 
 # What the filters mean, by Arrow's own evaluation: it shares nothing with the engine's plans.
 MEANINGS = {
-    None: pc.scalar(True),
-    f"{DATE} >= 2451100 and {DATE} < 2451190": (pc.field(DATE) >= 2451100) & (pc.field(DATE) < 2451190),
-    f"{TICKET} <= 300": pc.field(TICKET) <= 300,
-    f"{DATE} < 2451000 and {TICKET} <= 900": (pc.field(DATE) < 2451000) & (pc.field(TICKET) <= 900),
-    f"{PAID} > 5000.00": pc.field(PAID) > Decimal("5000.00"),
-    f"{ITEM} = -1": pc.field(ITEM) == -1,
-    # A row whose customer is unknown is not deleted.
-    f"not ({DELETED})": ~pc.coalesce(pc.field("ss_customer_sk") <= 200, False),
+    "no-filter": pc.scalar(True),
+    "one-column": pc.scalar(True),
+    "decimals": pc.scalar(True),
+    "partition-filter": (pc.field(DATE) >= 2451100) & (pc.field(DATE) < 2451190),
+    "metrics-filter": pc.field(TICKET) <= 300,
+    "row-group-filter": pc.field(TICKET) <= 300,
+    "both-filters": (pc.field(DATE) < 2451000) & (pc.field(TICKET) <= 900),
+    "unprunable": pc.field(PAID) > Decimal("5000.00"),
+    "nothing": pc.field(ITEM) == -1,
+    "few-rows": pc.field(TICKET) <= 20,
 }
+LEFT = {
+    "": pc.scalar(True),
+    # A row whose customer is unknown is not deleted.
+    "rows": ~pc.coalesce(pc.field("ss_customer_sk") <= 200, False),
+    "items": ~pc.field(ITEM).isin(list(EQUALITY_ITEMS)),
+}
+SCANS = sorted(name for name, case in cases().items() if case.rows is not None)
+BASELINE = decode((REPOSITORY / "results" / "baselines" / "counters.json").read_text())
+COUNTERS = sorted({counter for case in BASELINE.cases.values() for counter in case.counters})
 
 
 @pytest.fixture(scope="module")
-def results() -> dict[str, CaseResult]:
-    return run_cases()
+def now() -> Baseline:
+    return counted()
 
 
-@pytest.fixture(scope="module")
-def rows() -> Mapping[str, pa.Table]:
-    return {case.name: pa.concat_tables(list(case.appends())) for case in TABLES}
-
-
-@pytest.mark.parametrize("case", SCANS, ids=lambda case: f"{case.table}-{case.name}")
-@pytest.mark.parametrize("kind", ["scan", "scan-with-deletes"])
-def test_every_scan_returns_the_rows_that_brute_force_finds(
-    results: dict[str, CaseResult], rows: Mapping[str, pa.Table], case: ScanCase, kind: str
-) -> None:
-    expected = rows[case.table].filter(MEANINGS[case.filter])
-    if kind == "scan-with-deletes":
-        expected = expected.filter(MEANINGS[f"not ({DELETED})"])
-    found = results[f"{case.table}/{kind}/{case.name}"]
+@pytest.mark.parametrize("name", SCANS)
+def test_every_scan_returns_the_rows_that_brute_force_finds(now: Baseline, name: str) -> None:
+    _, table, filter = name.split("/")
+    rows = pa.concat_tables(list(TABLES[table].appends(Scale().rows)))
+    expected = rows.filter(MEANINGS[filter]).filter(LEFT[TABLES[table].deletes])
+    found = now.cases[name]
     assert found.counters["rows_returned"] == expected.num_rows
-    assert found.checksum == checksum_of(expected.to_batches(), case.columns).text
+    assert found.checksum == checksum_of(expected.to_batches(), cases()[name].columns).text
 
 
-def test_the_cases_make_every_stage_of_pruning_work(results: dict[str, CaseResult]) -> None:
+def test_counts_without_rows_have_no_checksum(now: Baseline) -> None:
+    assert {name for name, case in now.cases.items() if case.checksum == NO_ROWS} == now.cases.keys() - set(SCANS)
+
+
+def test_the_cases_make_every_stage_work(now: Baseline) -> None:
     for counter in (
         "manifests_skipped_by_summary", "entries_skipped_by_partition", "entries_skipped_by_metrics",
-        "row_groups_skipped", "delete_files_loaded", "rows_deleted", "storage_requests_read", "commit_attempts",
-        "files_written",
+        "row_groups_skipped", "delete_files_loaded", "delete_keys_applied", "delete_positions_applied", "rows_deleted",
+        "storage_requests_range_read", "files_written", "parquet_values_decoded", "arrow_bytes_peak",
     ):  # fmt: skip
-        assert any(case.counters.get(counter, 0) > 0 for case in results.values()), counter
+        assert any(case.counters.get(counter, 0) > 0 for case in now.cases.values()), counter
 
 
-def test_no_size_is_gated(results: dict[str, CaseResult]) -> None:
-    assert not any(SIZES in counter for case in results.values() for counter in case.counters)
+def test_a_scan_of_one_column_decodes_one_column(now: Baseline) -> None:
+    one, four = (now.cases[f"scan/partitioned/{name}"].counters for name in ("one-column", "no-filter"))
+    rows = one["rows_returned"]
+    assert one["parquet_values_decoded"] == rows
+    assert four["parquet_values_decoded"] == 4 * rows
+    assert 4 * one["parquet_column_chunks_decoded"] == four["parquet_column_chunks_decoded"]
+    assert 0 < one["parquet_bytes_inflated"] < four["parquet_bytes_inflated"]
 
 
-def test_a_second_run_in_the_same_process_counts_the_same(results: dict[str, CaseResult]) -> None:
-    assert run_cases() == results
+def test_columns_that_are_decoded_and_dropped_are_counted(tmp_path: Any) -> None:
+    import pyarrow.parquet as pq  # local import: as the engine has it, while it is counted
+
+    path = tmp_path / "file.parquet"
+    pq.write_table(pa.table({"a": range(1_000), "b": range(1_000), "c": range(1_000)}), path, row_group_size=400)
+    with probed() as all_columns:
+        pq.ParquetFile(path).reader.read_row_group(0).select(["a"])
+    with probed() as first_batch:
+        batches: Iterator[pa.RecordBatch] = pq.ParquetFile(path).reader.iter_batches(
+            100, row_groups=[1], column_indices=[0, 2], use_threads=False
+        )
+        next(batches)
+    names = ("parquet_column_chunks_decoded", "parquet_values_decoded")
+    assert [all_columns[name] for name in names] == [3, 1_200]
+    assert [first_batch[name] for name in names] == [2, 200]
+    assert 4 * first_batch["parquet_bytes_inflated"] <= all_columns["parquet_bytes_inflated"]
+    assert all_columns["arrow_bytes_peak"] >= 400 * 8
+    assert pq.ParquetFile is not None
+    assert pq.ParquetFile.__name__ == "ParquetFile"
+
+
+@pytest.mark.parametrize("counter", COUNTERS)
+def test_no_case_does_more_work_than_the_baseline(now: Baseline, counter: str) -> None:
+    """The gate, a counter at a time: tests/mutants/work.toml names the counter that finds each inefficiency."""
+    findings = [f for f in compare(BASELINE, now).findings if f.change in REGRESSIONS and f.counter == counter]
+    assert not findings, "; ".join(str(finding) for finding in findings[:3])
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_counts_are_the_same_in_every_process_whatever_its_hash_seed(results: dict[str, CaseResult]) -> None:
+def test_counts_are_the_same_in_every_process_whatever_its_hash_seed(now: Baseline) -> None:
     runs = runs_of_fresh_processes()
     assert len(runs) == len(HASH_SEEDS) == 5
-    assert admissible([results, *runs]) == ()
+    assert admissible(runs) == ()
+    assert not [f for f in compare(runs[0], now).findings if f.fails]
+
+
+def test_chosen_cases_alone_are_run() -> None:
+    found: dict[str, CaseResult] = run_cases(lambda name: name == "open/many")
+    assert list(found) == ["open/many"]

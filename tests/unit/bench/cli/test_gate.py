@@ -25,12 +25,14 @@ def written(tmp_path: Path, **cases: CaseResult) -> Path:
 
 def judged(path: Path, now: Mapping[str, CaseResult]) -> tuple[int, str]:
     out = StringIO()
-    return judge(path, lambda: now, Console(file=out, width=200)), out.getvalue()
+    return judge(path, lambda: Baseline(cases=now), Console(file=out, width=200)), out.getvalue()
 
 
 def moved(path: Path, *runs: Mapping[str, CaseResult], allow: tuple[str, ...] = ()) -> tuple[int, str]:
     out = StringIO()
-    return move_baseline(path, allow, Console(file=out, width=200), lambda: list(runs)), out.getvalue()
+    return move_baseline(
+        path, allow, Console(file=out, width=200), lambda: [Baseline(cases=run) for run in runs]
+    ), out.getvalue()
 
 
 def test_equal_counts_pass(tmp_path: Path) -> None:
@@ -63,7 +65,7 @@ def test_without_a_baseline_the_message_says_how_to_make_one(tmp_path: Path) -> 
 
 def test_a_damaged_baseline_is_named_with_the_place_inside(tmp_path: Path) -> None:
     path = tmp_path / "b.json"
-    path.write_text('{"format": 1, "cases": {"a": 3}}', encoding="utf-8")
+    path.write_text('{"format": 2, "environment": {}, "cases": {"a": 3}}', encoding="utf-8")
     with pytest.raises(ConfigError, match=r"b\.json: cases\.a: an object is expected, found 3; restore it"):
         judged(path, {})
 

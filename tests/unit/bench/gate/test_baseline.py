@@ -38,17 +38,17 @@ def test_the_text_is_sorted_and_has_a_line_for_each_counter() -> None:
     [
         ("{", "line 1, column 2: not JSON"),
         ("[]", "the file: an object is expected, found []"),
-        ('{"format": 9}', "format: is 9, this version reads 1"),
-        ('{"format": 1}', "cases: an object is expected, found nothing"),
+        ('{"format": 9}', "format: is 9, this version reads 2"),
+        ('{"format": 2}', "cases: an object is expected, found nothing"),
         (
-            '{"format": 1, "cases": {"a": {"checksum": "c", "counters": {"n": -1}}}}',
+            '{"format": 2, "environment": {}, "cases": {"a": {"checksum": "c", "counters": {"n": -1}}}}',
             "cases.a.counters.n: a whole number from 0 up is expected, found -1",
         ),
         (
-            '{"format": 1, "cases": {"a": {"checksum": "c", "counters": {"n": true}}}}',
+            '{"format": 2, "environment": {}, "cases": {"a": {"checksum": "c", "counters": {"n": true}}}}',
             "cases.a.counters.n: a whole number from 0 up is expected, found true",
         ),
-        ('{"format": 1, "cases": {"a": {"counters": {}}}}', "cases.a.checksum: a text is expected"),
+        ('{"format": 2, "environment": {}, "cases": {"a": {"counters": {}}}}', "cases.a.checksum: a text is expected"),
     ],
 )
 def test_a_damaged_baseline_is_refused_with_the_place(text: str, message: str) -> None:

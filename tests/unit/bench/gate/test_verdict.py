@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.gate.baseline import Baseline, CaseResult
 from bench.gate.kinds import Kind, kind_of
-from bench.gate.verdict import Change, ExitCode, accept, admissible, compare
+from bench.gate.verdict import Accepted, Change, ExitCode, Verdict, accept, admissible, compare
 
 COUNTERS = ("files_planned", "row_groups_skipped", "rows_returned", "storage_requests_read")
 
@@ -15,25 +17,33 @@ def result(checksum: str = "c0ffee", **counters: int) -> CaseResult:
     return CaseResult(counters=counters, checksum=checksum)
 
 
+def judged(accepted: Baseline, now: Mapping[str, CaseResult]) -> Verdict:
+    return compare(accepted, Baseline(cases=now))
+
+
+def accepting(old: Baseline, now: Mapping[str, CaseResult], allowed: Collection[str] = ()) -> Accepted:
+    return accept(old, Baseline(cases=now), allowed)
+
+
 def baseline(**cases: CaseResult) -> Baseline:
     return Baseline(cases=cases)
 
 
 def test_equal_counts_pass_without_a_finding() -> None:
-    verdict = compare(baseline(scan=result(files_planned=3)), {"scan": result(files_planned=3)})
+    verdict = judged(baseline(scan=result(files_planned=3)), {"scan": result(files_planned=3)})
     assert verdict.exit_code is ExitCode.PASS
     assert verdict.findings == ()
     assert (verdict.cases, verdict.counters) == (1, 1)
 
 
 def test_an_increase_fails_and_names_case_counter_and_values() -> None:
-    verdict = compare(baseline(scan=result(files_planned=8)), {"scan": result(files_planned=9)})
+    verdict = judged(baseline(scan=result(files_planned=8)), {"scan": result(files_planned=9)})
     assert verdict.exit_code is ExitCode.REGRESSION
     assert [str(f) for f in verdict.findings] == ["scan: files_planned increased 8 -> 9 (+12.5%)"]
 
 
 def test_a_decrease_passes_and_offers_the_ratchet() -> None:
-    verdict = compare(baseline(scan=result(files_planned=8)), {"scan": result(files_planned=4)})
+    verdict = judged(baseline(scan=result(files_planned=8)), {"scan": result(files_planned=4)})
     assert verdict.exit_code is ExitCode.PASS
     assert verdict.can_ratchet
     assert [f.change for f in verdict.findings] == [Change.DECREASED]
@@ -41,21 +51,21 @@ def test_a_decrease_passes_and_offers_the_ratchet() -> None:
 
 @pytest.mark.parametrize("now", [7, 9])
 def test_work_avoided_may_move_either_way(now: int) -> None:
-    verdict = compare(baseline(scan=result(row_groups_skipped=8)), {"scan": result(row_groups_skipped=now)})
+    verdict = judged(baseline(scan=result(row_groups_skipped=8)), {"scan": result(row_groups_skipped=now)})
     assert verdict.exit_code is ExitCode.PASS
     assert [f.change for f in verdict.findings] == [Change.MOVED]
 
 
 @pytest.mark.parametrize("now", [result(rows_returned=9), result(rows_returned=11), result("other", rows_returned=10)])
 def test_another_answer_is_a_regression_even_with_less_work(now: CaseResult) -> None:
-    verdict = compare(baseline(scan=result(rows_returned=10)), {"scan": now})
+    verdict = judged(baseline(scan=result(rows_returned=10)), {"scan": now})
     assert verdict.exit_code is ExitCode.REGRESSION
     assert [f.change for f in verdict.findings] == [Change.ANSWER_CHANGED]
 
 
 def test_cases_and_counters_outside_the_baseline_are_a_configuration_fault() -> None:
     accepted = baseline(old=result(files_planned=1), both=result(files_planned=1, gone=2))
-    verdict = compare(accepted, {"both": result(files_planned=1, fresh=3), "new": result(files_planned=1)})
+    verdict = judged(accepted, {"both": result(files_planned=1, fresh=3), "new": result(files_planned=1)})
     assert verdict.exit_code is ExitCode.CONFIGURATION
     assert [str(f) for f in verdict.findings] == [
         "new: this case is not in the baseline",
@@ -71,53 +81,88 @@ def test_work_that_a_case_does_for_the_first_time_is_an_increase() -> None:
         "plain": result(files_planned=1, delete_files_loaded=1),
         "deletes": result(files_planned=1, delete_files_loaded=2),
     }
-    verdict = compare(accepted, now)
+    verdict = judged(accepted, now)
     assert [str(f) for f in verdict.findings] == ["plain: delete_files_loaded increased 0 -> 1"]
     assert verdict.exit_code is ExitCode.REGRESSION
 
 
 def test_work_that_one_case_no_longer_does_is_a_decrease() -> None:
     accepted = baseline(a=result(files_planned=1, delete_files_loaded=1), b=result(delete_files_loaded=1))
-    verdict = compare(accepted, {"a": result(files_planned=1), "b": result(delete_files_loaded=1)})
+    verdict = judged(accepted, {"a": result(files_planned=1), "b": result(delete_files_loaded=1)})
     assert [f.change for f in verdict.findings] == [Change.DECREASED]
 
 
 def test_no_case_at_all_is_a_configuration_fault() -> None:
-    assert compare(baseline(), {}).exit_code is ExitCode.CONFIGURATION
+    assert judged(baseline(), {}).exit_code is ExitCode.CONFIGURATION
 
 
 def test_regressions_come_before_everything_else() -> None:
     accepted = baseline(a=result(files_planned=5, rows_decoded=5))
-    verdict = compare(accepted, {"a": result(files_planned=4, rows_decoded=6), "b": result()})
+    verdict = judged(accepted, {"a": result(files_planned=4, rows_decoded=6), "b": result()})
     assert verdict.exit_code is ExitCode.REGRESSION
     assert [f.change for f in verdict.findings] == [Change.INCREASED, Change.NEW_CASE, Change.DECREASED]
 
 
 def test_accepting_takes_decreases_and_new_cases() -> None:
     now = {"a": result(files_planned=4), "b": result(files_planned=1)}
-    accepted = accept(baseline(a=result(files_planned=5)), now)
+    accepted = accepting(baseline(a=result(files_planned=5)), now)
     assert accepted.refused == ()
     assert accepted.baseline == Baseline(cases=now)
 
 
 def test_accepting_refuses_an_increase_until_it_is_named() -> None:
     old, now = baseline(a=result(files_planned=5)), {"a": result(files_planned=6)}
-    refused = accept(old, now)
+    refused = accepting(old, now)
     assert refused.baseline is old
     assert [f.name for f in refused.refused] == ["a:files_planned"]
-    assert accept(old, now, allowed={"a:rows_decoded", "b"}).refused == refused.refused
-    allowed = accept(old, now, allowed={"a:files_planned"})
+    assert accepting(old, now, allowed={"a:rows_decoded", "b"}).refused == refused.refused
+    allowed = accepting(old, now, allowed={"a:files_planned"})
     assert allowed.baseline.cases == now
     assert allowed.refused == ()
 
 
 def test_only_what_never_differs_between_runs_is_admissible() -> None:
-    same = {"a": result(files_planned=1, rows_decoded=2), "b": result(files_planned=1)}
-    assert admissible([same, dict(same), dict(same)]) == ()
-    more = {"a": result(files_planned=1, rows_decoded=2, rows_deleted=0), "b": result(files_planned=1)}
+    same = baseline(a=result(files_planned=1, rows_decoded=2), b=result(files_planned=1))
+    assert admissible([same, same, same]) == ()
+    more = baseline(a=result(files_planned=1, rows_decoded=2, rows_deleted=0), b=result(files_planned=1))
     assert admissible([same, more]) == admissible([more, same]) == ("a:rows_deleted",)
-    other = {"a": result("else", files_planned=1, rows_decoded=3)}
-    assert admissible([same, other]) == ("a:checksum", "a:rows_decoded", "b:checksum", "b:files_planned")
+    other = baseline(a=result("else", files_planned=1, rows_decoded=3))
+    assert admissible([same, other]) == ("a:checksum", "a:rows_decoded", "b")
+    close = baseline(a=result(function_calls=10_000))
+    assert admissible([close, baseline(a=result(function_calls=10_200))]) == ()
+    assert admissible([close, baseline(a=result(function_calls=10_600))]) == ("a:function_calls",)
+
+
+@pytest.mark.parametrize(("counter", "before", "within", "beyond"), [
+    ("storage_bytes_read", 100_000, 105_000, 105_100),
+    ("manifest_bytes_decoded", 10, 74, 75),
+    ("arrow_bytes_allocated", 100_000, 101_000, 101_100),
+    ("arrow_bytes_peak", 1_000_000, 2_000_000, 2_000_100),
+    ("function_calls", 10_000, 10_300, 10_400),
+    ("parquet_values_decoded", 10_000, 10_000, 10_001),
+])  # fmt: skip
+def test_what_repeats_inexactly_has_a_tolerance(counter: str, before: int, within: int, beyond: int) -> None:
+    accepted = baseline(a=CaseResult(checksum="c", counters={counter: before}))
+    assert judged(accepted, {"a": CaseResult(checksum="c", counters={counter: within})}).findings == ()
+    worse = judged(accepted, {"a": CaseResult(checksum="c", counters={counter: beyond})})
+    assert [f.name for f in worse.findings] == [f"a:{counter}"]
+    assert worse.exit_code is ExitCode.REGRESSION
+
+
+def test_another_environment_compares_exact_counters_only() -> None:
+    accepted = Baseline(cases={"a": result(function_calls=10, files_planned=1)}, environment={"python": "3.11"})
+    now = Baseline(cases={"a": result(function_calls=9_999, files_planned=2)}, environment={"python": "3.12"})
+    verdict = compare(accepted, now)
+    assert [f.name for f in verdict.findings] == ["a:files_planned"]
+    assert verdict.counters == 1
+
+
+def test_small_increases_do_not_move_the_baseline() -> None:
+    old = baseline(a=result(function_calls=10_000, files_planned=2))
+    moved = accepting(old, {"a": result(function_calls=10_200, files_planned=1)})
+    assert moved.baseline == baseline(a=result(function_calls=10_000, files_planned=1))
+    better = accepting(old, {"a": result(function_calls=5_000, files_planned=2)})
+    assert better.baseline == baseline(a=result(function_calls=5_000, files_planned=2))
 
 
 CASES = st.dictionaries(
@@ -132,7 +177,7 @@ CASES = st.dictionaries(
 
 @given(before=CASES, now=CASES)
 def test_the_verdict_is_that_of_a_plain_comparison(before: dict[str, CaseResult], now: dict[str, CaseResult]) -> None:
-    verdict = compare(baseline(**before), now)
+    verdict = judged(baseline(**before), now)
     regressed = any(
         now[case].checksum != before[case].checksum
         or any(
@@ -154,7 +199,7 @@ def test_the_verdict_is_that_of_a_plain_comparison(before: dict[str, CaseResult]
 def test_after_accepting_everything_by_name_the_gate_passes(
     before: dict[str, CaseResult], now: dict[str, CaseResult]
 ) -> None:
-    names = [f.name for f in compare(baseline(**before), now).findings]
-    moved = accept(baseline(**before), now, allowed=names)
+    names = [f.name for f in judged(baseline(**before), now).findings]
+    moved = accepting(baseline(**before), now, allowed=names)
     assert moved.refused == ()
-    assert compare(moved.baseline, now).findings == ()
+    assert judged(moved.baseline, now).findings == ()

@@ -1,0 +1,162 @@
+"""The tables of the cases, small, and written by this project's engine.
+
+Each is one way in which tables are written and deleted from:
+
+- ``partitioned``: partitions of ninety days cross three manifests of rows in arrival order, and three more hold a range
+  of days each, so that manifests, entries and, by ticket number, metrics have something to prune;
+- ``grouped``: a file of many small row groups;
+- ``large``: a file of one row group of all rows, compressed by zstd, as Iceberg Java and PyIceberg write them;
+- ``positions``, ``vectors``, ``equality``: deletes of each kind;
+- ``many``: data files that are only described, for planning.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import engine
+
+NAMESPACE = "gate"
+DATE, ITEM, TICKET, CUSTOMER, PAID = (
+    "ss_sold_date_sk",
+    "ss_item_sk",
+    "ss_ticket_number",
+    "ss_customer_sk",
+    "ss_net_paid",
+)
+DELETED = f"{CUSTOMER} <= 200"
+"""The rows that positions and vectors delete."""
+EQUALITY_ITEMS = range(1, 40)
+"""The items that equality deletes delete."""
+SMALL_ROWS = 3_000
+"""The rows of tables that commits change."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """How much: `rows` of each table, and described `files`."""
+
+    rows: int = 48_000
+    files: int = 2_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableCase:
+    """A table and how it is written.
+
+    Args:
+        name: Of the table.
+        partitions: Columns and transforms.
+        properties: Of the table.
+        in_arrival_order: How many appends the first half of the rows makes.
+        by_date: How many appends the other half makes, sorted by date; 0 leaves it out.
+        deletes: What is deleted afterwards.
+        share: The share of the scale's rows.
+    """
+
+    name: str
+    partitions: Sequence[tuple[str, str]] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    in_arrival_order: int = 1
+    by_date: int = 0
+    deletes: str = ""
+    share: float = 1.0
+
+    def appends(self, rows: int) -> Iterator[pa.Table]:
+        """The rows of each append."""
+        half = int(rows * self.share) // 2
+        yield from _parts(sales(0, half), self.in_arrival_order)
+        if self.by_date:
+            rest = sales(half, 2 * half)
+            order = [(DATE, "ascending"), (TICKET, "ascending"), (ITEM, "ascending")]
+            yield from _parts(rest.sort_by(order), self.by_date)
+
+
+_BY_DATE = [(DATE, "truncate[90]")]
+_V3 = {"format-version": "3"}
+
+TABLES = {
+    case.name: case
+    for case in (
+        TableCase(name="partitioned", partitions=_BY_DATE, in_arrival_order=3, by_date=3),
+        TableCase(name="grouped", properties={"write.parquet.row-group-size-bytes": str(64 << 10)}),
+        TableCase(name="large", share=2.0),
+        TableCase(name="positions", partitions=_BY_DATE, in_arrival_order=2, deletes="rows", share=0.5),
+        TableCase(name="vectors", partitions=_BY_DATE, properties=_V3, in_arrival_order=2, deletes="rows", share=0.5),
+        TableCase(name="equality", in_arrival_order=2, by_date=2, deletes="items", share=0.5),
+    )
+}
+
+
+def create(catalog: engine.Catalog, case: TableCase, name: str) -> engine.Table:
+    """An empty table."""
+    return catalog.create_table(
+        (NAMESPACE, name), sales(0, 1).schema, partition_spec=case.partitions, properties=case.properties
+    )
+
+
+def build(catalog: engine.Catalog, scale: Scale) -> None:
+    """All tables that are not there yet."""
+    for case in TABLES.values():
+        if catalog.table_exists((NAMESPACE, case.name)):
+            continue
+        table = create(catalog, case, case.name)
+        for rows in case.appends(scale.rows):
+            table.append(rows)
+        if case.deletes == "rows":
+            table.delete(DELETED, mode="merge-on-read")
+        elif case.deletes == "items":
+            for number, first in enumerate((0, 20)):
+                table.add_files([equality_deletes(table, EQUALITY_ITEMS[first : first + 20], number)])
+    if not catalog.table_exists((NAMESPACE, "many")):
+        _describe(catalog, scale.files)
+
+
+def equality_deletes(table: engine.Table, items: Sequence[int], number: int) -> engine.DataFile:
+    """A delete file with these items, written where the table is."""
+    field_id = next(f.field_id for f in table.schema().fields if f.name == ITEM)
+    key = pa.field(ITEM, sales(0, 1).schema.field(ITEM).type, metadata={"PARQUET:field_id": str(field_id)})
+    sink = io.BytesIO()
+    rows = pa.table([pa.array(list(items), key.type)], schema=pa.schema([key]))
+    pq.write_table(rows, sink, compression="zstd", store_schema=False)
+    location = f"{table.location}/data/equality-{number}.parquet"
+    table.store.write(location, sink.getvalue())
+    return engine.DataFile(
+        content=engine.FileContent.EQUALITY_DELETES,
+        file_path=location,
+        file_format="parquet",
+        record_count=rows.num_rows,
+        file_size_in_bytes=len(sink.getvalue()),
+        equality_ids=(field_id,),
+    )
+
+
+@cache
+def sales(start: int, stop: int) -> pa.Table:
+    """Rows of store_sales, the same in every process."""
+    from bench.workloads.tpcds import Tpcds  # local import: PySpark takes a second, which readers of files need not
+
+    return pa.Table.from_batches([Tpcds(scale=0.5, seed=7).batch("store_sales", start, stop)])
+
+
+def _describe(catalog: engine.Catalog, files: int) -> None:
+    from bench.workloads.metadata_files import MetadataFiles  # local import: as in `sales`
+
+    made = MetadataFiles(files=files, clustered=False, deletes="equality")
+    table = catalog.create_table((NAMESPACE, "many"), made.schema(), partition_spec=made.partition_fields())
+    for start in range(0, files, -(-files // 4)):
+        table.add_files(made.data_files(table.location, start, start + -(-files // 4)), check_duplicate_files=False)
+    table.add_files(made.delete_files(table.location, 0, files))
+
+
+def _parts(rows: pa.Table, count: int) -> Iterator[pa.Table]:
+    ends = [rows.num_rows * ordinal // count for ordinal in range(count + 1)]
+    for start, stop in pairwise(ends):
+        yield rows.slice(start, stop - start)

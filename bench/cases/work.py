@@ -1,0 +1,239 @@
+"""The cases: what users do with a table, a piece each. The gate counts and times them, and so does asv.
+
+A case prepares what is not measured and gives what is. Whatever it changes is made for it alone, so that a case can be
+repeated, and none sees what another left.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import partial
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+
+import engine
+from bench.cases.tables import (
+    DATE,
+    DELETED,
+    ITEM,
+    NAMESPACE,
+    PAID,
+    SMALL_ROWS,
+    TABLES,
+    TICKET,
+    TableCase,
+    create,
+    equality_deletes,
+    sales,
+)
+
+Timed = Callable[[], object]
+
+KEY = [ITEM, TICKET]
+_numbers = count()
+"""Names the tables that cases change."""
+
+ROWS = (DATE, ITEM, TICKET, PAID)
+ONE_WHOLE_PARTITION = f"{DATE} >= 2451000 and {DATE} < 2451600"
+"""Of the tables that commits change."""
+ONE_PARTITION = f"{DATE} >= 2451100 and {DATE} < 2451190"
+_LATER = "2100-01-01T00:00:00Z"
+SOME_TICKETS = f"{TICKET} <= 300"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A piece of work.
+
+    Args:
+        name: ``kind/table/what``.
+        prepare: Takes the catalog of the tables and counters of the engine's work; gives what is measured.
+        columns: Those that the answer is compared by; empty where the answer is no rows.
+        rows: Gives what has the rows of the answer; None where there is none.
+    """
+
+    name: str
+    prepare: Callable[[engine.Catalog, engine.Counters], Timed]
+    columns: Sequence[str] = ()
+    rows: Callable[[engine.Catalog], engine.Scan] | None = None
+
+
+def cases() -> dict[str, Case]:
+    """All cases, by name."""
+    return {case.name: case for case in (*_scans(), *_plans(), *_commits())}
+
+
+def _load(catalog: engine.Catalog, table: str) -> engine.Table:
+    """A handle of its own: what an earlier one cached must not make a case look cheap."""
+    return catalog.load_table((NAMESPACE, table))
+
+
+def _scan(table: str, name: str, filter: str | None = None, columns: Sequence[str] = ROWS) -> Case:
+    def scan(catalog: engine.Catalog, counters: engine.Counters | None = None) -> engine.Scan:
+        return _load(catalog, table).scan(filter=filter, columns=columns, counters=counters)
+
+    def prepare(catalog: engine.Catalog, counters: engine.Counters) -> Timed:
+        return partial(_drop, scan(catalog, counters))
+
+    return Case(f"scan/{table}/{name}", prepare, columns, scan)
+
+
+def _drop(scan: engine.Scan) -> None:
+    for _ in scan.to_batches():
+        pass
+
+
+def _scans() -> list[Case]:
+    decimals = [f.name for f in sales(0, 1).schema if pa.types.is_decimal(f.type)]
+    found = [
+        _scan("partitioned", "no-filter"),
+        _scan("partitioned", "one-column", columns=(ITEM,)),
+        _scan("partitioned", "partition-filter", ONE_PARTITION),
+        _scan("partitioned", "metrics-filter", SOME_TICKETS),
+        _scan("partitioned", "both-filters", f"{DATE} < 2451000 and {TICKET} <= 900"),
+        _scan("partitioned", "unprunable", f"{PAID} > 5000.00"),
+        _scan("partitioned", "nothing", f"{ITEM} = -1"),
+        _scan("grouped", "no-filter"),
+        _scan("grouped", "row-group-filter", SOME_TICKETS),
+        _scan("large", "decimals", columns=decimals),
+        _scan("large", "few-rows", f"{TICKET} <= 20", decimals),
+        _scan("large", "unprunable", f"{PAID} > 5000.00", decimals),
+    ]
+    for table in ("positions", "vectors", "equality"):
+        found += [_scan(table, "no-filter"), _scan(table, "metrics-filter", SOME_TICKETS)]
+
+    def count(catalog: engine.Catalog, counters: engine.Counters) -> Timed:
+        return _load(catalog, "partitioned").scan(filter=ONE_PARTITION, counters=counters).count
+
+    return [*found, Case("scan/partitioned/count", count)]
+
+
+def _plans() -> list[Case]:
+    filters = {
+        "no-filter": None,
+        "metrics-filter": f"{ITEM} = 9000",
+        "partition-filter": "ss_sold_date >= '2000-11-01' and ss_sold_date < '2000-12-01'",
+    }
+
+    def cold(filter: str | None, catalog: engine.Catalog, counters: engine.Counters) -> Timed:
+        return _load(catalog, "many").scan(filter=filter, counters=counters).plan
+
+    def warm(filter: str | None, catalog: engine.Catalog, counters: engine.Counters) -> Timed:
+        table = _load(catalog, "many")
+        table.scan(filter=filter).plan()
+        return table.scan(filter=filter, counters=counters).plan
+
+    def from_disk(filter: str | None, catalog: engine.Catalog, counters: engine.Counters) -> Timed:
+        folder = tempfile.TemporaryDirectory()
+        location = _load(catalog, "many").metadata_location
+
+        def table() -> engine.Table:
+            return engine.load_table(location, cache=engine.ManifestCache(directory=folder.name))
+
+        table().scan(filter=filter).plan()
+        scan = table().scan(filter=filter, counters=counters)
+
+        def plan() -> Any:  # noqa: ANN401 - a plan
+            with folder:
+                return scan.plan()
+
+        return plan
+
+    def opened(catalog: engine.Catalog, _counters: engine.Counters) -> Timed:
+        return partial(_load, catalog, "many")
+
+    def tasks(catalog: engine.Catalog, _counters: engine.Counters) -> Timed:
+        plan = _load(catalog, "many").scan().plan()
+        return lambda: plan.tasks(split_bytes=128 << 20)
+
+    return [
+        Case(f"plan/many/{how}/{name}", partial(plan, filter))
+        for how, plan in (("cold", cold), ("warm", warm), ("disk-cache", from_disk))
+        for name, filter in filters.items()
+    ] + [Case("open/many", opened), Case("tasks/many", tasks)]
+
+
+def _append(table: engine.Table, counters: engine.Counters) -> None:
+    for start in range(0, 3_000, 1_000):
+        table.append(sales(0, 3_000).slice(start, 1_000), counters=counters)
+
+
+def _upsert(table: engine.Table, counters: engine.Counters) -> None:
+    first = sales(0, 500).group_by(KEY, use_threads=False)
+    rows = first.aggregate([(name, "min") for name in sales(0, 1).column_names if name not in KEY])
+    named = rows.rename_columns([name.removesuffix("_min") for name in rows.column_names])
+    table.upsert(named.select(sales(0, 1).column_names), KEY, "merge-on-read", counters=counters)
+
+
+def _add_deletes(table: engine.Table, counters: engine.Counters) -> None:
+    table.add_files([equality_deletes(table, [1, 2], 0)], counters=counters)
+
+
+def _add_files(table: engine.Table, counters: engine.Counters) -> None:
+    described = [
+        engine.DataFile(
+            file_path=f"{table.location}/data/{n}.parquet",
+            file_format="parquet",
+            partition=(2450400 + 600 * (n % 4),),
+            record_count=10,
+            file_size_in_bytes=1_000,
+            lower_bounds={1: (2451000 + n).to_bytes(4, "little")},
+            upper_bounds={1: (2451100 + n).to_bytes(4, "little")},
+        )
+        for n in range(1_000)
+    ]
+    table.add_files(described, counters=counters)
+
+
+def _commits() -> list[Case]:
+    v2 = TableCase(name="changed", partitions=[(DATE, "truncate[600]")])
+    v3 = _with(v2, {"format-version": "3"})
+
+    def fresh(case: TableCase, catalog: engine.Catalog, *, appends: int = 3, rows: int = SMALL_ROWS) -> engine.Table:
+        """A table of a few appends."""
+        table = create(catalog, case, f"changed-{next(_numbers):06d}")
+        for number in range(appends):
+            table.append(sales(0, rows).slice(number * rows // appends, rows // appends))
+        return table
+
+    def change(
+        name: str,
+        act: Callable[[engine.Table, engine.Counters], object],
+        case: TableCase = v2,
+        **options: int,
+    ) -> Case:
+        def prepare(catalog: engine.Catalog, counters: engine.Counters) -> Timed:
+            table = fresh(case, catalog, **options)
+            return lambda: act(table, counters)
+
+        return Case(f"commit/{name}", prepare)
+
+    return [
+        change("append", _append, appends=0),
+        change("append-merging-manifests", _append, _with(v2, {"commit.manifest.min-count-to-merge": "3"})),
+        change("add-files", _add_files, appends=0),
+        change("add-deletes", _add_deletes, TABLES["equality"]),
+        change("delete-partition", lambda t, c: t.delete(ONE_WHOLE_PARTITION, "copy-on-write", counters=c)),
+        change("delete-positions", lambda t, c: t.delete(DELETED, "merge-on-read", counters=c)),
+        change("delete-vectors", lambda t, c: t.delete(DELETED, "merge-on-read", counters=c), v3),
+        change("delete-copy-on-write", lambda t, c: t.delete(DELETED, "copy-on-write", counters=c)),
+        change("update", lambda t, c: t.update(DELETED, {PAID: Decimal("1.00")}, "merge-on-read", counters=c), v3),
+        change("upsert", _upsert),
+        change("overwrite", lambda t, c: t.overwrite(sales(0, 500), SOME_TICKETS, counters=c)),
+        change("overwrite-partitions", lambda t, c: t.overwrite_partitions(sales(0, 500), counters=c)),
+        change("rewrite-data-files", lambda t, _: t.maintenance.rewrite_data_files(rewrite_all=True)),
+        change("rewrite-manifests", lambda t, _: t.maintenance.rewrite_manifests()),
+        change(
+            "expire-snapshots",
+            lambda t, _: t.maintenance.expire_snapshots(retain_last=1, older_than=_LATER),
+        ),
+    ]
+
+
+def _with(case: TableCase, properties: dict[str, str]) -> TableCase:
+    return replace(case, properties={**case.properties, **properties})
