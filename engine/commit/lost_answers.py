@@ -6,28 +6,39 @@ later snapshots have its files, perhaps in other manifests. So one of these is r
 * where the catalog names metadata files: the file of the attempt, or what else followed its base;
 * the history of the branch, back to where the attempt began, without a gap in which an expired snapshot was;
 * an entry of the snapshot in a branch or tag: entries keep their snapshot's id when manifests are written again.
+
+A change without a snapshot is looked for in the metadata files since its base: where none of them shows it, it has not
+happened. Where one does, it may be another writer's, and what came later may have undone it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from itertools import pairwise
 
 from engine.codec.manifests.reader import decode_entries
+from engine.codec.metadata_json.table import decode_metadata
 from engine.commit.committer import TableState, Unknown
 from engine.commit.manifests import load_manifests
 from engine.commit.snapshots import Staged
+from engine.errors import EngineError
 from engine.spec.inheritance import apply_inheritance
 from engine.spec.metadata import TableMetadata
 from engine.spec.requirements import AssertRefSnapshotId
-from engine.spec.updates import SetSnapshotRef
+from engine.spec.updates import RemoveSnapshotRef, SetSnapshotRef, TableUpdate, apply_updates
 from engine.storage.store import Store
+
+_VOLATILE = frozenset({"last_updated_ms", "metadata_log", "snapshot_log"})
+"""Fields of metadata that every commit may change."""
 
 
 @dataclass(frozen=True, slots=True)
 class LostAttempt:
-    """An attempt, and what is known of its outcome."""
+    """An attempt, the table that it was staged on, and what is known of its outcome."""
 
     staged: Staged
+    base: TableState
     answer: Unknown
 
     def happened(self, state: TableState, store: Store) -> bool | None:
@@ -47,12 +58,27 @@ class LostAttempt:
             if self.answer.base_location in history:
                 return False
         if not added:
-            # A change without a snapshot leaves no trace. If the catalog names no file it is made again, and any
-            # failure then leaves it unknown.
-            return False if self.answer.metadata_location is None else None
+            return None if self.answer.metadata_location is not None else self._is_in_metadata(state, store)
         if _is_absent(self.staged, metadata):
             return False
         return True if _has_entries(added, metadata, store) else None
+
+    def _is_in_metadata(self, state: TableState, store: Store) -> bool | None:
+        """Whether a change without a snapshot is in the table, by the metadata files since its base."""
+        files = [*(entry.metadata_file for entry in state.metadata.metadata_log), state.metadata_location]
+        if self.base.metadata_location not in files:
+            return None
+        newer = files[files.index(self.base.metadata_location) + 1 : -1]
+        versions = [decode_metadata(store.read(location), location=location) for location in newer]
+        if files[-1] != self.base.metadata_location:
+            versions.append(state.metadata)
+        updates = self.staged.updates
+        if not any(_shows(updates, *pair) for pair in pairwise([self.base.metadata, *versions])):
+            return False
+        if any(isinstance(update, SetSnapshotRef | RemoveSnapshotRef) for update in updates):
+            # Whoever makes or removes a branch or tag may rely on being the only one who does.
+            return None
+        return True if _changed_by(updates, state.metadata) == {} else None
 
     def is_dead(self, state: TableState) -> bool:
         """Whether an attempt that was not carried out never will be: another file followed the one it compares with."""
@@ -62,6 +88,24 @@ class LostAttempt:
 
 def _history(state: TableState) -> frozenset[str]:
     return frozenset([state.metadata_location, *(entry.metadata_file for entry in state.metadata.metadata_log)])
+
+
+def _changed_by(updates: Sequence[TableUpdate], metadata: TableMetadata) -> dict[str, object] | None:
+    """The fields of the metadata that updates would change, with their new values; None where they do not fit."""
+    try:
+        after = apply_updates(metadata, updates, now_ms=metadata.last_updated_ms)
+    except EngineError:
+        return None
+    names = {field.name for field in fields(metadata)} - _VOLATILE
+    return {name: getattr(after, name) for name in names if getattr(after, name) != getattr(metadata, name)}
+
+
+def _shows(updates: Sequence[TableUpdate], before: TableMetadata, after: TableMetadata) -> bool:
+    """Whether one version of the metadata may have become the next one by these updates."""
+    changed = _changed_by(updates, before)
+    if not changed:
+        return False
+    return all(getattr(after, name) == value for name, value in changed.items())
 
 
 def _is_absent(staged: Staged, metadata: TableMetadata) -> bool:

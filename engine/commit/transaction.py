@@ -123,7 +123,7 @@ class Transaction:
     def _settle(self, before: TableState, outcome: Unknown | Conflicted, reason: str) -> TableState | None:
         """The table, if the change is in it; None if it is not. Raises CommitStateUnknown if nobody can say."""
         answer = outcome if isinstance(outcome, Unknown) else Unknown(cause=CommitConflict(reason))
-        lost = LostAttempt(self._attempts[-1], answer)
+        lost = LostAttempt(self._attempts[-1], before, answer)
         self._lost.append(lost)
         last: EngineError | None = None
         for _ in self.waiting.for_status_checks(before.metadata.properties).attempts():
@@ -146,7 +146,7 @@ class Transaction:
         found = [lost.happened(state, self.staging.store) for lost in self._lost]
         if None in found and True not in found:
             cause = self._lost[found.index(None)].answer.cause
-            raise self._unknown(f"{cause}; since then the history was cut in which it would be seen", None)
+            raise self._unknown(f"{cause}; and the table's history does not tell", None)
         return True in found
 
     def _done(self, state: TableState) -> TableState:

@@ -39,7 +39,9 @@ class OrphanFiles:
 def remove_orphan_files(table: Target, *, older_than_ms: int, dry_run: bool) -> OrphanFiles:
     """Find files in the table's directories that no snapshot, branch, statistics or metadata log leads to.
 
-    Files are listed first and the table is loaded afterwards, so that what a commit brings in between is known.
+    Files are listed first and the table is loaded afterwards, so that what a commit brings in between is known. It is
+    loaded once more before files are deleted: reading all manifests may take long, and a writer that took longer than
+    the age limit may have committed meanwhile.
 
     Files ``vN.metadata.json`` stay however old they are: a directory catalog commits by creating the next one, so that
     a writer that was stalled through many commits could take a name that is free again for the next version.
@@ -71,6 +73,11 @@ def remove_orphan_files(table: Target, *, older_than_ms: int, dry_run: bool) -> 
         return each.modified_ms < older_than_ms and path not in known and not is_version
 
     orphans = [each for each in listed if is_orphan(each)]
+    if orphans and not dry_run:
+        latest = table.load()
+        if latest.metadata_location != state.metadata_location:
+            known |= reach.places_of(latest.metadata, latest.metadata_location)
+            orphans = [each for each in orphans if is_orphan(each)]
     locations = tuple(sorted(each.location for each in orphans))
     deleted, refused = (0, list[str]()) if dry_run else delete_all(table.store, locations, table.runner)
     return OrphanFiles(

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from engine.commit.committer import Identifier
 from engine.errors import CommitStateUnknown, EngineError
+from engine.maintenance.remove_orphan_files import DEFAULT_AGE_MS
 from tests.simulation.catalogs import Place, Pointers, Rest
 from tests.simulation.operations import KINDS, Base, Effect, P, Values, ends_of
 from tests.simulation.process import ONE_THREAD, SimulatedTable, Step, plain
@@ -83,6 +84,7 @@ class Judge:
         self.beyond_promise = False
         self._needed: dict[str, frozenset[str]] = {}
         self._orphaned: set[str] = set()
+        self._late: set[str] = set()
         self._pointers: Pointers = {}
         self._names: list[frozenset[Identifier]] = []
         self._take(place.pointers)
@@ -127,9 +129,11 @@ class Judge:
 
     def deleted(self, location: str) -> None:
         """A file is gone."""
-        if any(location in needed for needed in self._needed.values()):
-            self.world.fail("deleted a needed file", f"{location}, by {self._running()}")
         running = self._running()
+        if any(location in needed for needed in self._needed.values()):
+            if location in self._late and running is not None and running.operation.kind == "remove_orphans":
+                self.beyond_promise = True
+            self.world.fail("deleted a needed file", f"{location}, by {running}")
         if running is not None and running.operation.kind == "remove_orphans":
             self._orphaned.add(location)
 
@@ -192,8 +196,12 @@ class Judge:
         if record is None:
             return  # preparing
         record.versions.append(len(versions) - 1)
+        known = self._needed[uuid]
         try:
             self._note_needed(uuid)
+            for at in (self._needed[uuid] - known) & self.world.files.keys():
+                if self.world.now_ms - self.world.files[at][1] > DEFAULT_AGE_MS:
+                    self._late.add(at)
             self._check(before, version.metadata, record)
             lost = sorted(at for at in self._needed[uuid] if at not in self.world.files)
         except Violation as violation:

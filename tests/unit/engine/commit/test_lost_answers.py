@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
+from engine.codec.metadata_json.table import encode_metadata
 from engine.commit.changes.append import Append
-from engine.commit.committer import Unknown
+from engine.commit.changes.change import Change
+from engine.commit.changes.evolution import UpdateProperties
+from engine.commit.changes.references import CreateRef, RemoveRef, Rollback
+from engine.commit.committer import Outcome, TableState, Unknown
 from engine.commit.lost_answers import LostAttempt
-from engine.errors import StorageFailed
-from engine.spec.updates import RemoveSnapshots
+from engine.errors import CommitStateUnknown, FileNotFound, StorageFailed
+from engine.spec.requirements import TableRequirement
+from engine.spec.updates import RemoveSnapshots, TableUpdate
 from tests.unit.engine.commit.tables import World, data_file, world
 
 
@@ -23,7 +30,7 @@ def table() -> World:
 def lost_append(w: World, branch: str) -> LostAttempt:
     """Of snapshot 103."""
     staged = Append(data_files=[data_file("ours")], branch=branch).stage(w.metadata, w.staging())
-    return LostAttempt(staged, Unknown(cause=StorageFailed("reset")))
+    return LostAttempt(staged, w.committer.state, Unknown(cause=StorageFailed("reset")))
 
 
 def append(w: World, branch: str, name: str) -> None:
@@ -62,3 +69,94 @@ def test_a_gap_in_the_branch_tells_nothing(branch: str) -> None:
     theirs = w.metadata.snapshots[-2].snapshot_id
     w.committer.apply([], [RemoveSnapshots(frozenset({theirs}))])
     assert attempt.happened(w.committer.state, w.store) is None
+
+
+class TestWithoutSnapshot:
+    """A change that adds no snapshot, over a catalog that names no metadata file, is looked for in the files."""
+
+    def test_nothing_was_committed_since(self) -> None:
+        w = rest_table()
+        assert lost_change(w, RemoveRef("b")).happened(w.committer.state, w.store) is False
+
+    def test_others_committed_other_things(self) -> None:
+        w = rest_table()
+        attempt = lost_change(w, RemoveRef("b"))
+        append(w, "main", "x")
+        append(w, "b", "y")
+        commit(w, CreateRef(name="c", type="branch"))
+        assert attempt.happened(w.committer.state, w.store) is False
+
+    @pytest.mark.parametrize("again", [True, False])
+    def test_a_branch_that_was_removed_may_have_been_removed_by_others(self, again: bool) -> None:
+        w = rest_table()
+        old = w.metadata.refs["b"].snapshot_id
+        attempt = lost_change(w, RemoveRef("b"))
+        land(w, attempt)
+        if again:
+            commit(w, CreateRef(name="b", type="branch", snapshot_id=old))
+        assert attempt.happened(w.committer.state, w.store) is None
+
+    def test_a_rollback_is_not_made_again_over_what_came_later(self) -> None:
+        w = rest_table()
+        append(w, "main", "second")
+        first = w.metadata.snapshots[0].snapshot_id
+
+        def lose(_: Outcome) -> Outcome:
+            append(w, "main", "acknowledged")
+            return Unknown(cause=StorageFailed("reset"))
+
+        w.committer.answers = [lose]
+        with pytest.raises(CommitStateUnknown, match="does not tell"):
+            w.transaction().commit([Rollback(snapshot_id=first)])
+        assert w.files().keys() == {"a", "acknowledged"}
+
+    @pytest.mark.parametrize(("later", "expected"), [("ours", True), ("theirs", None)])
+    def test_a_property_is_set_if_it_still_is(self, later: str, expected: bool | None) -> None:
+        w = rest_table()
+        attempt = lost_change(w, UpdateProperties({"k": "ours"}))
+        land(w, attempt)
+        commit(w, UpdateProperties({"k": later, "other": "x"}))
+        assert attempt.happened(w.committer.state, w.store) is expected
+
+    def test_a_log_without_the_base_tells_nothing(self) -> None:
+        w = rest_table()
+        attempt = lost_change(w, RemoveRef("b"))
+        elsewhere = TableState(metadata=w.metadata, metadata_location="memory://wh/t/metadata/99.json")
+        assert attempt.happened(elsewhere, w.store) is None
+
+    def test_a_version_that_cannot_be_read_is_an_error(self) -> None:
+        w = rest_table()
+        attempt = lost_change(w, RemoveRef("b"))
+        append(w, "main", "x")
+        w.store.delete(w.committer.state.metadata_location)
+        append(w, "main", "y")
+        with pytest.raises(FileNotFound):
+            attempt.happened(w.committer.state, w.store)
+
+
+def rest_table() -> World:
+    """As `table`, with metadata files in storage, as a REST server writes them."""
+    w = table()
+
+    def apply(requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]) -> Outcome:
+        location = f"memory://wh/t/metadata/{w.committer.versions + 1}.json"
+        outcome = w.committer.apply(requirements, updates, location)
+        w.store.write(location, encode_metadata(w.metadata))
+        return outcome
+
+    w.committer.handle = apply
+    return w
+
+
+def lost_change(w: World, change: Change) -> LostAttempt:
+    staged = change.stage(w.metadata, w.staging())
+    return LostAttempt(staged, w.committer.state, Unknown(cause=StorageFailed("reset")))
+
+
+def land(w: World, attempt: LostAttempt) -> None:
+    assert w.committer.handle is not None
+    w.committer.handle(attempt.staged.requirements, attempt.staged.updates)
+
+
+def commit(w: World, change: Change) -> None:
+    w.transaction().commit([change])

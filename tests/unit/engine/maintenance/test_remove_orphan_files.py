@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import gzip
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest.mock import patch
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import engine
 from engine.codec.metadata_json.table import encode_metadata
 from engine.commit.committer import Committed
 from engine.errors import Invalid
+from engine.maintenance.reachable_files import Reach
+from engine.spec.data_file import DataFile
+from engine.spec.metadata import TableMetadata
 from engine.spec.statistics import PartitionStatisticsFile, StatisticsFile
 from engine.spec.updates import SetLocation, SetPartitionStatistics, SetProperties, SetStatistics, TableUpdate
 from engine.storage.local import LocalStore
@@ -137,6 +142,27 @@ def test_what_is_committed_while_files_are_listed_stays(table: engine.Table, tmp
     with patch.object(LocalStore, "list", listing):
         assert remove(table) == set()
     assert ids(table) == list(range(8))
+
+
+def test_what_is_committed_while_manifests_are_read_stays(table: engine.Table, tmp_path: Path) -> None:
+    slow = shutil.copy(next(Path(table.location, "data").glob("*.parquet")), f"{table.location}/data/slow.parquet")
+    rows = pq.read_metadata(slow).num_rows
+    file = DataFile(
+        file_path=slow, file_format="parquet", record_count=rows, file_size_in_bytes=Path(slow).stat().st_size
+    )
+    before = len(ids(table))
+    real, other = Reach.places_of, engine.load_catalog(str(tmp_path / "wh")).load_table("db.t")
+    waiting: list[Callable[[], object]] = [lambda: other.add_files([file])]
+
+    def places_of(reach: Reach, metadata: TableMetadata, location: str) -> set[str]:
+        found = real(reach, metadata, location)
+        if waiting:
+            waiting.pop()()
+        return found
+
+    with patch.object(Reach, "places_of", places_of):
+        assert remove(table) == set()
+    assert len(ids(table)) == before + rows
 
 
 def test_statistics_of_both_kinds_stay(table: engine.Table) -> None:
