@@ -40,9 +40,6 @@ MEASUREMENTS = {
 UNTIMED = frozenset({"pruning"})
 """Counted, not timed: they have no repetitions."""
 
-FILTERED = frozenset({"planning", "pruning", "filtered"})
-"""Measurements that need filters."""
-
 DEFAULT_SEED = 1
 
 
@@ -102,9 +99,10 @@ class Experiment:
     """A complete definition of a run.
 
     `filters` maps a name to SQL text that every engine parses with its own parser. `columns` are those of the decimals
-    measurement and `filtered_columns` those of filtered reads; none means every decimal column. `processes` is how many
-    run all rounds, one after the other: what favours a case for the life of a process differs between them. `seed`
-    orders the runs; the rows have their own seed in their workload. `values` is what all of it was parsed from.
+    measurement and `filtered_columns` those of filtered reads; none means the workload's choice, or every decimal
+    column. `filtered_everything` adds a read without a filter to the filtered ones. `processes` is how many run all
+    rounds, one after the other: what favours a case for the life of a process differs between them. `seed` orders the
+    runs; the rows have their own seed in their workload. `values` is what all of it was parsed from.
     """
 
     name: str
@@ -117,6 +115,7 @@ class Experiment:
     filters: Mapping[str, str]
     columns: tuple[str, ...]
     filtered_columns: tuple[str, ...]
+    filtered_everything: bool
     deletes: DeleteDefinition
     pace: Pace
     processes: int
@@ -156,7 +155,8 @@ class Experiment:
                 values.get(name, {}).pop("repetitions", None)
         for key, names in self._sorted(only).items():
             if key == "workload":
-                values[key] = [each for each in _listed(values[key]) if each.get("name", each["kind"]) in names]
+                pairs = zip(_listed(values[key]), self.workloads, strict=True)
+                values[key] = [each for each, made in pairs if made.name in names]
             elif key == "parts":
                 for each in _listed(values["workload"]):
                     each["parts"] = names
@@ -254,6 +254,7 @@ def parse_values(values: Mapping[str, Any]) -> Experiment:
         filters=_filters(root),
         columns=_columns(own["decimals"]) if "decimals" in own else (),
         filtered_columns=_columns(own["filtered"]) if "filtered" in own else (),
+        filtered_everything=own["filtered"].flag("everything", default=False) if "filtered" in own else False,
         deletes=_deletes(own.get("deletes", Definition({}))),
         pace=_pace(root, own),
         processes=root.whole("processes", 1, least=1),
@@ -263,8 +264,6 @@ def parse_values(values: Mapping[str, Any]) -> Experiment:
     )
     for table in (*own.values(), root):
         table.done()
-    if arranged and not experiment.filters and (needing := sorted(FILTERED & set(measurements))):
-        raise ConfigError(f"{' and '.join(needing)} need at least one filter", path="filters")
     return experiment
 
 

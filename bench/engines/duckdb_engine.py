@@ -24,9 +24,7 @@ class DuckDb:
 
     def __init__(self, context: EngineContext) -> None:
         self.version = duckdb.__version__
-        self._connection = duckdb.connect()
-        for package in ("duckdb_extension_avro", "duckdb_extension_iceberg"):
-            self._connection.execute(f"LOAD '{_extension(package)}'")
+        self._connection = connected()
 
     def open(self, metadata_location: str) -> str:
         # iceberg_scan reads metadata.json in every query; there is no handle to keep it in.
@@ -39,19 +37,31 @@ class DuckDb:
         raise AssertionError("planning is not among the abilities")
 
     def scan(self, handle: str, columns: Sequence[str], filter: str | None) -> Mapping[str, int]:
-        for _ in self._batches(handle, columns, filter):
+        for _ in reader(self._connection, handle, columns, filter):
             pass
         return {}
 
     def checksum(self, handle: str, columns: Sequence[str], filter: str | None) -> Checksum:
-        return checksum_of(self._batches(handle, columns, filter), columns)
+        return checksum_of(reader(self._connection, handle, columns, filter), columns)
 
-    def _batches(self, location: str, columns: Sequence[str], filter: str | None) -> pa.RecordBatchReader:
-        names = ", ".join(f'"{column}"' for column in columns)
-        where = f" WHERE {filter}" if filter else ""
-        quoted = location.replace("'", "''")
-        query = f"SELECT {names} FROM iceberg_scan('{quoted}'){where}"  # noqa: S608 - the user's own filter on own files
-        return self._connection.execute(query).to_arrow_reader(_BATCH_ROWS)
+
+def connected() -> duckdb.DuckDBPyConnection:
+    """A database that reads Iceberg tables."""
+    connection = duckdb.connect()
+    for package in ("duckdb_extension_avro", "duckdb_extension_iceberg"):
+        connection.execute(f"LOAD '{_extension(package)}'")
+    return connection
+
+
+def reader(
+    connection: duckdb.DuckDBPyConnection, location: str, columns: Sequence[str] | None, filter: str | None = None
+) -> pa.RecordBatchReader:
+    """The rows of a table that the filter keeps; None keeps all columns, or all rows."""
+    names = "*" if columns is None else ", ".join(f'"{column}"' for column in columns)
+    where = f" WHERE {filter}" if filter else ""
+    quoted = location.replace("'", "''")
+    query = f"SELECT {names} FROM iceberg_scan('{quoted}'){where}"  # noqa: S608 - the user's own filter on own files
+    return connection.execute(query).to_arrow_reader(_BATCH_ROWS)
 
 
 def _extension(package: str) -> Path:

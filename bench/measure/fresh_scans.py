@@ -15,19 +15,21 @@ from bench.measure.trial import Bench, Timed, Trial
 
 @dataclass(frozen=True, kw_only=True)
 class FreshScans:
-    """Scans of all columns of a table, each in a process of its own.
+    """Scans of a table, each in a process of its own.
 
     Args:
         case: The table's, whatever the engine.
         location: Its metadata file.
         rows: What a scan must give.
         engines: Names of those that read it.
+        columns: What is scanned; none: every column.
     """
 
     case: Case
     location: str
     rows: int
     engines: Sequence[str]
+    columns: Sequence[str] = ()
 
     def trials(self, bench: Bench) -> Iterator[Trial]:
         for name in SCANNERS:
@@ -37,5 +39,5 @@ class FreshScans:
                 yield Trial(case=case, evidence=evidence, prepare=partial(self._start, name))
 
     def _start(self, engine: str) -> Timed:
-        arguments = ("bench.measure.fresh_scan", engine, self.location)
+        arguments = ("bench.measure.fresh_scan", engine, self.location, *self.columns)
         return partial(fresh_process, arguments, exactly={"rows": self.rows})

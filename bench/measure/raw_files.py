@@ -51,7 +51,9 @@ class RawFiles:
                 for part in batch.column(0).to_pylist():
                     yield from self.batches(*(bound * self.rows // partitions for bound in (part, part + 1)))
 
-        return spark.range(0, partitions, 1, partitions).mapInArrow(read, from_arrow_schema(self.schema))
+        return spark.range(0, partitions, 1, partitions).mapInArrow(
+            read, from_arrow_schema(self.schema, prefer_timestamp_ntz=True)
+        )
 
 
 def find_or_write(rows: Rows, cache: DatasetCache, spark: Callable[[], SparkSession]) -> RawFiles:

@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 
 from bench.engines.checksum import Checksum
 from bench.engines.engine import Ability, AnyEngine, Counting
 from bench.errors import BenchError, Disagreement
 from bench.measure.case import EVERYTHING, Case, Evidence
 from bench.measure.opened import Opened, try_each
-from bench.measure.oracle import Answer, NoTruth
+from bench.measure.oracle import Answer, NoTruth, Oracle
 from bench.measure.recorder import Recorder
-from bench.measure.trial import Bench, Trial
+from bench.measure.trial import Bench, TableTruth, Trial
 
 Delivered = dict[str, tuple[Opened, Checksum]]
 """By engine: the open table, and what it delivered."""
@@ -35,6 +36,7 @@ class Scanning:
         base: The configuration that the others are held against; None where only engines are compared.
         same_rows: Whether every configuration must deliver the rows of the base.
         rows: Configuration -> how many rows it must deliver without a filter, where that is known.
+        raw: The raw files of the rows of all tables, by which what is delivered is judged; none: by the tables' files.
     """
 
     case: Case
@@ -45,6 +47,7 @@ class Scanning:
     base: str | None = None
     same_rows: bool = False
     rows: Mapping[str, int] = field(default_factory=dict)
+    raw: Sequence[Path] = ()
 
     def trials(self, bench: Bench) -> Iterator[Trial]:
         if not self.columns:
@@ -74,7 +77,7 @@ class Scanning:
             bench.recorder,
             case,
         )
-        right = _right_engines(bench, case, checksums, lambda: bench.truth(location).answer(self.columns, text))
+        right = _right_engines(bench, case, checksums, lambda: self._truth(bench, location).answer(self.columns, text))
         expected = self.rows.get(case.configuration) if text is None else None
         for name in sorted(right):
             difference = None
@@ -89,6 +92,9 @@ class Scanning:
             bench.recorder.skip(case, "the table has no rows")
             return {}
         return {name: (opened[name], checksums[name]) for name in opened if name in right}
+
+    def _truth(self, bench: Bench, location: str) -> TableTruth:
+        return Oracle(self.raw) if self.raw else bench.truth(location)
 
     def _trial(self, case: Case, opened: Opened, checksum: Checksum, base: tuple[Opened, Checksum] | None) -> Trial:
         counters = {"rows_returned": checksum.rows}

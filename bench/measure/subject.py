@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from bench.errors import BenchError
 from bench.measure.brute.metadata import TableJson
@@ -27,6 +28,7 @@ class Subject:
         delete_columns: The columns that the deletes measurement scans.
         filtered_columns: Those of filtered reads.
         rows: How many it has before deletes, where that is known.
+        raw: The raw files of its rows, where there are any.
         without_deletes: The table whose scan is what deletes are compared with; None when there is none.
         with_deletes: Variant -> the same data files with deletes.
         deleted_rows: Variant -> rows that its deletes take away, where that is known from elsewhere than an engine.
@@ -40,6 +42,7 @@ class Subject:
     delete_columns: tuple[str, ...] = ()
     filtered_columns: tuple[str, ...] = ()
     rows: int | None = None
+    raw: Sequence[Path] = ()
     without_deletes: str | None = None
     with_deletes: Mapping[str, str] = field(default_factory=dict)
     deleted_rows: Mapping[str, int] = field(default_factory=dict)

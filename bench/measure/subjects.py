@@ -23,6 +23,7 @@ from bench.measure.cache import DatasetCache
 from bench.measure.case import EVERYTHING, Case
 from bench.measure.commits import Commits
 from bench.measure.datasets import DatasetRequest, find_or_build
+from bench.measure.fresh_scans import FreshScans
 from bench.measure.metadata_tables import find_or_build as find_described
 from bench.measure.metadata_tables import rewritten_by_java
 from bench.measure.own_tables import own_tables
@@ -107,7 +108,11 @@ class Preparation:
         if "decimals" in wanted:
             if subject.decimal_columns:
                 yield Scanning(
-                    case=case("decimals"), tables={"": subject.location}, columns=subject.decimal_columns, rows=rows
+                    case=case("decimals"),
+                    tables={"": subject.location},
+                    columns=subject.decimal_columns,
+                    rows=rows,
+                    raw=subject.raw,
                 )
             else:
                 yield Unmeasured(case=case("decimals"), reason="the table has no decimal column")
@@ -116,7 +121,17 @@ class Preparation:
                 case=case("filtered"),
                 tables={"": subject.location},
                 columns=subject.filtered_columns,
-                filters=subject.filters,
+                filters={**({EVERYTHING: None} if self.experiment.filtered_everything else {}), **subject.filters},
+                rows=rows,
+                raw=subject.raw,
+            )
+        if "reading" in wanted and subject.rows is not None:
+            yield FreshScans(
+                case=case("reading"),
+                location=subject.location,
+                rows=subject.rows,
+                engines=tuple(self.engines),
+                columns=subject.filtered_columns,
             )
         if "deletes" in wanted:
             if subject.without_deletes is None or not subject.with_deletes:
@@ -142,21 +157,24 @@ class Preparation:
         )
         for dataset in find_or_build(request, DatasetCache(self.cache), spark=self.spark, progress=self.progress):
             table = load_table_json(dataset.metadata_location)
-            for name, text in experiment.filters.items():
+            filters = experiment.filters or workload.rows.filters
+            for name, text in filters.items():
                 try:
                     filter_columns(text, table)
                 except ConfigError as error:
                     raise ConfigError(str(error), path=f"filters.{name}") from error
             decimals = decimal_columns(table)
+            scanned = workload.scanned or decimals
             yield Subject(
                 workload=workload.name,
                 layout=dataset.layout,
                 location=dataset.metadata_location,
-                filters=experiment.filters,
+                filters=filters,
                 decimal_columns=_known(experiment.columns, table, "decimals.columns") or decimals,
-                delete_columns=_known(experiment.deletes.columns, table, "deletes.columns") or decimals,
-                filtered_columns=_known(experiment.filtered_columns, table, "filtered.columns") or decimals,
+                delete_columns=_known(experiment.deletes.columns, table, "deletes.columns") or scanned,
+                filtered_columns=_known(experiment.filtered_columns, table, "filtered.columns") or scanned,
                 rows=dataset.rows,
+                raw=dataset.raw,
                 without_deletes=dataset.metadata_location,
                 with_deletes=dataset.with_deletes,
                 deleted_rows=dataset.deleted_rows,

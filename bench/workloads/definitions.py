@@ -13,10 +13,12 @@ from typing import ClassVar, Protocol, cast
 from bench.definition import Definition
 from bench.errors import ConfigError
 from bench.workloads.dated_sales import DatedSales
+from bench.workloads.log import Log
 from bench.workloads.metadata_files import DELETES, NARROW, Deletes, MetadataFiles
 from bench.workloads.reading_files import DELETE_KINDS, KEYS, PATTERNS, Cell, DeleteRows, cells_of
 from bench.workloads.rows import Rows
 from bench.workloads.tpcds import Tpcds
+from bench.workloads.wide import Wide
 
 DEFAULT_SEED = 1
 WRITERS = ("icebench", "iceberg-java")
@@ -51,6 +53,11 @@ class RowsWorkload(ABC):
     def rows(self) -> Rows:
         """What makes the rows."""
 
+    @property
+    def scanned(self) -> tuple[str, ...]:
+        """The columns that scans deliver unless the definition names others; none are the decimal ones."""
+        return ()
+
 
 @dataclass(frozen=True, kw_only=True)
 class TpcdsWorkload(RowsWorkload):
@@ -76,6 +83,72 @@ class TpcdsWorkload(RowsWorkload):
             skew=values.number("skew", 0.0, least=0),
             wide_decimals=values.flag("wide_decimals", default=False),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class WideWorkload(RowsWorkload):
+    """A table of many columns of mixed and nested types, of which `selected` are scanned."""
+
+    kind: ClassVar[str] = "wide"
+    measurements: ClassVar[tuple[str, ...]] = (*OF_TABLES, "reading")
+
+    made: Wide
+    selected: int
+
+    @property
+    def rows(self) -> Wide:
+        return self.made
+
+    @property
+    def scanned(self) -> tuple[str, ...]:
+        return self.made.spread(self.selected)
+
+    @classmethod
+    def parse(cls, values: Definition) -> WideWorkload:
+        wide = Wide(
+            rows=values.whole("rows", least=1),
+            columns=values.whole("columns", least=1),
+            seed=values.whole("seed", DEFAULT_SEED, least=0),
+        )
+        most = len(wide.scannable)
+        selected = values.whole("selected", min(20, most), least=1)
+        if selected > most:
+            raise ConfigError(
+                f"more columns than engines can be asked for, which are {most}", path=values.at("selected")
+            )
+        return cls(made=wide, selected=selected)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogWorkload(RowsWorkload):
+    """A log of web requests: how many, to how many hosts, the Zipf exponent of their shares, and the share of late
+    requests."""
+
+    kind: ClassVar[str] = "log"
+
+    made: Log
+
+    @property
+    def rows(self) -> Log:
+        return self.made
+
+    @property
+    def scanned(self) -> tuple[str, ...]:
+        return ("logged_at", "host", "url", "status", "bytes")
+
+    @classmethod
+    def parse(cls, values: Definition) -> LogWorkload:
+        late = values.number("late", 0.01, least=0)
+        if late > 1:
+            raise ConfigError(f"{late:g} is above 1", path=values.at("late"))
+        log = Log(
+            rows=values.whole("rows", least=1),
+            hosts=values.whole("hosts", 1_000, least=1),
+            skew=values.number("skew", 1.1, least=0),
+            late=late,
+            seed=values.whole("seed", DEFAULT_SEED, least=0),
+        )
+        return cls(made=log)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,6 +302,8 @@ class ReadingWorkload:
 
 KINDS: Mapping[str, Callable[[Definition], Workload]] = {
     TpcdsWorkload.kind: TpcdsWorkload.parse,
+    WideWorkload.kind: WideWorkload.parse,
+    LogWorkload.kind: LogWorkload.parse,
     TableWorkload.kind: TableWorkload.parse,
     DescribedWorkload.kind: DescribedWorkload.parse,
     ReadingWorkload.kind: ReadingWorkload.parse,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +18,7 @@ from bench.workloads.arrays import chosen, fixed_texts, numbered
 from bench.workloads.draws import Int64s, Words, below, draw, words
 from bench.workloads.generated import Generated
 from bench.workloads.popularity import popular
+from bench.workloads.rows import KeyRange
 
 START = 1_735_689_600_000_000
 """2025-01-01, in microseconds since 1970."""
@@ -65,15 +65,13 @@ _SCHEMA = pa.schema(
 class Log(Generated):
     """A log of `rows` requests in thirty days to `hosts` hosts, whose shares fall with Zipf's exponent `skew`."""
 
-    kind: ClassVar[str] = "log"
-
     hosts: int = 1_000
     skew: float = 1.1
     late: float = 0.01
 
     @property
     def name(self) -> str:
-        return self.kind
+        return "log"
 
     @property
     def schema(self) -> pa.Schema:
@@ -90,6 +88,14 @@ class Log(Generated):
             "url_prefix": f"url like '{one['url'].rpartition('/')[0]}/%'",
             "errors": "status >= 500",
         }
+
+    def delete_keys(self, share: float, spread: str) -> KeyRange:
+        """Spread at random it is an erasure of users; else a range of the log."""
+        if spread == "random":
+            return KeyRange(column="user_id", start=1, stop=1 + max(1, round(share * USERS)))
+        count = max(1, round(self.rows * share))
+        first = 0 if spread == "first" else (self.rows - count) // 2
+        return KeyRange(column="log_offset", start=first, stop=first + count)
 
     def batch(self, start: int, stop: int) -> pa.RecordBatch:
         rows = np.arange(start, stop, dtype=np.int64)

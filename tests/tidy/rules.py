@@ -86,7 +86,7 @@ LIBRARY_HOMES: dict[str, tuple[str, ...]] = {
     "pyarrow.fs": ("engine/storage/arrow.py", "engine/storage/resolve.py", "bench/", "tests/"),
     "pyarrow.parquet": ("engine/formats/", "bench/", "tests/"),
     "pyspark": ("engine/spark/", "engine/spark_source/", "bench/", "tests/"),
-    "polars": ("bench/engines/", "bench/measure/fresh_plan.py", "tests/"),
+    "polars": ("bench/engines/", "bench/measure/fresh_plan.py", "bench/measure/fresh_scan.py", "tests/"),
     "llvmlite": ("engine/kernels/machine_code.py", "tests/"),
     "duckdb": ("bench/engines/", "bench/workloads/dsdgen.py", "tests/"),
     "pyiceberg": ("bench/engines/", "bench/measure/fresh_plan.py", "bench/measure/fresh_scan.py", "tests/"),

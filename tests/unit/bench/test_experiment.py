@@ -7,7 +7,7 @@ import pytest
 from bench.definition import Definition
 from bench.errors import ConfigError
 from bench.experiment import Experiment, known_experiments, load_experiment, parse_experiment, parse_values
-from bench.workloads.definitions import DescribedWorkload, ReadingWorkload, TpcdsWorkload
+from bench.workloads.definitions import DescribedWorkload, LogWorkload, ReadingWorkload, TpcdsWorkload, WideWorkload
 
 MINIMAL = """
 name = "small"
@@ -121,9 +121,8 @@ def test_a_definition_comes_back_from_what_it_was_parsed_from() -> None:
         (text().replace("scale = 0.01", ""), "workload: missing key 'scale'"),
         (
             text().replace("tpcds", "ssb"),
-            "workload.kind: unknown kind 'ssb'; known: described-files, re",
+            "workload.kind: unknown kind 'ssb'; known: described-files, log",
         ),
-        (text().replace('one = "ss_item_sk = 1"', ""), "filters: filtered and planning and pruning need at least"),
         (text().replace('"ss_item_sk = 1"', '" "'), "filters.one: must not be empty"),
         (text().replace('"ss_item_sk = 1"', "1"), "filters.one: must be a string, not 1"),
         (text(tables="[deletes]\nfractions = [0.1, 1.5]"), "deletes.fractions[1]: 1.5 is not a fraction between 0 an"),
@@ -212,6 +211,46 @@ def test_only_keeps_workloads_and_their_parts_too() -> None:
 def test_the_digest_follows_the_definition() -> None:
     one, same, other = (parse_values(described(seed=seed)) for seed in (1, 1, 2))
     assert one.digest == same.digest != other.digest
+
+
+def generated(**workload: Any) -> dict[str, Any]:
+    return {"name": "mine", "engines": ["icebench"], "layouts": ["monthly"], "workload": workload}
+
+
+def test_generated_workloads_have_their_own_filters_and_columns() -> None:
+    values = generated(kind="wide", rows=10, columns=300)
+    values["workload"] = [values["workload"], {"kind": "log", "rows": 10}]
+    experiment = parse_values(values)
+    wide, log = experiment.workloads
+    assert isinstance(wide, WideWorkload)
+    assert isinstance(log, LogWorkload)
+    assert (wide.name, log.name) == ("wide, 300 columns", "log")
+    assert len(wide.scanned) == 20
+    assert log.rows.filters.keys() == {"one_hour", "one_request", "url_prefix", "errors"}
+    assert not experiment.filters
+    assert not experiment.filtered_everything
+    only = experiment.adjusted(only=["wide, 300 columns", "reading"])
+    assert [each.name for each in only.workloads] == ["wide, 300 columns"]
+    assert only.measurements == ("reading",)
+    assert parse_values({**values, "filtered": {"everything": True}}).filtered_everything
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"kind": "wide", "rows": 10}, "workload: missing key 'columns'"),
+        (
+            {"kind": "wide", "rows": 10, "columns": 15, "selected": 15},
+            "workload.selected: more columns than engines can",
+        ),
+        ({"kind": "log", "rows": 0}, "workload.rows: 0 is below 1"),
+        ({"kind": "log", "rows": 9, "late": 1.5}, "workload.late: 1.5 is above 1"),
+    ],
+)
+def test_what_is_wrong_in_a_generated_workload_is_said(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_values(generated(**wrong))
+    assert str(caught.value).startswith(message)
 
 
 def test_a_table_of_a_definition_knows_its_path() -> None:

@@ -1,7 +1,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from bench.engines.engine import Ability
@@ -57,6 +59,19 @@ def test_who_differs_from_the_truth_is_wrong_even_in_the_majority(writer: RunWri
     assert [(f.engine, f.kind) for f in made.failures] == [("one", "Disagreement"), ("two", "Disagreement")]
     assert made.failures[0].message == "delivers wrong rows: column x: sum 4 against 3"
     assert {r.engine for r in made.records} == {"odd"}
+
+
+def test_raw_files_are_the_truth_where_there_are_any(writer: RunWriter, tmp_path: Path) -> None:
+    pytest.importorskip("duckdb", reason="needs the extra 'peers'")
+    pq.write_table(pa.Table.from_batches([rows(1, 2)]), tmp_path / "raw.parquet")
+    clock = Clock()
+    engines = [engine("right", clock, all=rows(2, 1)), engine("wrong", clock, all=rows(1, 3))]
+    made = recorded(writer, clock, *engines, truth={"all": DatasetFailed("nobody should ask")})
+    made.measure(replace(WHOLE, raw=[tmp_path / "raw.parquet"]))
+    assert [(f.engine, f.message) for f in made.failures] == [
+        ("wrong", "delivers wrong rows: column x: sum 4 against 3")
+    ]
+    assert {r.engine for r in made.records} == {"right"}
 
 
 def test_without_the_truth_all_must_deliver_the_same(writer: RunWriter) -> None:

@@ -58,6 +58,18 @@ def test_a_table_of_some_of_the_columns_has_their_values() -> None:
     assert pa.Table.from_batches(some.batches(0, ROWS)).num_rows == ROWS
 
 
+@pytest.mark.parametrize(
+    ("columns", "selected"), [(100, 20), (1_000, 20), (5_000, 20), (10_000, 20), (100, 93), (1, 1)]
+)
+def test_columns_to_scan_are_of_all_kinds_that_every_engine_reads(columns: int, selected: int) -> None:
+    chosen = Wide(columns=columns, rows=1).spread(selected)
+    numbers = [int(name[1:]) for name in chosen]
+    assert len(set(numbers)) == selected
+    assert 1 <= min(numbers) <= max(numbers) <= columns
+    assert {n % len(KINDS) for n in numbers} == ({1} if columns == 1 else set(range(len(KINDS) - 1)))
+    assert columns < 1_000 or max(numbers) > 0.9 * columns
+
+
 @pytest.mark.parametrize(("rows", "files"), [(0, 1), (1, 0)])
 def test_no_rows_or_files(rows: int, files: int) -> None:
     with pytest.raises(ValueError, match="at least 1 of each"):
