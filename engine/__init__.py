@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from engine.expressions.parse_scalar import sql
     from engine.expressions.scalar import SqlExpression
     from engine.formats.prepare_kernels import prepare_kernels
+    from engine.maintenance.profile.table_profile import TableProfile
     from engine.opening import Catalog, load_catalog, load_table
     from engine.plan.cache import ManifestCache
     from engine.runtime.counters import Counters
@@ -95,6 +96,7 @@ __all__ = [
     "SqlExpression",
     "StructType",
     "Table",
+    "TableProfile",
     "Transform",
     "errors",
     "list_type",
@@ -119,6 +121,7 @@ _ELSEWHERE = {
     "FileContent": "engine.spec.data_file",
     "Scan": "engine.table",
     "Table": "engine.table",
+    "TableProfile": "engine.maintenance.profile.table_profile",
     "Schema": "engine.spec.schema",
     "SortField": "engine.spec.sorting",
     "SortOrder": "engine.spec.sorting",

@@ -29,6 +29,9 @@ COMMANDS = {
     "compare": Entry("bench.cli.compare", "compare", "Compare layouts of a run, or two runs."),
     "list": Entry("bench.cli.listing", "listing", "Show experiments, layouts, engines, measurements and runs."),
     "table": Entry("bench.cli.table", "table", "Print a table's metadata tables: snapshots, files, manifests, ..."),
+    "profile": Entry(
+        "bench.cli.profile", "profile", "Describe a table: files, deletes, overlaps, and what costs most."
+    ),
     "maintain": Entry("bench.cli.maintain", "maintain", "Maintain a table: compact it, expire, remove orphans."),
     "dataset": Entry("bench.cli.dataset", "dataset", "Make a TPC-DS table with dsdgen and Iceberg Java, to measure."),
     "gate": Entry("bench.cli.gate", "gate", "Compare exact work counters with the committed baseline."),

@@ -48,24 +48,32 @@ def _of_table(command: Command) -> Command:
 @click.option("--target-file-size-bytes", type=click.IntRange(min=1), help="The table's own by default.")
 @click.option("--min-input-files", type=click.IntRange(min=1), help="Fewer files than this are left; 5 by default.")
 @click.option("--rewrite-all", is_flag=True, help="Also files that are of a good size.")
+@click.option("--sort", "sorting", is_flag=True, help="Sort the rows by the table's own sort order.")
+@click.option("--delete-file-threshold", type=click.IntRange(min=1), help="Also files with so many delete files.")
+@click.option("--remove-dangling-deletes", is_flag=True, help="Remove delete files that concern no data file any more.")
+@click.option("--new-sequence-number", is_flag=True, help="New files are newer than deletes of the files they replace.")
 @pass_context
 def rewrite_data_files(
     context: Context, *, catalog: str, name: str, warehouse: str | None, sort_by: tuple[str, ...],
     zorder_by: tuple[str, ...], where: str | None, branch: str, target_file_size_bytes: int | None,
-    min_input_files: int | None, rewrite_all: bool,
+    min_input_files: int | None, rewrite_all: bool, sorting: bool, delete_file_threshold: int | None,
+    remove_dangling_deletes: bool, new_sequence_number: bool,
 ) -> int:  # fmt: skip
     """Put small files together and apply deletes; sort rows or arrange them, if asked for."""
-    if sort_by and zorder_by:
-        raise click.UsageError("rows are sorted or arranged along a Z-curve: give --sort-by or --zorder-by")
+    if sum(map(bool, (sorting, sort_by, zorder_by))) > 1:
+        raise click.UsageError("rows are arranged in one way: give one of --sort, --sort-by and --zorder-by")
     options: dict[str, Any] = {
         "target_file_size_bytes": target_file_size_bytes,
         "min_input_files": min_input_files,
         "rewrite_all": rewrite_all,
+        "delete_file_threshold": delete_file_threshold,
+        "remove_dangling_deletes": remove_dangling_deletes,
+        "use_starting_sequence_number": not new_sequence_number,
     }
     table = _load(catalog, name, warehouse)
     with RunProgress(context.terminal.err) as shown:
         done = table.maintenance.rewrite_data_files(
-            "sort" if sort_by else "zorder" if zorder_by else "binpack",
+            "sort" if sorting or sort_by else "zorder" if zorder_by else "binpack",
             sort_order=list(sort_by) or None, zorder_by=zorder_by, where=where, branch=branch,
             progress=lambda at: shown("rewrite", f"{at.size_bytes:,} bytes", at.groups, at.groups_total),
             **{key: value for key, value in options.items() if value is not None},

@@ -43,7 +43,7 @@ def build_report(run: Run, *, results_file: str) -> Report:
     return Report(
         title=f"icebench: {run.experiment if run.records else 'nothing'}",
         subtitle=_subtitle(run),
-        run_id=run.run_id,
+        source=f"run {run.run_id}",
         findings=findings_of(records),
         remarks=remarks_of(run),
         sections=sections_of(records),

@@ -79,11 +79,11 @@ class Fact:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """A whole report. `complete` is False for a run that was interrupted or failed."""
+    """A whole report. `source` is what it reports on; `complete` is False for a run that was interrupted or failed."""
 
     title: str
     subtitle: str
-    run_id: str
+    source: str
     findings: tuple[Finding, ...]
     remarks: tuple[Remark, ...]
     sections: tuple[Section, ...]
@@ -91,6 +91,7 @@ class Report:
     reproduce: tuple[str, ...]
     complete: bool = True
     glossary: tuple[Fact, ...] = field(default=())
+    facts_title: str = "Environment"
 
 
 @dataclass(frozen=True, kw_only=True)

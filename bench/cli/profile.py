@@ -1,0 +1,63 @@
+"""`icebench profile`: the portrait of a table."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+import engine
+from bench.cli.context import Context, pass_context
+from bench.cli.places import write_whole
+from bench.errors import ConfigError
+from bench.report.profile import Place, mendings, profile_report
+from bench.report.profile_console import portrait
+
+LINES = 40
+
+
+@click.command("profile")
+@click.argument("address", metavar="PLACE")
+@click.argument("name", metavar="[TABLE]", required=False)
+@click.option("--warehouse", metavar="PLACE", help="The warehouse of an SQL catalog.")
+@click.option("--snapshot", type=int, metavar="ID", help="As of this snapshot; the current one by default.")
+@click.option("--json", "as_json", is_flag=True, help="Print all figures as one object, for other programs.")
+@click.option(
+    "--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write a page with plots."
+)
+@click.option("--lines", type=click.IntRange(min=10), default=LINES, show_default=True, help="Print at most so many.")
+@pass_context
+def profile(
+    context: Context, *, address: str, name: str | None, warehouse: str | None, snapshot: int | None, as_json: bool,
+    html: Path | None, lines: int,
+) -> int:  # fmt: skip
+    """Describe a table from its metadata: sizes, deletes, partitions, manifests, overlaps, and what costs most.
+
+    PLACE is the table's directory or one of its metadata.json files; or, with TABLE, a catalog: a warehouse directory,
+    an SQL database or the address of a REST catalog. Nothing is changed.
+    """
+    if name is None:
+        if warehouse is not None:
+            raise ConfigError("names the warehouse of a catalog, so give the TABLE, too", path="--warehouse")
+        table, place = engine.load_table(address), Place(opened=(address,))
+    else:
+        table = engine.load_catalog(address, warehouse=warehouse).load_table(name)
+        opened = (address, name) if warehouse is None else (address, name, "--warehouse", warehouse)
+        place = Place(table=name, catalog=address, warehouse=warehouse, opened=opened)
+    found = table.maintenance.profile(snapshot_id=snapshot)
+    out = context.terminal.out
+    if html is not None:
+        # matplotlib takes a second, which only a page is worth.
+        from bench.report.html import render  # local import: matplotlib takes a second
+
+        write_whole(html, render(profile_report(found, place)))
+        out.print(str(html), markup=False, soft_wrap=True)
+    if as_json:
+        commands = [asdict(each) for each in mendings(found, place)]
+        out.print(json.dumps({**found.to_dict(), "commands": commands}), markup=False, soft_wrap=True)
+    elif html is None:
+        for part in portrait(found, place, out, lines=lines):
+            out.print(part)
+    return 0

@@ -1,0 +1,143 @@
+"""The portrait of a table in a terminal, in so many lines at most: figures first, then what costs, dearest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich import box
+from rich.console import Console, RenderableType
+from rich.table import Table as Grid
+from rich.text import Text
+
+import engine
+from bench.report.profile import Place, age, bins, headline, mendings
+from bench.report.quantities import digits, quantity
+
+_BAR = 24
+_FEWEST_COLUMNS = 3
+_LAST_LINES = 2
+"""Of what is left out, in a narrow terminal."""
+
+
+def portrait(profile: engine.TableProfile, place: Place, console: Console, *, lines: int) -> Iterator[RenderableType]:
+    """What to print. Columns of the table are left out first, then the cheapest reasons; the last line says so."""
+    title = Text(f"{profile.name}: {headline(profile)}", style="bold")
+    opening: list[RenderableType] = [title, _summary(profile), _histogram(profile)]
+    left = lines - 1 - _LAST_LINES - sum(_height(console, part) for part in opening)
+    reasons = [_reason(number, *found) for number, found in enumerate(_told(profile, place), 1)]
+    columns = _columns_by_depth(profile)
+    room = _height(console, _column_grid(profile, columns[:_FEWEST_COLUMNS])) if columns else 0
+    shown: list[RenderableType] = []
+    for part in reasons:
+        if sum(_height(console, each) for each in (*shown, part)) + room > left:
+            break
+        shown.append(part)
+    left -= sum(_height(console, part) for part in shown)
+    most = min(len(columns), max(0, left))
+    while most and _height(console, _column_grid(profile, columns[:most])) > left:
+        most -= 1
+    yield from opening
+    if most:
+        yield _column_grid(profile, columns[:most])
+    yield Text(
+        "What it costs, dearest first" if reasons else "Nothing costs more than 1 % of a read of the table.",
+        style="bold",
+    )
+    yield from shown
+    hidden = [f"{len(columns) - most:,} columns"] if len(columns) > most else []
+    hidden += [f"{len(reasons) - len(shown):,} reasons"] if len(reasons) > len(shown) else []
+    more = f"{' and '.join(hidden)} more: " if hidden else ""
+    yield Text(f"{more}--html FILE draws all, --json prints it", style="dim")
+
+
+def _height(console: Console, part: RenderableType) -> int:
+    return len(console.render_lines(part, pad=False))
+
+
+def _grid() -> Grid:
+    grid = Grid(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    return grid
+
+
+def _summary(profile: engine.TableProfile) -> Grid:
+    grid = _grid()
+    for label, text in _facts(profile):
+        grid.add_row(label, text)
+    return grid
+
+
+def _facts(profile: engine.TableProfile) -> Iterator[tuple[str, str]]:
+    files, deletes, history = profile.files, profile.deletes, profile.history
+    sizes = f"{files.small_files:,} small and {files.large_files:,} large files"
+    yield "Compaction", f"{sizes}; {files.compaction_files:,} would become about {files.compaction_result_files:,}"
+    if any(kind.files for kind in deletes.kinds):
+        idle = sum(kind.dangling_files for kind in deletes.kinds)
+        most = f"at most {deletes.most_on_a_file:,} delete files each"
+        yield "Deletes", f"{deletes.data_files:,} data files have deletes, {most}; {idle:,} delete files are dangling"
+    if profile.partitions is not None:
+        own = profile.partitions
+        sizes = f"{own.partitions:,} of {quantity(own.sizes.median, 'bytes')} (median)"
+        yield "Partitions", f"{sizes}, the largest {digits(own.skew)}x the mean; {own.files.median:,} files each"
+    for each in profile.manifests.clustering:
+        opened = f"{digits(each.opened)} of {profile.manifests.data_manifests:,}"
+        yield "Manifests", f"a filter on {each.name} opens {opened}; {digits(each.possible)} would do"
+    snapshots = f"{history.snapshots:,} snapshots, {history.expirable_snapshots:,} expirable"
+    retained = f"about {quantity(history.retained_bytes, 'bytes')} are only in history"
+    yield "History", f"{snapshots}, the oldest {age(history.oldest_age_ms)} old; {retained}"
+    claims = [f"{each.files:,} {each.order or 'unsorted'}" for each in profile.sort_orders]
+    if claims:
+        yield "Sorted by", f"files claim: {'; '.join(claims)}"
+
+
+def _histogram(profile: engine.TableProfile) -> Grid:
+    found = profile.files.histogram
+    most = max(found.files, default=0)
+    grid = _grid()
+    for label, number in zip(bins(found.lower, "bytes"), found.files, strict=True):
+        grid.add_row(label, f"{'█' * max(number > 0, round(_BAR * number / most))} {number:,}")
+    return grid
+
+
+def _columns_by_depth(profile: engine.TableProfile) -> list[int]:
+    """Places of the columns with bounds, the best clustered first."""
+    found = [
+        ((column.within_partitions or column.table).average_depth, place)
+        for place, column in enumerate(profile.columns)
+        if column.table is not None and column.is_current
+    ]
+    return [place for _, place in sorted(found)]
+
+
+def _column_grid(profile: engine.TableProfile, places: list[int]) -> Grid:
+    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
+    grid.add_column("best clustered column", overflow="fold")
+    for name in ("depth", "in partitions", "overlaps", "no bounds", "statistics"):
+        grid.add_column(name, justify="right", no_wrap=True)
+    for place in places:
+        column = profile.columns[place]
+        assert column.table is not None
+        within = column.within_partitions
+        grid.add_row(
+            column.name, digits(column.table.average_depth), "" if within is None else digits(within.average_depth),
+            digits(column.table.average_overlaps), f"{column.files_without_bounds:,}",
+            quantity(column.statistics_bytes, "bytes"),
+        )  # fmt: skip
+    return grid
+
+
+def _told(profile: engine.TableProfile, place: Place) -> Iterator[tuple[str, str, str]]:
+    """Of each reason the statement, the gain and a command."""
+    for reason, mending in zip(profile.reasons, mendings(profile, place), strict=True):
+        yield (
+            f"{reason.statement}: {quantity(reason.cost_bytes, 'bytes')} in vain",
+            reason.gain,
+            mending.command or mending.sql,
+        )
+
+
+def _reason(number: int, statement: str, gain: str, command: str) -> Grid:
+    grid = _grid()
+    grid.add_row(f"{number}.", Text.assemble(statement, (f"\n{gain}", "dim"), (f"\n{command}", "green")))
+    return grid

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+import engine
+from bench.cli.maintain import maintain
+from bench.report.profile import Place, mendings, profile_report, spark_sql
+from bench.report.profile_console import portrait
+from tests.unit.bench.cli.test_main import exit_code
+
+SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.int32())])
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> engine.Table:
+    """Partitions of small files, some with deletes, and many columns."""
+    more = [(f"extra_{n}", pa.int64()) for n in range(30)]
+    schema = pa.schema([*SCHEMA, *more])
+    made = engine.load_catalog(str(tmp_path / "wh")).create_table(
+        "db.t",
+        schema,
+        partition_spec=[("day", "identity")],
+        properties={"format-version": "2", "read.split.open-file-cost": "10000000"},
+    )
+    for start in range(6):
+        numbers = list(range(start * 10, start * 10 + 10))
+        columns = {"id": numbers, "day": [n % 2 for n in numbers]}
+        made.append(pa.table({**columns, **{name: numbers for name, _ in more}}, schema))
+    made.delete("id = 7", mode="merge-on-read")
+    return made
+
+
+def test_a_table_in_a_catalog(table: engine.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("profile", tmp_path / "wh", "db.t") == 0
+    text = capsys.readouterr().out
+    assert len(text.splitlines()) <= 40
+    assert text.startswith("db.t: 12 data files, ")
+    assert f"icebench maintain rewrite-data-files {tmp_path / 'wh'} db.t" in text
+
+
+def test_a_bare_metadata_file(table: engine.Table, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("profile", table.metadata_location) == 0
+    assert "icebench maintain rewrite-manifests CATALOG TABLE" in capsys.readouterr().out
+    assert exit_code("profile", table.location) == 0
+    assert exit_code("profile", table.location, "--warehouse", "w") == 2
+
+
+def test_an_earlier_snapshot(table: engine.Table, capsys: pytest.CaptureFixture[str]) -> None:
+    first = table.snapshots[0].snapshot_id
+    assert exit_code("profile", table.location, "--snapshot", first, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["snapshot_id"], found["files"]["files"], found["files"]["records"]) == (first, 2, 10)
+
+
+def test_json_has_every_figure(table: engine.Table, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("profile", table.location, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    profile = table.maintenance.profile()
+    assert found["columns"] == json.loads(json.dumps(profile.to_dict()["columns"]))
+    assert len(found["commands"]) == len(found["reasons"]) == len(profile.reasons)
+
+
+def test_the_page_stands_alone_and_shows_each_section(table: engine.Table, tmp_path: Path) -> None:
+    page = tmp_path / "portrait.html"
+    assert exit_code("profile", table.location, "--html", page) == 0
+    text = page.read_text()
+    assert not re.search(r'(?:src|href)="(?!#|data:)', text)
+    for key in ("files", "deletes", "partitions", "manifests", "overlap", "statistics"):
+        assert f'<section id="{key}"' in text
+    assert text.count("<svg") == 3
+    assert "day=0" in text
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+@pytest.mark.parametrize("lines", [20, 40])
+def test_the_terminal_is_respected(table: engine.Table, width: int, lines: int) -> None:
+    console = Console(width=width, record=True, force_terminal=False, file=None, quiet=False)
+    with console.capture() as captured:
+        for part in portrait(table.maintenance.profile(), Place(), console, lines=lines):
+            console.print(part)
+    shown = captured.get().splitlines()
+    assert len(shown) <= lines
+    assert max(map(len, shown)) <= width
+    assert "--json prints it" in " ".join(shown[-2:])
+
+
+def test_every_command_is_one_that_icebench_has(table: engine.Table, tmp_path: Path) -> None:
+    place = Place(table="db.t", catalog=str(tmp_path / "wh"))
+    profile = table.maintenance.profile()
+    found = [each for each in mendings(profile, place) if each.command]
+    assert found
+    for each in found:
+        result = CliRunner().invoke(maintain, each.command.split()[2:], standalone_mode=False)
+        assert result.exception is None, each.command
+    after = engine.load_table(table.location).maintenance.profile()
+    assert {each.key for each in after.reasons}.isdisjoint({"small-files", "deletes", "manifests"})
+    assert profile_report(after, place).findings
+
+
+def test_spark_sql() -> None:
+    arguments: dict[str, str | int | bool | tuple[str, ...]] = {"strategy": "sort", "rewrite_all": True}
+    sort = "CALL CATALOG.system.rewrite_data_files(table => 'db.t', strategy => 'sort', options => map({}))"
+    assert spark_sql("rewrite_data_files", arguments, "db.t") == sort.format("'rewrite-all', 'true'")
+    assert spark_sql("expire_snapshots", {}, "db.t") == "CALL CATALOG.system.expire_snapshots(table => 'db.t')"
+    assert spark_sql("set_properties", {"a.b": "full"}, "t") == "ALTER TABLE t SET TBLPROPERTIES ('a.b' = 'full')"
+    assert spark_sql("drop_partition_field", {"field": "x"}, "t") == "ALTER TABLE t DROP PARTITION FIELD x"
