@@ -117,12 +117,43 @@ def effect_of(cases: Sequence[tuple[Series, Series]], *, confidence: float = 0.9
     if not cases:
         raise ValueError("no cases")
     cells = [cell for case, (base, head) in enumerate(cases) for cell in _cells(case, base, head)]
-    centre, error, processes = _over_processes(cells, len(cases))
+    return _paired(cells, len(cases), confidence)
+
+
+def contrast_of(
+    cases: Sequence[Sequence[Series]], weights: Sequence[float], *, confidence: float = 0.95
+) -> Effect | None:
+    """The pooled ratio that a contrast of several competitors tells: the product of what each takes to the power of its
+    weight, in the rounds that all of them have. Weights of -1 and 1 give what `effect_of` gives.
+
+    Args:
+        cases: Of each, a series of every competitor.
+        weights: One for each competitor; their sum is 0.
+        confidence: Of the interval.
+
+    Returns:
+        None where no case has a round that all competitors have.
+
+    Raises:
+        ValueError: A sample is not positive.
+    """
+    used = [index for index, weight in enumerate(weights) if weight]
+    kept = [[case[index] for index in used] for case in cases]
+    found = [list(_contrasts(number, case, [weights[index] for index in used])) for number, case in enumerate(kept)]
+    cells = [replace(cell, case=number) for number, own in enumerate(filter(None, found)) for cell in own]
+    # What a process favours is of each competitor: two of weight 1 differ by `_PROCESS`.
+    size = math.sqrt(sum(weight**2 for weight in weights) / 2)
+    return _paired(cells, sum(map(bool, found)), confidence, size) if cells else None
+
+
+def _paired(cells: Sequence[_Cell], cases: int, confidence: float, size: float = 1.0) -> Effect:
+    centre, error, processes = _over_processes(cells, cases, size)
     return _effect(centre, error, _PROCESS.weight + processes - 1, confidence, processes)
 
 
-def _over_processes(cells: Sequence[_Cell], cases: int) -> tuple[float, float, int]:
-    """The mean over cases, its standard error, and the number of processes that it is over."""
+def _over_processes(cells: Sequence[_Cell], cases: int, size: float = 1.0) -> tuple[float, float, int]:
+    """The mean over cases, its standard error, and the number of processes that it is over; `size` is how many times a
+    ratio of two what processes favour is expected to be."""
     of_case = {c: float(np.mean([x.centre for x in cells if x.case == c])) for c in range(cases)}
     processes = sorted({cell.process for cell in cells})
     apart, within = [], []
@@ -132,7 +163,7 @@ def _over_processes(cells: Sequence[_Cell], cases: int) -> tuple[float, float, i
         within.append(np.mean([math.sqrt(cell.variance) for cell in own]) ** 2)
     count = len(processes)
     observed = float(np.var(apart, ddof=1)) if count > 1 else 0.0
-    expected = _Prior(math.sqrt(_PROCESS.deviation**2 + float(np.mean(within))), _PROCESS.weight)
+    expected = _Prior(math.hypot(size * _PROCESS.deviation, math.sqrt(float(np.mean(within)))), _PROCESS.weight)
     centre = float(np.mean(list(of_case.values())))
     return centre, math.sqrt(expected.variance(observed, count - 1) / count), count
 
@@ -166,8 +197,6 @@ def effect_between(cases: Sequence[tuple[Series, Series]], *, confidence: float 
     """
     if not cases:
         raise ValueError("no cases")
-    if min(float(series.values.min()) for case in cases for series in case) <= 0:
-        raise ValueError("ratios need positive samples")
     (base, base_variance, base_count), (head, head_variance, head_count) = (
         _level([case[side] for case in cases]) for side in (0, 1)
     )
@@ -182,16 +211,9 @@ def effect_between(cases: Sequence[tuple[Series, Series]], *, confidence: float 
 
 def _level(cases: Sequence[Series]) -> tuple[float, float, int]:
     """The mean logarithm over the cases of one run, its variance, and the number of processes that it is over."""
-    cells = [cell for case, series in enumerate(cases) for cell in _logs(case, series)]
+    cells = [cell for case, series in enumerate(cases) for cell in _contrasts(case, (series,), (1.0,))]
     centre, error, processes = _over_processes(cells, len(cases))
     return centre, error**2, processes
-
-
-def _logs(case: int, series: Series) -> Iterator[_Cell]:
-    of_round = series.rounds[:, 0]
-    for process in sorted(set(of_round.tolist())):
-        logs = np.log(series.values[of_round == process])
-        yield _Cell(case, process, hodges_lehmann(logs), _variance(logs) / len(logs))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -211,18 +233,24 @@ def hodges_lehmann(differences: Floats) -> float:
 
 
 def _cells(case: int, base: Series, head: Series) -> Iterator[_Cell]:
-    if min(base.values.min(), head.values.min()) <= 0:
-        raise ValueError("ratios need positive samples")
-    first, second = (dict(zip(map(tuple, s.rounds.tolist()), np.log(s.values), strict=True)) for s in (base, head))
-    shared = sorted(first.keys() & second.keys())
-    for process in sorted({process for process, _ in shared}):
-        pairs = [key for key in shared if key[0] == process]
-        logs = np.array([second[key] - first[key] for key in pairs])
-        yield _Cell(case, process, hodges_lehmann(logs), _variance(logs) / len(logs))
-    if not shared:
+    paired = list(_contrasts(case, (base, head), (-1.0, 1.0)))
+    yield from paired
+    if not paired:
         logs = (np.log(head.values)[:, None] - np.log(base.values)[None, :]).ravel()
         noise = sum(_variance(np.log(s.values)) / len(s.values) for s in (base, head))
         yield _Cell(case, -1, float(np.median(logs)), noise)
+
+
+def _contrasts(case: int, competitors: Sequence[Series], weights: Sequence[float]) -> Iterator[_Cell]:
+    """The weighted sums of logarithms over the rounds that all competitors have, process by process."""
+    if min(series.values.min() for series in competitors) <= 0:
+        raise ValueError("ratios need positive samples")
+    logs = [dict(zip(map(tuple, s.rounds.tolist()), np.log(s.values), strict=True)) for s in competitors]
+    shared = sorted(set.intersection(*(set(own) for own in logs)))
+    for process in sorted({process for process, _ in shared}):
+        rounds = [key for key in shared if key[0] == process]
+        sums = np.array([sum(w * own[key] for w, own in zip(weights, logs, strict=True)) for key in rounds])
+        yield _Cell(case, process, hodges_lehmann(sums), _variance(sums) / len(sums))
 
 
 def _variance(logs: Floats) -> float:

@@ -15,6 +15,7 @@ from bench.statistics.claims import (
     FALSE_CLAIMS,
     LEAST_EFFECT,
     Series,
+    contrast_of,
     effect_between,
     effect_of,
     hodges_lehmann,
@@ -106,6 +107,30 @@ def test_processes_that_contradict_each_other_widen_the_interval() -> None:
     alike, apart = effect_of([of([1.3, 1.3, 1.3])]), effect_of([of([0.8, 1.3, 2.1125])])
     assert alike.ratio == pytest.approx(apart.ratio, rel=0.02)
     assert apart.low < 1 < alike.low
+
+
+@pytest.mark.parametrize("processes", [1, 4])
+def test_a_contrast_of_two_is_their_ratio(processes: int) -> None:
+    random = np.random.default_rng(2)
+    cases = [simulated(random, effect=math.log(1.7), processes=processes, rounds=5) for _ in range(3)]
+    assert contrast_of(cases, (-1.0, 1.0)) == effect_of(cases)
+
+
+def test_a_contrast_takes_the_rounds_that_all_have_and_the_cases_that_have_some() -> None:
+    four = [series([v * w for w in (1.0, 3.0, 0.5, 2.0)]) for v in (1.0, 2.0, 5.0, 30.0)]
+    # The effect of the second knob is 5 at the first's low value and 15 at its high one.
+    interaction = contrast_of([four], (1.0, -1.0, -1.0, 1.0))
+    assert interaction is not None
+    assert interaction.ratio == pytest.approx(3)
+    main = contrast_of([four], (-0.5, -0.5, 0.5, 0.5))
+    assert main is not None
+    assert main.ratio == pytest.approx(math.sqrt(75))
+    assert interaction.high / interaction.low > 1.05 * main.high / main.low
+    alone = [*four[:3], series([9.0], first=50)]
+    assert contrast_of([alone], (1.0, -1.0, -1.0, 1.0)) is None
+    assert contrast_of([alone, four], (1.0, -1.0, -1.0, 1.0)) == interaction
+    # One that has no weight is not asked.
+    assert contrast_of([alone], (-1.0, 1.0, 0.0, 0.0)) is not None
 
 
 def test_runs_of_the_same_code_at_different_hours_win_in_at_most_one_claim_of_a_hundred() -> None:
