@@ -128,6 +128,12 @@ class ContradictionWarning(UserWarning):
     ``verify="strict"`` it is a CorruptTable."""
 
 
+class RelocationWarning(UserWarning):
+    """A table was moved as a whole: its files are read from the directory of its metadata, not from where the metadata
+    say.
+    """
+
+
 def refuse(contradiction: Contradiction) -> None:
     """Raise CorruptTable for a contradiction."""
     raise CorruptTable(contradiction.reason, location=contradiction.location)

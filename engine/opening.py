@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,10 +17,12 @@ from engine.catalog.views import ViewCatalog
 from engine.codec.metadata_json.table import decode_metadata
 from engine.columnar.schemas import from_arrow_schema
 from engine.commit.committer import TableState
-from engine.errors import Invalid, Unsupported
+from engine.errors import Invalid, RelocationWarning, Unsupported
 from engine.lazy_module import LazyModule
 from engine.plan.cache import ManifestCache
 from engine.spec.creation import new_table_metadata
+from engine.spec.locations import is_relative
+from engine.spec.metadata import TableMetadata
 from engine.spec.partitioning import UNPARTITIONED, PartitionSpec, partition_spec
 from engine.spec.properties import FORMAT_VERSION
 from engine.spec.schema import Schema
@@ -27,9 +30,8 @@ from engine.spec.sorting import UNSORTED, SortOrder
 from engine.spec.transforms import Transform, parse_transform
 from engine.spec.views import SqlRepresentation, ViewMetadata, ViewVersion
 from engine.storage.contradictions import Verify
-from engine.storage.relocated import RelocatedStore
+from engine.storage.relocated import RelocatedStore, home_of, root_of_relative_locations, was_moved
 from engine.storage.resolve import STORAGE_SCHEMES, Stores, absolute_location, normalise_location, scheme_of
-from engine.storage.store import Store
 from engine.table import Table
 
 if TYPE_CHECKING:
@@ -349,7 +351,11 @@ def load_table(
 
     Args:
         location: The table's directory, or one of its metadata files.
-        relocate: Prefix in the metadata -> actual prefix of the files, for a table that was copied or moved.
+        relocate: Prefix in the metadata -> actual prefix of the files, for a table that was copied or moved in parts. A
+            table that was moved as a whole is recognised, with a `RelocationWarning`: its metadata file is in the
+            ``metadata`` directory of a place with its files, and the place that the metadata name is of another storage
+            or lacks them. An empty mapping reads files where the metadata say. Relative locations in the metadata begin
+            at the table's directory.
         properties: Storage options, such as ``s3.endpoint``.
         cache: Keeps decoded manifests; see `load_catalog`.
         verify: As `engine.Table`.
@@ -363,12 +369,24 @@ def load_table(
     found = absolute_location(location)
     metadata_location = current_metadata_file(found, stores(found))
     metadata = decode_metadata(stores(metadata_location).read(metadata_location), location=metadata_location)
-    store: Store = stores(metadata.location)
-    if relocate:
-        store = RelocatedStore(stores, {old: absolute_location(new) for old, new in relocate.items()})
-    name = metadata.location.rstrip("/").rpartition("/")[2]
+    home, stated = home_of(metadata_location), metadata.location
+    prefixes = {old: absolute_location(new) for old, new in (relocate or {}).items()}
+    if relocate is None and home is not None and was_moved(stated, home, _sample(metadata), stores):
+        prefixes[stated] = home
+        told = f"the table was moved: its metadata name {stated}, and its files are read from {home}"
+        warnings.warn(f"{told}; relocate={{}} reads them where the metadata say", RelocationWarning, stacklevel=2)
+    elif home is not None and is_relative(stated):
+        prefixes.setdefault(stated, home)
+    root = None if home is None else root_of_relative_locations(stated, home)
+    store = RelocatedStore(stores, prefixes, root)
     state = TableState(metadata=metadata, metadata_location=metadata_location)
-    return Table((name,), state, store, None, cache, verify=verify)
+    return Table((stated.rstrip("/").rpartition("/")[2],), state, store, None, cache, verify=verify)
+
+
+def _sample(metadata: TableMetadata) -> str | None:
+    """A file that must be there if the table is."""
+    snapshot = metadata.current_snapshot
+    return None if snapshot is None else snapshot.manifest_list or next(iter(snapshot.manifests), None)
 
 
 def _schema(given: Schema | pa.Schema) -> Schema:

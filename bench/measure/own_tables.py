@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import engine
 from bench.errors import ConfigError
 from bench.measure.brute.bounds import choose_filters
 from bench.measure.brute.manifests import DATA, FileEntry, live_files
 from bench.measure.brute.metadata import TableJson, load_table_json
-from bench.measure.brute.rewrite import home_prefixes, relocated, without_deletes
+from bench.measure.brute.rewrite import relocated, without_deletes
 from bench.measure.brute.truth import filter_columns
 from bench.measure.subject import Subject, decimal_columns
 from bench.workloads.definitions import TableWorkload
@@ -51,14 +53,17 @@ def own_tables(workloads: Sequence[TableWorkload], filters: Mapping[str, str], f
 
 
 def _at_home(workload: TableWorkload, folder: Path) -> TableJson:
-    """The table with paths that lead to its files: itself, or a rewritten copy of its metadata. One that was moved as a
-    whole is recognised without being told."""
+    """The table with paths that lead to its files: itself, or a rewritten copy of its metadata if the engine finds it
+    moved."""
     table = load_table_json(workload.path)
     if table.snapshot is None:
         raise ConfigError("the table has no snapshot: there is nothing to measure", path=workload.path)
     folder.mkdir()
-    prefixes = workload.relocate or home_prefixes(table)
-    return load_table_json(relocated(table, folder, prefixes)) if prefixes else table
+    stated = table.values["location"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", engine.errors.RelocationWarning)
+        move = engine.load_table(table.location, relocate=workload.relocate or None).store.physical
+    return load_table_json(relocated(table, folder, move)) if move(stated) != stated else table
 
 
 def _data_files(table: TableJson) -> list[FileEntry]:

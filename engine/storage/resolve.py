@@ -141,6 +141,12 @@ class Stores:
         self._lock = Lock()
         self._opened: dict[tuple[str, str], Store] = {}
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Other processes open stores of their own, of the same options."""
+        if any(store is _MEMORY for store in self._opened.values()):
+            return _MEMORY.__reduce__()
+        return Stores, (self._properties,)
+
     def __call__(self, location: str) -> Store:
         """The store of that location; errors as `store_for`."""
         key = (scheme_of(location), _authority(location))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
@@ -23,7 +24,7 @@ import engine
 from engine.codec.manifests.manifest_list import decode_manifest_list, encode_manifest_list
 from engine.codec.manifests.reader import decode_entries, decode_header
 from engine.codec.manifests.writer import encode_manifest
-from engine.errors import EngineError, Invalid
+from engine.errors import ContradictionWarning, EngineError, Invalid, RelocationWarning
 from engine.runtime.local import LocalRunner
 from engine.spec.data_file import DataFile
 from engine.spec.manifest import EntryStatus, ManifestEntry, ManifestFile
@@ -120,7 +121,9 @@ def count_of(table: engine.Table, ref: str) -> int:
 
 def ask(location: str, *, relocate: dict[str, str] | None = None) -> None:
     """Ask everything; only errors of the engine may come."""
-    with no_hang():
+    with no_hang(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RelocationWarning)
+        warnings.simplefilter("ignore", ContradictionWarning)
         try:
             table = engine.load_table(location, relocate=relocate)
         except EngineError as error:

@@ -21,7 +21,6 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.engines.engine import normalised
 from bench.errors import DatasetFailed
 from bench.measure.brute.manifests import DATA, DELETED, POSITION_DELETES
 from bench.measure.brute.metadata import TableJson, filesystem, read_bytes
@@ -57,26 +56,24 @@ def without_deletes(table: TableJson, folder: Path, *, new_id: Callable[[], uuid
     return _write_metadata(table, target, {**snapshot, "manifest-list": listed, "summary": summary})
 
 
-def relocated(
-    table: TableJson, folder: Path, prefixes: Mapping[str, str], *, new_id: Callable[[], uuid.UUID] = uuid.uuid4
-) -> str:
+def relocated(table: TableJson, folder: Path, move: Move, *, new_id: Callable[[], uuid.UUID] = uuid.uuid4) -> str:
     """Write the current snapshot's metadata anew with other paths.
 
     Args:
         table: The table, whose own location may be its new one already.
         folder: An existing directory for the new files.
-        prefixes: Old prefix -> new prefix; the longest that fits wins, and what none fits stays.
+        move: The location of a file, by its location in the metadata.
         new_id: Makes names.
 
     Returns:
         The metadata file's location.
 
     Raises:
-        DatasetFailed: A file is not where the prefixes put it, a position-delete file is not Parquet, or the footer of
+        DatasetFailed: A file is not where it should be, a position-delete file is not Parquet, or the footer of
         a
             Puffin file is compressed.
     """
-    move, target = _mover(prefixes), _Target(folder, new_id)
+    target = _Target(folder, new_id)
     snapshot = _snapshot(table)
     avro = _Avro(read_bytes(move(snapshot["manifest-list"])))
     records = []
@@ -86,24 +83,6 @@ def relocated(
     listed = avro.write(target.path("snap-{}.avro"), records)
     location = move(table.values["location"])
     return _write_metadata(table, target, {**snapshot, "manifest-list": listed}, location=location)
-
-
-def home_prefixes(table: TableJson) -> dict[str, str]:
-    """What `relocated` needs for a table that was moved as a whole: nothing when its files are where it says.
-
-    The table's own location is mapped to the directory that holds its ``metadata`` directory now.
-    """
-    snapshot = table.snapshot
-    metadata_folder = table.location.rpartition("/")[0]
-    actual = metadata_folder.rpartition("/")[0]
-    stated = table.values["location"].rstrip("/")
-    if snapshot is None or "manifest-list" not in snapshot or normalised(actual) == normalised(stated):
-        return {}
-    try:
-        read_bytes(snapshot["manifest-list"])
-    except (DatasetFailed, OSError, pa.ArrowException):
-        return {stated: actual}
-    return {}
 
 
 def _snapshot(table: TableJson) -> Mapping[str, Any]:
@@ -225,15 +204,3 @@ def _write_metadata(
     path = target.path("00000-{}.metadata.json")
     path.write_text(json.dumps(values), encoding="utf-8")
     return str(path)
-
-
-def _mover(prefixes: Mapping[str, str]) -> Move:
-    ordered = sorted(prefixes.items(), key=lambda pair: -len(pair[0]))
-
-    def move(location: str) -> str:
-        for old, new in ordered:
-            if location == old.rstrip("/") or location.startswith(old.rstrip("/") + "/"):
-                return new.rstrip("/") + location[len(old.rstrip("/")) :]
-        return location
-
-    return move

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import pickle
+from pathlib import Path
+
 import pytest
 
 from engine.errors import FileNotFound, Unsupported
 from engine.storage.memory import MemoryStore
 from engine.storage.relocated import RelocatedStore
+from engine.storage.resolve import Stores
 
 
 @pytest.fixture
@@ -55,3 +59,38 @@ def test_nothing_is_written(store: RelocatedStore) -> None:
     ):
         with pytest.raises(Unsupported, match="read-only"):
             attempt()
+
+
+@pytest.mark.parametrize(
+    ("old", "location", "expected"),
+    [
+        ("/a", "file:/a/f", "/n/f"),
+        ("/a", "file:///a/f", "/n/f"),
+        ("file:/a/", "/a/f", "/n/f"),
+        ("s3a://b/t", "s3://b/t/f", "/n/f"),
+        ("s3://b/t", "s3://c/t/f", "s3://c/t/f"),
+        ("s3://b/t", "/t/f", "/t/f"),
+        ("/t", "s3://b/t/f", "s3://b/t/f"),
+        ("hdfs://h:1/t", "/t/f", "/n/f"),
+        ("hdfs://h:1/t", "hdfs:///t/f", "/n/f"),
+        ("hdfs://h:1/t", "hdfs://i:1/t/f", "hdfs://i:1/t/f"),
+        ("./t", "t/f", "/n/f"),
+        ("t", "././t/f", "/n/f"),
+        ("t", "/t/f", "/t/f"),
+        ("/t", "t/f", "/base/t/f"),
+        ("/t", "./f", "/base/f"),
+    ],
+)
+def test_a_prefix_covers_all_spellings(old: str, location: str, expected: str) -> None:
+    assert RelocatedStore(lambda _: MemoryStore(), {old: "/n"}, "/base").physical(location) == expected
+
+
+def test_a_copy_in_another_process_opens_stores_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"1")
+    stores = Stores({"s3.region": "x"})
+    moved = RelocatedStore(stores, {"s3://old": str(tmp_path)})
+    assert moved.read("s3://old/f") == b"1"
+    assert pickle.loads(pickle.dumps(moved)).read("s3://old/f") == b"1"
+    stores("memory://x")
+    with pytest.raises(Unsupported, match="of this process alone"):
+        pickle.dumps(moved)
