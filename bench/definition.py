@@ -84,6 +84,13 @@ class Definition:
         """A list of integers; empty when absent."""
         return tuple(typed(value, int, "a whole number", path) for path, value in self.items(key, []))
 
+    def part(self, key: str, default: float) -> float:
+        """A fraction of at least 0 and at most 1."""
+        value = self.number(key, default, least=0)
+        if value > 1:
+            raise ConfigError(f"{value:g} is above 1", path=self.at(key))
+        return value
+
     def shares(self, key: str, default: list[float], *, above: bool = False) -> tuple[float, ...]:
         """A list of fractions of less than 1, of at least 0 or above it."""
         found = []

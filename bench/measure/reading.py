@@ -24,7 +24,7 @@ DELETE_ENGINES = {
 }
 """Who reads which kind of deletes: PyIceberg and Polars read no equality deletes, and DuckDB 1.5 takes minutes for two
 million rows with a hundred delete files of them."""
-_KINDS = {"vectors": "deletion vectors", "positions": "position deletes", "equality": "equality deletes"}
+KINDS = {"vectors": "deletion vectors", "positions": "position deletes", "equality": "equality deletes"}
 
 
 def reading(
@@ -92,7 +92,7 @@ def _deletes(made: ReadingWorkload, engines: Sequence[str], tables: ReadingTable
                     in_file = round(rows_of.rows_in_file * fraction)
                     rows[case] = total - (round(total * fraction) if pattern == "random" else in_file * rows_of.files)
             yield Scanning(
-                case=_case(f"{_KINDS[kind]}, {pattern}"),
+                case=_case(f"{KINDS[kind]}, {pattern}"),
                 tables=scans,
                 columns=[KEY, *(f"d{i + 1}" for i in range(DELETE_COLUMNS))],
                 engines=[name for name in DELETE_ENGINES[kind] if name in engines],

@@ -37,6 +37,7 @@ class Scanning:
         same_rows: Whether every configuration must deliver the rows of the base.
         rows: Configuration -> how many rows it must deliver without a filter, where that is known.
         raw: The raw files of the rows of all tables, by which what is delivered is judged; none: by the tables' files.
+        counters: Configuration -> what is known of its table, to be recorded with each scan.
     """
 
     case: Case
@@ -48,6 +49,7 @@ class Scanning:
     same_rows: bool = False
     rows: Mapping[str, int] = field(default_factory=dict)
     raw: Sequence[Path] = ()
+    counters: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def trials(self, bench: Bench) -> Iterator[Trial]:
         if not self.columns:
@@ -97,7 +99,7 @@ class Scanning:
         return Oracle(self.raw) if self.raw else bench.truth(location)
 
     def _trial(self, case: Case, opened: Opened, checksum: Checksum, base: tuple[Opened, Checksum] | None) -> Trial:
-        counters = {"rows_returned": checksum.rows}
+        counters = {**self.counters.get(case.configuration, {}), "rows_returned": checksum.rows}
         if case.measurement == "filtered" and isinstance(opened.engine, Counting):
             fresh = opened.afresh()
             counters = {**opened.engine.count_scan(fresh.handle, self.columns, fresh.filter), **counters}

@@ -24,6 +24,7 @@ from bench.measure.case import EVERYTHING, Case
 from bench.measure.commits import Commits
 from bench.measure.datasets import DatasetRequest, find_or_build
 from bench.measure.fresh_scans import FreshScans
+from bench.measure.histories import histories
 from bench.measure.metadata_tables import find_or_build as find_described
 from bench.measure.metadata_tables import rewritten_by_java
 from bench.measure.own_tables import own_tables
@@ -35,7 +36,7 @@ from bench.measure.scanning import Scanning
 from bench.measure.spark_use import SparkUse
 from bench.measure.subject import NONE, Subject, Unmeasured, decimal_columns
 from bench.measure.trial import Measurement
-from bench.workloads.definitions import DescribedWorkload, ReadingWorkload, RowsWorkload, TableWorkload
+from bench.workloads.definitions import DescribedWorkload, EventsWorkload, ReadingWorkload, RowsWorkload, TableWorkload
 
 JAVA = "iceberg-java"
 PHASE = "tables"
@@ -84,6 +85,8 @@ class Preparation:
                     found += self._described(workload)
                 case ReadingWorkload():
                     found += reading(workload, self.experiment.engines, DatasetCache(self.cache), self.progress)
+                case EventsWorkload():
+                    found += histories(workload, self.experiment.engines, DatasetCache(self.cache), self.progress)
         if tables:
             self.cache.mkdir(parents=True, exist_ok=True)
             folder = Path(self.resources.enter_context(TemporaryDirectory(prefix="table-", dir=self.cache)))

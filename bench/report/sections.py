@@ -28,7 +28,7 @@ def sections_of(records: Records) -> tuple[Section, ...]:
         "deletes": _deletes,
         "filtered": _filtered,
         "commits": _commits,
-        "reading": reading_section,
+        "reading": _reading,
     }
     layouts, engines = records.names("layout"), records.names("engine")
     opening = layouts_section(Records(records.all, layout_order=layouts, engine_order=engines))
@@ -43,6 +43,10 @@ def sections_of(records: Records) -> tuple[Section, ...]:
 
 def _planning(records: Records) -> Section:
     return planning_section(records, lambda found, caption: _dots(found, caption=caption, unit="s"))
+
+
+def _reading(records: Records) -> Section:
+    return reading_section(records, lambda found, caption: _dots(found, caption=caption, unit="ratio", log=False))
 
 
 def _commits(records: Records) -> Section:

@@ -13,6 +13,7 @@ from typing import ClassVar, Protocol, cast
 from bench.definition import Definition
 from bench.errors import ConfigError
 from bench.workloads.dated_sales import DatedSales
+from bench.workloads.events import Events
 from bench.workloads.log import Log
 from bench.workloads.metadata_files import DELETES, NARROW, Deletes, MetadataFiles
 from bench.workloads.reading_files import DELETE_KINDS, KEYS, PATTERNS, Cell, DeleteRows, cells_of
@@ -138,14 +139,11 @@ class LogWorkload(RowsWorkload):
 
     @classmethod
     def parse(cls, values: Definition) -> LogWorkload:
-        late = values.number("late", 0.01, least=0)
-        if late > 1:
-            raise ConfigError(f"{late:g} is above 1", path=values.at("late"))
         log = Log(
             rows=values.whole("rows", least=1),
             hosts=values.whole("hosts", 1_000, least=1),
             skew=values.number("skew", 1.1, least=0),
-            late=late,
+            late=values.part("late", 0.01),
             seed=values.whole("seed", DEFAULT_SEED, least=0),
         )
         return cls(made=log)
@@ -300,6 +298,55 @@ class ReadingWorkload:
         return found
 
 
+@dataclass(frozen=True, kw_only=True)
+class EventsWorkload:
+    """A table that batches of changes by key are committed to.
+
+    Args:
+        events: The changes.
+        deletes: How rows are deleted, names out of `DELETE_KINDS`; each makes a history of its own.
+        compact_every: After how many batches a history is compacted; 0 is never.
+        measured: The batches after which the table is scanned.
+    """
+
+    kind: ClassVar[str] = "events"
+    measurements: ClassVar[tuple[str, ...]] = ("reading",)
+
+    events: Events
+    deletes: tuple[str, ...]
+    compact_every: tuple[int, ...]
+    measured: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        return self.kind
+
+    @classmethod
+    def parse(cls, values: Definition) -> EventsWorkload:
+        events = Events(
+            keys=values.whole("keys", least=1),
+            batches=values.whole("batches", least=1),
+            changes=values.whole("changes", least=1),
+            skew=values.number("skew", 1.0, least=0),
+            late=values.part("late", 0.02),
+            seed=values.whole("seed", DEFAULT_SEED, least=0),
+        )
+        measured = values.wholes("measured") or tuple(range(1, events.batches + 1))
+        for index, batch in enumerate(measured):
+            if not 0 <= batch <= events.batches:
+                path = f"{values.at('measured')}[{index}]"
+                raise ConfigError(f"there is no batch {batch} of {events.batches}", path=path)
+        every = values.wholes("compact_every") or (0,)
+        if min(every) < 0:
+            raise ConfigError(f"{min(every)} is below 0", path=values.at("compact_every"))
+        return cls(
+            events=events,
+            deletes=values.names("deletes", ["equality", "vectors"], known=DELETE_KINDS, what="kind"),
+            compact_every=every,
+            measured=measured,
+        )
+
+
 KINDS: Mapping[str, Callable[[Definition], Workload]] = {
     TpcdsWorkload.kind: TpcdsWorkload.parse,
     WideWorkload.kind: WideWorkload.parse,
@@ -307,5 +354,6 @@ KINDS: Mapping[str, Callable[[Definition], Workload]] = {
     TableWorkload.kind: TableWorkload.parse,
     DescribedWorkload.kind: DescribedWorkload.parse,
     ReadingWorkload.kind: ReadingWorkload.parse,
+    EventsWorkload.kind: EventsWorkload.parse,
 }
 """Kind -> what parses its table of a definition."""

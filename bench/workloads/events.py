@@ -11,13 +11,14 @@ brings it back. An insert has a new key: the change's number.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from bench.workloads.arrays import BatchBuilder, chosen
-from bench.workloads.draws import below, draw, words
+from bench.workloads.arrays import BatchBuilder, Bools, chosen
+from bench.workloads.draws import Int64s, below, draw, words
 from bench.workloads.popularity import popular
 
 UPDATE, DELETE, INSERT = "update", "delete", "insert"
@@ -82,6 +83,27 @@ class Events:
             return {INSERT: (start, stop)}
         updates, deletes = (start + round(self.changes * part) for part in (SHARES[UPDATE], 1 - SHARES[INSERT]))
         return {UPDATE: (start, updates), DELETE: (updates, deletes), INSERT: (deletes, stop)}
+
+    def is_delete(self, numbers: Int64s) -> Bools:
+        """Which of these changes are deletes."""
+        place = (numbers - self.keys) % self.changes
+        updates, inserts = (round(self.changes * part) for part in (SHARES[UPDATE], 1 - SHARES[INSERT]))
+        return (numbers >= self.keys) & (place >= updates) & (place < inserts)
+
+    def last(self, start: int, stop: int) -> pa.RecordBatch:
+        """Of these changes the last one of each key, in the order of keys."""
+        rows = self.rows(start, stop)
+        _, from_end = np.unique(rows.column("key").to_numpy()[::-1], return_index=True)
+        return rows.take(pa.array(len(rows) - 1 - from_end))
+
+    def live(self, batch: int) -> pa.RecordBatch:
+        """The rows that are left after a batch: of each key the last change, unless it is a delete."""
+        last = self.last(0, self.span(batch)[1])
+        return last.filter(pa.array(~self.is_delete(last.column("version").to_numpy())))
+
+    def key(self) -> dict[str, Any]:
+        """JSON values that decide the changes."""
+        return {"workload": type(self).__name__, **asdict(self)}
 
     def rows(self, start: int, stop: int) -> pa.RecordBatch:
         """What changes `start` to `stop`, exclusive, write: the rows of inserts and updates; of a delete, the key

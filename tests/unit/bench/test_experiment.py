@@ -121,7 +121,7 @@ def test_a_definition_comes_back_from_what_it_was_parsed_from() -> None:
         (text().replace("scale = 0.01", ""), "workload: missing key 'scale'"),
         (
             text().replace("tpcds", "ssb"),
-            "workload.kind: unknown kind 'ssb'; known: described-files, log",
+            "workload.kind: unknown kind 'ssb'; known: described-files, events",
         ),
         (text().replace('"ss_item_sk = 1"', '" "'), "filters.one: must not be empty"),
         (text().replace('"ss_item_sk = 1"', "1"), "filters.one: must be a string, not 1"),

@@ -81,3 +81,17 @@ def test_the_filters_are_of_keys_that_change() -> None:
     assert EVENTS.filters == {
         "one_key": f"key = {hot}", "last_batch": "version >= 70000", "keys_1_percent": "key < 100",
     }  # fmt: skip
+
+
+@given(st.integers(1, 30), st.integers(1, 40), st.integers(0, 2**64))
+def test_what_is_left_is_what_applying_one_change_after_the_other_leaves(keys: int, changes: int, seed: int) -> None:
+    events = Events(keys=keys, batches=3, changes=changes, seed=seed)
+    left: dict[int, dict[str, object]] = {}
+    for batch in range(4):
+        for kind, (start, stop) in events.kinds(batch).items():
+            for row in events.rows(start, stop).to_pylist():
+                if kind == DELETE:
+                    left.pop(row["key"], None)
+                else:
+                    left[row["key"]] = row
+        assert events.live(batch).to_pylist() == [left[key] for key in sorted(left)]

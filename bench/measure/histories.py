@@ -1,0 +1,150 @@
+"""Tables as streams of changes leave them, batch by batch, with and without compaction: what reading them adds.
+
+A state of the table is held against the same state compacted: the same rows without what the batches left behind, so
+that a difference is the cost of small files, deletes and manifests. All states of a history are scanned in the same
+rounds, whenever they were made: a drifting machine does not look like a table that degrades.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import engine
+from bench.measure.brute.manifests import DATA, live_files, manifest_list
+from bench.measure.brute.metadata import load_table_json
+from bench.measure.cache import DatasetCache, source_digest
+from bench.measure.case import EVERYTHING, Case
+from bench.measure.progress import Progress
+from bench.measure.reading import DELETE_ENGINES, KINDS
+from bench.measure.scanning import Scanning
+from bench.measure.trial import Measurement
+from bench.workloads.definitions import EventsWorkload
+from bench.workloads.events import DELETE, INSERT, UPDATE, Events
+
+PHASE = "tables"
+KEY = "key"
+
+_ROOT = Path(__file__).resolve().parents[2]
+_MADE_BY = tuple(
+    _ROOT / part
+    for part in ("bench/measure/histories.py", "bench/workloads/events.py", "engine/operations", "engine/write",
+                 "engine/maintenance", "engine/deletes")
+)  # fmt: skip
+
+
+def histories(
+    workload: EventsWorkload, engines: Sequence[str], cache: DatasetCache, progress: Progress
+) -> Iterator[Measurement]:
+    """The scans of each state of each history, with all tables made.
+
+    Raises:
+        DatasetFailed: The disk refused.
+        EngineError: This project's engine could not write a table.
+    """
+    events = workload.events
+    made = [(kind, every) for kind in workload.deletes for every in workload.compact_every]
+    for done, (kind, every) in enumerate(made):
+        name = f"{KINDS[kind]}, compacted every {every}" if every else f"{KINDS[kind]}, never compacted"
+        progress(PHASE, name, done, len(made))
+        for state in _states(workload, kind, every, cache):
+            compacted = f"after {state['batch']} batches, compacted"
+            for filter, text in {EVERYTHING: None, **events.filters}.items():
+                shown = "" if text is None else f"{filter} "
+                yield Scanning(
+                    case=Case(workload="events", layout=name, measurement="reading"),
+                    tables={
+                        shown + compacted: state["compacted"],
+                        f"{shown}after {state['batch']} batches": state["location"],
+                    },
+                    columns=events.schema.names,
+                    filters={filter: text},
+                    engines=[each for each in DELETE_ENGINES[kind] if each in engines],
+                    base=shown + compacted,
+                    same_rows=True,
+                    raw=[Path(state["raw"])],
+                    counters={
+                        shown + compacted: left_behind(state["compacted"]),
+                        f"{shown}after {state['batch']} batches": left_behind(state["location"]),
+                    },
+                )
+
+
+def left_behind(location: str) -> dict[str, int]:
+    """What a scan of the table has to go through, exactly: files, deletes, manifests and bytes."""
+    table = load_table_json(location)
+    files = live_files(table)
+    data = [file for file in files if file.content == DATA]
+    return {
+        "data_files": len(data),
+        "data_bytes": sum(file.size_bytes for file in data),
+        "delete_files": len(files) - len(data),
+        "delete_records": sum(file.records for file in files if file.content != DATA),
+        "manifests": len(manifest_list(table)),
+    }
+
+
+def _states(workload: EventsWorkload, kind: str, every: int, cache: DatasetCache) -> list[dict[str, Any]]:
+    """The state after each batch that is measured: its metadata file, that of its compacted twin, and its raw rows."""
+    events = workload.events
+
+    def build(folder: Path) -> Mapping[str, Any]:
+        catalog = engine.load_catalog(f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
+        version = "3" if kind == "vectors" else "2"
+        table = catalog.create_table("bench.events", events.schema, properties={"format-version": version})
+        states = []
+        for batch in range(events.batches + 1):
+            (_by_key if kind == "equality" else _by_position)(table, events, batch)
+            if every and batch and batch % every == 0:
+                _compact(table)
+            if batch in workload.measured:
+                raw = folder / f"rows-after-{batch}.parquet"
+                pq.write_table(pa.Table.from_batches([events.live(batch)]), raw)
+                twin = catalog.register_table(f"bench.compacted_{batch}", table.metadata_location)
+                _compact(twin)
+                states.append({
+                    "batch": batch, "raw": str(raw), "location": table.metadata_location,
+                    "compacted": twin.metadata_location,
+                })  # fmt: skip
+        catalog.close()
+        return {"states": states}
+
+    key = {
+        **events.key(), "kind": kind, "every": every, "measured": list(workload.measured),
+        "made by": source_digest(_MADE_BY),
+    }  # fmt: skip
+    found: list[dict[str, Any]] = cache.find_or_build(f"events-{kind}", key, build)["states"]
+    return found
+
+
+def _by_key(table: engine.Table, events: Events, batch: int) -> None:
+    """Commit a batch as a stream writer does that never reads the table: deletes are keys."""
+    stream = table.keyed_stream([KEY])
+    takers = {UPDATE: stream.update, DELETE: stream.delete, INSERT: stream.insert}
+    for kind, (start, stop) in events.kinds(batch).items():
+        rows = pa.Table.from_batches([events.rows(start, stop)])
+        takers[kind](rows.select([KEY]) if kind == DELETE else rows)
+    stream.commit()
+
+
+def _by_position(table: engine.Table, events: Events, batch: int) -> None:
+    """Commit a batch as a merge does that looks up which rows it replaces: the last change of each key counts."""
+    if not batch:
+        table.append(pa.Table.from_batches([events.rows(*events.span(batch))]))
+        return
+    start, _ = events.span(batch)
+    last = pa.Table.from_batches([events.last(start, events.span(batch)[1])])
+    deleted = events.is_delete(last.column("version").to_numpy())
+    with table.transaction() as merge:
+        merge.upsert(last.filter(pa.array(~deleted)), [KEY], mode="merge-on-read")
+        if keys := last.column(KEY).filter(pa.array(deleted)).to_pylist():
+            merge.delete(f"{KEY} in ({', '.join(map(str, keys))})", mode="merge-on-read")
+
+
+def _compact(table: engine.Table) -> None:
+    table.maintenance.rewrite_data_files(rewrite_all=True, remove_dangling_deletes=True)
+    table.maintenance.rewrite_manifests()
