@@ -87,7 +87,7 @@ TABLES = {
     for case in (
         TableCase(name="partitioned", partitions=_BY_DATE, in_arrival_order=3, by_date=3),
         TableCase(name="grouped", properties={"write.parquet.row-group-size-bytes": str(64 << 10)}),
-        TableCase(name="large", share=2.0),
+        TableCase(name="large", share=6.0),
         TableCase(name="positions", partitions=_BY_DATE, in_arrival_order=2, deletes="rows", share=0.5),
         TableCase(name="vectors", partitions=_BY_DATE, properties=_V3, in_arrival_order=2, deletes="rows", share=0.5),
         TableCase(name="equality", in_arrival_order=2, by_date=2, deletes="items", share=0.5),

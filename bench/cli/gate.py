@@ -1,7 +1,7 @@
-"""`icebench gate`: exact work counters of fixed cases against the committed baseline.
+"""`icebench gate`: work counters against the committed baseline, or one revision against another.
 
-Exit codes: 0 pass, 1 regression, 2 a case failed to run, 4 configuration (no or damaged baseline, cases that the
-baseline does not cover, nothing to compare).
+Exit codes: 0 pass, 1 regression, 2 a case failed to run, 3 too much noise to say, 4 configuration or incomparable (no
+or damaged baseline, cases that the baseline does not cover, nothing to compare, a base that cannot be built).
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ import click
 from rich.console import Console
 
 from bench.cases.counters import counted
+from bench.cases.revisions import WORKTREE, Unbuildable
+from bench.cli.baselines import read_baseline
+from bench.cli.compare_revisions import Wanted, compare_two, seconds_of
 from bench.cli.context import Context, pass_context
 from bench.cli.places import write_whole
 from bench.errors import BenchError, ConfigError
@@ -45,19 +48,42 @@ class CasesFailed(BenchError):
     metavar="CASE[:COUNTER]",
     help="With --accept: take this increase, changed answer, or vanished case or counter. Repeatable.",
 )
+@click.option("--base", metavar="REV", help="Compare with this revision: counters, then processor time in pairs.")
+@click.option("--head", default=WORKTREE, metavar="REV", help="With --base: the other revision.  [default: worktree]")
+@click.option(
+    "--budget", default="15m", metavar="TIME", help="With --base: the longest time, 90s, 15m, 1h.", show_default=True
+)
+@click.option("--case", "patterns", multiple=True, metavar="REGEX", help="With --base: only these cases. Repeatable.")
+@click.option("--seed", default=0, help="With --base: draws the order of processes.", show_default=True)
 @pass_context
-def gate(context: Context, accepting: bool, allow: tuple[str, ...]) -> int:  # noqa: FBT001 - click passes flags so
-    """Compare exact work counters with the committed baseline; any increase fails."""
+def gate(
+    context: Context,
+    *,
+    accepting: bool,
+    allow: tuple[str, ...],
+    base: str | None,
+    head: str,
+    budget: str,
+    patterns: tuple[str, ...],
+    seed: int,
+) -> int:
+    """Compare exact work counters with the committed baseline, or a revision with another; what is worse fails."""
     if allow and not accepting:
         raise click.UsageError("--allow needs --accept")
+    if base is None and (patterns or head != WORKTREE):
+        raise click.UsageError("--head and --case need --base")
+    if base is not None and accepting:
+        raise click.UsageError("--accept takes the counters of the checkout; it goes without --base")
     path = context.places.baseline
     out = context.terminal.out
     try:
+        if base is not None:
+            return compare_two(context, base, head, Wanted(patterns, seconds_of(budget), seed))
         with context.terminal.err.status("counting the work of the cases"):
             if accepting:
                 return move_baseline(path, allow, out, runs_of_fresh_processes)
             return judge(path, counted, out)
-    except ConfigError as error:
+    except (ConfigError, Unbuildable) as error:
         context.terminal.err.print(f"icebench: {error}", markup=False, soft_wrap=True)
         return ExitCode.CONFIGURATION
 
@@ -70,7 +96,7 @@ def judge(path: Path, run: Callable[[], Baseline], out: Console) -> int:
     """
     if not path.is_file():
         raise ConfigError("no baseline; 'icebench gate --accept' makes the first one, to be committed", path=str(path))
-    baseline = _read(path)
+    baseline = read_baseline(path)
     now = run()
     verdict = compare(baseline, now)
     for finding in verdict.findings:
@@ -105,7 +131,7 @@ def move_baseline(
         raise CasesDiffer(
             f"{names}: differs between runs with different hash seeds, so it cannot be gated; make it exact"
         )
-    old = _read(path) if path.is_file() else Baseline()
+    old = read_baseline(path) if path.is_file() else Baseline()
     moved = accept(old, results[0], allow)
     if moved.refused:
         return _refuse(moved, out)
@@ -143,13 +169,6 @@ def _refuse(moved: Accepted, out: Console) -> int:
     flags = " ".join(f"--allow {finding.name}" for finding in moved.refused)
     out.print(f"The baseline stays. If this is wanted: icebench gate --accept {flags}", markup=False, soft_wrap=True)
     return ExitCode.REGRESSION
-
-
-def _read(path: Path) -> Baseline:
-    try:
-        return decode(path.read_text(encoding="utf-8"))
-    except (ConfigError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{error}; restore it from version control", path=str(path)) from error
 
 
 def _print(finding: Finding, out: Console) -> None:

@@ -15,11 +15,12 @@ CHECKSUM = "checksum"
 
 
 class ExitCode(IntEnum):
-    """What the process returns; 3 is kept for an inconclusive comparison of times."""
+    """What the process returns."""
 
     PASS = 0
     REGRESSION = 1
     ERROR = 2
+    INCONCLUSIVE = 3
     CONFIGURATION = 4
 
 

@@ -1,0 +1,8 @@
+"""Compiles an engine's kernels, once: ``python -m bench.cases.prepare``."""
+
+from __future__ import annotations
+
+import engine
+
+if __name__ == "__main__":
+    engine.prepare_kernels()

@@ -1,0 +1,176 @@
+"""Revisions of the engine, each in a directory and an environment of its own, under the same cases.
+
+A directory has the engine of a revision and, as a link, the harness that asks: both sides do the same work, whatever
+cases either revision had. It starts as a copy of the checkout with its machine code, so that only what differs is
+compiled again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.errors import BenchError, ConfigError
+
+WORKTREE = "worktree"
+_LOCK = "requirements.lock"
+
+
+class Unbuildable(BenchError):
+    """A revision cannot be made to run."""
+
+
+class CaseProcessFailed(BenchError):
+    """A process of a revision ended with an error."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Revision:
+    """A revision that can be run.
+
+    Args:
+        name: The commit, or `WORKTREE`.
+        folder: Where its engine is.
+        python: Its interpreter.
+    """
+
+    name: str
+    folder: Path
+    python: str
+
+    def run(self, module: str, *arguments: str, seed: int = 0) -> str:
+        """What a module of the harness prints, run with this revision's engine.
+
+        Args:
+            module: Its name.
+            arguments: Its arguments.
+            seed: The hash seed.
+
+        Raises:
+            CaseProcessFailed: With the last line of what it said.
+        """
+        environment = {**os.environ, "PYTHONPATH": str(self.folder), "PYTHONHASHSEED": str(seed)}
+        done = subprocess.run(
+            [self.python, "-m", module, *arguments],
+            env=environment, cwd=self.folder, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            raise CaseProcessFailed(f"{self.name}: {_last_line(done)}")
+        return done.stdout
+
+
+def commit_of(revision: str, root: Path) -> str:
+    """The full id of a commit.
+
+    Raises:
+        ConfigError: There is no such commit.
+    """
+    done = _git(root, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+    if done.returncode:
+        raise ConfigError(f"no commit {revision!r} here", path=str(root))
+    return done.stdout.strip()
+
+
+def build(revision: str, *, root: Path, cache: Path) -> Revision:
+    """Make a revision ready to run; what was made before is used again.
+
+    Args:
+        revision: Anything that git understands, or `WORKTREE` for the files as they are.
+        root: The checkout.
+        cache: Where to build.
+
+    Raises:
+        ConfigError: There is no such revision.
+        Unbuildable: Its engine cannot be imported, or its packages cannot be installed.
+    """
+    if revision == WORKTREE:
+        name, sources = WORKTREE, _worktree_sources(root)
+        lock = (root / _LOCK).read_bytes()
+    else:
+        name = commit_of(revision, root)
+        sources = _committed_sources(root, name)
+        lock = _shown(root, name, _LOCK)
+    if not sources:
+        raise Unbuildable(f"{name}: has no engine/")
+    digest = hashlib.sha256(b"".join(p.encode() + b"\0" + data + b"\0" for p, data in sorted(sources.items())))
+    folder = cache / f"engine-{digest.hexdigest()[:16]}"
+    if not folder.exists():
+        _lay_out(folder, sources, root)
+    python = sys.executable if lock == (root / _LOCK).read_bytes() else _environment(lock, cache)
+    made = Revision(name=name, folder=folder, python=python)
+    try:
+        made.run("bench.cases.prepare")
+    except CaseProcessFailed as error:
+        raise Unbuildable(str(error)) from error
+    return made
+
+
+def _worktree_sources(root: Path) -> dict[str, bytes]:
+    listed = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "engine").stdout
+    return {p: (root / p).read_bytes() for p in listed.split("\0") if p and (root / p).is_file()}
+
+
+def _committed_sources(root: Path, commit: str) -> dict[str, bytes]:
+    listed = _git(root, "ls-tree", "-r", "-z", "--name-only", commit, "engine/").stdout
+    return {path: _shown(root, commit, path) for path in listed.split("\0") if path}
+
+
+def _shown(root: Path, commit: str, path: str) -> bytes:
+    return subprocess.run(
+        ["git", "-C", str(root), "show", f"{commit}:{path}"], capture_output=True, check=False
+    ).stdout  # fmt: skip
+
+
+def _lay_out(folder: Path, sources: dict[str, bytes], root: Path) -> None:
+    """Write the sources; files that are those of the checkout keep their time, by which their machine code is found."""
+    making = folder.with_suffix(f".{os.getpid()}.part")
+    shutil.rmtree(making, ignore_errors=True)
+    for path, data in sources.items():
+        target, there = making / path, root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if there.is_file() and there.read_bytes() == data:
+            shutil.copy2(there, target)
+        else:
+            target.write_bytes(data)
+    for compiled in (root / "engine").rglob("__pycache__"):
+        place = making / compiled.relative_to(root)
+        if place.parent.is_dir():
+            shutil.copytree(compiled, place, dirs_exist_ok=True)
+    (making / "bench").symlink_to(Path(__file__).resolve().parents[1], target_is_directory=True)
+    making.rename(folder)
+
+
+def _environment(lock: bytes, cache: Path) -> str:
+    """The interpreter of an environment with these packages."""
+    folder = cache / f"packages-{hashlib.sha256(lock).hexdigest()[:16]}"
+    python = folder / "bin" / "python"
+    ready = folder / ".ready"
+    if not ready.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        (folder / _LOCK).write_bytes(lock)
+        _install([sys.executable, "-m", "venv", "--without-pip", str(folder)])
+        _install([sys.executable, "-m", "uv", "pip", "sync", "--quiet", "--python", str(python), "--require-hashes",
+                  str(folder / _LOCK)])  # fmt: skip
+        ready.touch()
+    return str(python)
+
+
+def _install(command: Sequence[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Unbuildable(f"its packages cannot be installed: {_last_line(done)}")
+
+
+def _git(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False)
+
+
+def _last_line(done: subprocess.CompletedProcess[str]) -> str:
+    return (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]

@@ -1,0 +1,147 @@
+"""Times cases in this process, for one side of a pair: ``python -m bench.cases.timing WAREHOUSE CASE...``.
+
+Prints JSON: for each case the processor time of a run in seconds (the median of several, once it is warm), or what went
+wrong. Processor time, as a busy neighbour disturbs it least. With ``--profile``, the functions of one case instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import gc
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from types import CodeType
+from typing import TypedDict
+
+import engine
+from bench.cases.tables import Scale, build
+from bench.cases.work import Case, cases
+
+SCALE = Scale(rows=100_000, files=5_000)
+TIMED = (
+    "scan/partitioned/no-filter",
+    "scan/partitioned/metrics-filter",
+    "scan/grouped/no-filter",
+    "scan/large/decimals",
+    "scan/large/unprunable",
+    "scan/positions/no-filter",
+    "scan/vectors/no-filter",
+    "scan/equality/no-filter",
+    "plan/many/cold/no-filter",
+    "plan/many/cold/metrics-filter",
+    "plan/many/warm/metrics-filter",
+    "commit/append",
+    "commit/add-files",
+    "commit/delete-vectors",
+)
+"""The cases that are timed unless others are asked for: one of each kind of work."""
+
+_WARM_RUNS, _LEAST_RUNS, _SECONDS = 3, 5, 0.25
+
+
+class Time(TypedDict, total=False):
+    """Seconds of a case, or its error."""
+
+    seconds: float
+    error: str
+
+
+class Entry(TypedDict):
+    """A function in a profile: calls, and its own seconds."""
+
+    function: str
+    calls: int
+    seconds: float
+
+
+def time_cases(
+    warehouse: str, names: Sequence[str], clock: Callable[[], float] = time.process_time
+) -> Mapping[str, Time]:
+    """Time cases one after the other; a case that raises has its error, and the others go on."""
+    found: dict[str, Time] = {}
+    known = cases()
+    for name in names:
+        with _catalog(warehouse, name) as catalog:
+            try:
+                found[name] = {"seconds": _seconds(known[name], catalog, clock)}
+            except Exception as error:  # noqa: BLE001 - a dead case is a finding, whatever it raised
+                found[name] = {"error": f"{type(error).__name__}: {error}"}
+    return found
+
+
+def profile(warehouse: str, name: str, most: int = 40) -> list[Entry]:
+    """The functions in which a case spends most time."""
+    case = cases()[name]
+    profiler = cProfile.Profile()
+    with _catalog(warehouse, name) as catalog:
+        for number in range(2 * _WARM_RUNS):
+            timed = case.prepare(catalog, engine.Counters())
+            if number < _WARM_RUNS:
+                timed()
+            else:
+                profiler.runcall(timed)
+    entries: list[Entry] = [
+        {"function": _told(entry.code), "calls": entry.callcount, "seconds": entry.inlinetime}
+        for entry in profiler.getstats()
+    ]
+    return sorted(entries, key=lambda entry: -entry["seconds"])[:most]
+
+
+def _told(code: CodeType | str) -> str:
+    return code if isinstance(code, str) else f"{'/'.join(Path(code.co_filename).parts[-2:])}:{code.co_name}"
+
+
+@contextmanager
+def _catalog(warehouse: str, name: str) -> Iterator[engine.Catalog]:
+    """The tables of all processes; for a case that changes tables, an empty catalog of its own."""
+    if name.startswith("commit/"):
+        with TemporaryDirectory(prefix="icebench-gate-") as folder, closing(engine.load_catalog(folder)) as catalog:
+            yield catalog
+    else:
+        with closing(engine.load_catalog(warehouse)) as catalog:
+            yield catalog
+
+
+def _seconds(case: Case, catalog: engine.Catalog, clock: Callable[[], float]) -> float:
+    runs: list[float] = []
+    while len(runs) < _WARM_RUNS + _LEAST_RUNS or sum(runs) < _SECONDS:
+        timed = case.prepare(catalog, engine.Counters())
+        gc.collect()
+        start = clock()
+        kept = timed()
+        runs.append(clock() - start)
+        del kept
+    return median(runs[_WARM_RUNS:])
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Build, time or profile, and print JSON."""
+    parser = argparse.ArgumentParser(prog="python -m bench.cases.timing")
+    parser.add_argument("warehouse")
+    parser.add_argument("cases", nargs="*")
+    parser.add_argument("--build", action="store_true", help="make the tables, and time nothing")
+    parser.add_argument("--profile", action="store_true")
+    options = parser.parse_args(arguments)
+    if options.build:
+        with closing(engine.load_catalog(options.warehouse)) as catalog:
+            build(catalog, SCALE)
+        return
+    gc.collect()
+    gc.freeze()
+    found: object = (
+        profile(options.warehouse, options.cases[0])
+        if options.profile
+        else time_cases(options.warehouse, options.cases)
+    )
+    sys.stdout.write(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

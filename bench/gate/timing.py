@@ -1,0 +1,118 @@
+"""Is a case slower? Decided by pairs of processes, one of each revision, on the same files.
+
+1. *Screening.* After 8 and after 15 pairs a case is *clear* when the upper bound of its ratio is below 1.10, and drops
+   out. What is left after 15 is *suspected* when the lower bound is above 1 and the estimate above 1.05; otherwise it
+   is inconclusive: too much noise to say either.
+2. *Confirmation.* Suspects alone run 25 pairs more. A case *regressed* when of these alone the lower bound is above 1
+   and the estimate above 1.05; the level of 0.1 % is shared by all suspects.
+
+Confirmation sees nothing of what made a case suspected, so it alone bounds false alarms: at most 0.1 % of decisions
+have any, however many cases there are and however often screening looked, and screening makes it fewer. Bounds are of
+the signed-rank test, the estimate is Hodges and Lehmann's: a few pairs that something disturbed do not move them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+
+import numpy as np
+
+from bench.statistics.claims import Floats, hodges_lehmann
+
+LOOKS = (8, 15)
+CONFIRMING = 25
+SCREENING_LEVEL = 0.05
+CONFIRMING_LEVEL = 0.001
+LEAST_EFFECT = math.log(1.05)
+LARGEST_OVERLOOKED = math.log(1.10)
+
+
+class Stand(StrEnum):
+    """What is known of a case, or of all."""
+
+    PASS = "pass"  # noqa: S105 - a verdict
+    SUSPECTED = "suspected"
+    UNDECIDED = "undecided"
+    REGRESSED = "regressed"
+    INCONCLUSIVE = "inconclusive"
+    INCOMPARABLE = "incomparable"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ratio:
+    """How many times the base the head takes: estimate, and one-sided bounds at the level of the decision."""
+
+    estimate: float
+    low: float
+    high: float
+    pairs: int
+
+
+def screen(logs: Sequence[float]) -> Stand:
+    """What ln(head / base) of the first pairs of a case say; asked at the numbers of pairs in `LOOKS`."""
+    values = np.asarray(logs, np.float64)
+    if upper_bound(values, SCREENING_LEVEL) < LARGEST_OVERLOOKED:
+        return Stand.PASS
+    if len(values) < LOOKS[-1]:
+        return Stand.UNDECIDED
+    return Stand.SUSPECTED if _is_slower(values, SCREENING_LEVEL) else Stand.INCONCLUSIVE
+
+
+def confirm(logs: Sequence[float], suspects: int) -> Stand:
+    """What fresh pairs of a suspected case say.
+
+    Args:
+        logs: ln(head / base) of each pair.
+        suspects: How many cases are suspected.
+    """
+    values = np.asarray(logs, np.float64)
+    level = CONFIRMING_LEVEL / suspects
+    if _is_slower(values, level):
+        return Stand.REGRESSED
+    return Stand.PASS if upper_bound(values, SCREENING_LEVEL) < LARGEST_OVERLOOKED else Stand.INCONCLUSIVE
+
+
+def overall(cases: Mapping[str, Stand]) -> Stand:
+    """The verdict on all cases: the worst of theirs."""
+    order = (Stand.REGRESSED, Stand.FAILED, Stand.INCOMPARABLE, Stand.INCONCLUSIVE, Stand.PASS)
+    return next((stand for stand in order if stand in cases.values()), Stand.INCOMPARABLE)
+
+
+def ratio_of(logs: Sequence[float], level: float = SCREENING_LEVEL) -> Ratio:
+    """The ratio that at least one pair shows."""
+    values = np.asarray(logs, np.float64)
+    bounds = lower_bound(values, level), upper_bound(values, level)
+    low, high = (math.exp(min(bound, 700.0)) for bound in bounds)
+    return Ratio(estimate=math.exp(hodges_lehmann(values)), low=low, high=high, pairs=len(values))
+
+
+def lower_bound(values: Floats, level: float) -> float:
+    """The one-sided bound of the centre by the signed-rank test; minus infinity for too few values."""
+    rows, columns = np.triu_indices(values.size)
+    averages = np.sort((values[rows] + values[columns]) / 2)
+    place = int(np.searchsorted(_signed_rank(values.size), level, side="right"))
+    return float(averages[place - 1]) if place else -math.inf
+
+
+def upper_bound(values: Floats, level: float) -> float:
+    """As `lower_bound`, from above."""
+    return -lower_bound(-values, level)
+
+
+def _is_slower(values: Floats, level: float) -> bool:
+    return lower_bound(values, level) > 0 and hodges_lehmann(values) > LEAST_EFFECT
+
+
+@cache
+def _signed_rank(count: int) -> Floats:
+    """The distribution function of the signed-rank statistic of `count` values, from 0 on."""
+    ways = np.zeros(count * (count + 1) // 2 + 1)
+    ways[0] = 1.0
+    for rank in range(1, count + 1):
+        ways[rank:] += ways[:-rank].copy()
+    return np.cumsum(ways) / 2.0**count

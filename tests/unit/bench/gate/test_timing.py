@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from bench.gate.timing import (
+    CONFIRMING,
+    LOOKS,
+    Stand,
+    confirm,
+    lower_bound,
+    overall,
+    ratio_of,
+    screen,
+    upper_bound,
+)
+
+
+def noise(random: np.random.Generator, size: int, sd: float = 0.05) -> NDArray[np.float64]:
+    """Student's t with 3 degrees of freedom and, in one pair of twenty, a stall on either side."""
+    stalls = random.exponential(0.3, size) * random.choice([-1, 1], size) * (random.random(size) < 0.05)
+    return random.standard_t(3, size) * sd / math.sqrt(3) + stalls
+
+
+def decide(random: np.random.Generator, effects: list[float], sd: float = 0.05) -> Stand:
+    """One decision over cases with these effects."""
+    stands: dict[str, Stand] = {}
+    for number, effect in enumerate(effects):
+        logs = effect + noise(random, LOOKS[-1], sd)
+        looks = [screen(list(logs[:pairs])) for pairs in LOOKS]
+        stands[str(number)] = next((stand for stand in looks if stand is not Stand.UNDECIDED), looks[-1])
+    suspects = [name for name, stand in stands.items() if stand is Stand.SUSPECTED]
+    for name in suspects:
+        stands[name] = confirm(list(effects[int(name)] + noise(random, CONFIRMING, sd)), len(suspects))
+    return overall(stands)
+
+
+def test_no_false_alarm_in_a_thousand_simulated_decisions_over_ten_cases() -> None:
+    random = np.random.default_rng(1)
+    found = [decide(random, [0.0] * 10) for _ in range(1_000)]
+    assert found.count(Stand.REGRESSED) == 0
+    assert found.count(Stand.PASS) >= 850
+
+
+def test_a_noisy_machine_is_inconclusive_and_never_a_regression() -> None:
+    random = np.random.default_rng(2)
+    found = [decide(random, [0.0] * 10, sd=0.4) for _ in range(300)]
+    assert found.count(Stand.REGRESSED) == 0
+    assert found.count(Stand.INCONCLUSIVE) >= 200
+
+
+@pytest.mark.parametrize(
+    ("slowdown", "least", "most"), [(1.05, 0.0, 0.7), (1.10, 0.9, 1.0), (1.2, 0.95, 1.0), (1.5, 0.99, 1.0)]
+)
+def test_slowdowns_are_found_with_this_power(slowdown: float, least: float, most: float) -> None:
+    random = np.random.default_rng(3)
+    found = [decide(random, [0.0] * 5 + [math.log(slowdown)], sd=0.03) for _ in range(300)]
+    assert least <= found.count(Stand.REGRESSED) / 300 <= most
+
+
+def test_a_gain_passes() -> None:
+    assert decide(np.random.default_rng(4), [math.log(0.5)] * 3) is Stand.PASS
+
+
+@pytest.mark.parametrize("count", [6, 8, 15, 20])
+def test_bounds_are_those_of_the_signed_rank_test(count: int) -> None:
+    random = np.random.default_rng(count)
+    for level in (0.05, 0.01):
+        values = random.normal(0.02, 0.05, count)
+        low = lower_bound(values, level)
+        if math.isfinite(low):
+            below, above = (stats.wilcoxon(values - low - step, alternative="greater") for step in (-1e-9, 1e-9))
+            assert below.pvalue <= level < above.pvalue
+        assert upper_bound(values, level) == -lower_bound(-values, level)
+
+
+def test_too_few_pairs_bound_nothing() -> None:
+    assert lower_bound(np.full(3, 0.5), 0.05) == -math.inf
+    assert screen([0.5] * 3) is Stand.UNDECIDED
+
+
+def test_levels_are_shared_by_all_suspects() -> None:
+    logs = [0.06 + 0.001 * n for n in range(15)] + [-0.001 * n for n in range(40, 45)]
+    assert confirm(logs, 1) is Stand.REGRESSED
+    assert confirm(logs, 100) is not Stand.REGRESSED
+
+
+def test_slower_by_less_than_the_least_effect_is_no_regression() -> None:
+    assert confirm([0.04] * CONFIRMING, 1) is Stand.PASS
+    assert confirm([0.06] * CONFIRMING, 1) is Stand.REGRESSED
+
+
+@pytest.mark.parametrize(
+    ("stands", "expected"),
+    [
+        ([], Stand.INCOMPARABLE),
+        ([Stand.PASS, Stand.PASS], Stand.PASS),
+        ([Stand.PASS, Stand.INCONCLUSIVE], Stand.INCONCLUSIVE),
+        ([Stand.INCONCLUSIVE, Stand.INCOMPARABLE], Stand.INCOMPARABLE),
+        ([Stand.INCOMPARABLE, Stand.FAILED, Stand.PASS], Stand.FAILED),
+        ([Stand.FAILED, Stand.REGRESSED], Stand.REGRESSED),
+    ],
+)
+def test_the_worst_case_decides(stands: list[Stand], expected: Stand) -> None:
+    assert overall({str(n): stand for n, stand in enumerate(stands)}) is expected
+
+
+def test_the_ratio_is_what_the_pairs_show() -> None:
+    ratio = ratio_of([math.log(1.3)] * 15)
+    assert (round(ratio.estimate, 6), round(ratio.low, 6), round(ratio.high, 6), ratio.pairs) == (1.3, 1.3, 1.3, 15)
+    assert ratio_of([0.0]).low == 0.0

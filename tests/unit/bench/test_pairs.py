@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from bench.cases.pairs import Pairs, compare_revisions, unaccepted
+from bench.gate.baseline import Baseline, CaseResult, encode
+from bench.gate.outcome import Outcome
+from bench.gate.timing import CONFIRMING, LOOKS, Stand
+from bench.gate.verdict import ExitCode
+
+Seconds = Callable[[int], float]
+
+
+def counted(**counters: int) -> Baseline:
+    return Baseline(cases={"a": CaseResult(counters=counters, checksum="c")})
+
+
+@dataclass
+class Scripted:
+    """A side whose seconds are given: name -> a function of the number of the run, or an error."""
+
+    name: str
+    seconds: Mapping[str, Seconds | str]
+    counts: Baseline = field(default_factory=lambda: counted(files_planned=1))
+    runs: list[list[str]] = field(default_factory=list)
+    seeds: list[int] = field(default_factory=list)
+
+    def run(self, module: str, *arguments: str, seed: int = 0) -> str:
+        if module == "bench.cases.counters":
+            return encode(self.counts)
+        _, *names = arguments
+        if "--profile" in names:
+            own = 0.5 if self.name == "head" else 0.1
+            return json.dumps([{"function": f"f{n}", "calls": 1, "seconds": own * n} for n in range(3)])
+        self.runs.append(names)
+        self.seeds.append(seed)
+        found = {}
+        for name in names:
+            given = self.seconds[name]
+            found[name] = {"error": given} if isinstance(given, str) else {"seconds": given(len(self.runs))}
+        return json.dumps(found)
+
+
+def noisy(seconds: float, amount: float = 0.02, seed: int = 0) -> Seconds:
+    random = Random(seed)
+    return lambda _: seconds * math.exp(random.gauss(0, amount))
+
+
+def pairs_of(base: Mapping[str, Seconds | str], head: Mapping[str, Seconds | str]) -> tuple[Pairs, Scripted, Scripted]:
+    sides = Scripted("base", base), Scripted("head", head)
+    return Pairs(base=sides[0], head=sides[1], warehouse=Path("tables"), random=Random(1)), *sides
+
+
+def test_equal_revisions_pass_at_the_first_look() -> None:
+    pairs, base, head = pairs_of({"a": noisy(1.0)}, {"a": noisy(1.0, seed=1)})
+    outcome = compare_revisions(pairs, ["a"], Baseline())
+    assert outcome.exit_code is ExitCode.PASS
+    assert len(base.runs) == len(head.runs) == LOOKS[0]
+    assert base.seeds == head.seeds
+    assert len(set(base.seeds)) == LOOKS[0]
+
+
+def test_a_slower_case_is_confirmed_on_fresh_pairs_without_the_others() -> None:
+    pairs, base, _ = pairs_of({"a": noisy(1.0), "b": noisy(1.0)}, {"a": noisy(1.3, seed=1), "b": noisy(1.0, seed=2)})
+    outcome = compare_revisions(pairs, ["a", "b"], Baseline())
+    assert outcome.exit_code is ExitCode.REGRESSION
+    assert outcome.cases["b"].stand is Stand.PASS
+    found = outcome.cases["a"]
+    assert found.stand is Stand.REGRESSED
+    assert found.ratio is not None
+    assert 1.25 < found.ratio.low < found.ratio.estimate < found.ratio.high < 1.35
+    assert found.ratio.pairs == CONFIRMING
+    assert len(base.runs) == LOOKS[-1] + CONFIRMING
+    assert base.runs[-1] == ["a"]
+    assert [function for function, *_ in found.profile] == ["f2", "f1", "f0"]
+    assert found.profile[0] == ("f2", 0.2, 1.0)
+
+
+def test_a_suspicion_that_fresh_pairs_do_not_show_is_no_regression() -> None:
+    pairs, *_ = pairs_of({"a": noisy(1.0)}, {"a": lambda run: 1.3 if run <= LOOKS[-1] else 1.0})
+    assert compare_revisions(pairs, ["a"], Baseline()).stand is Stand.PASS
+
+
+def test_sides_take_turns_in_being_first() -> None:
+    pairs, base, head = pairs_of({"a": noisy(1.0)}, {"a": noisy(1.0)})
+    order: list[str] = []
+    for side in (base, head):
+        side.seconds = {"a": lambda _, name=side.name: order.append(name) or 1.0}  # type: ignore[misc]
+    pairs.decide(["a"])
+    firsts = order[::2]
+    assert {"base", "head"} == set(firsts)
+
+
+def test_a_dead_case_of_head_fails_and_of_base_is_incomparable_and_the_others_go_on() -> None:
+    cases = {"dead": "ValueError: gone", "new": noisy(1.0), "fine": noisy(1.0)}
+    pairs, *_ = pairs_of({**cases, "dead": noisy(1.0), "new": "KeyError: 'new'"}, cases)
+    outcome = compare_revisions(pairs, ["dead", "new", "fine"], Baseline())
+    assert outcome.exit_code is ExitCode.ERROR
+    assert {name: case.stand for name, case in outcome.cases.items()} == {
+        "dead": Stand.FAILED, "new": Stand.INCOMPARABLE, "fine": Stand.PASS,
+    }  # fmt: skip
+    assert outcome.cases["dead"].note == "head: ValueError: gone"
+
+
+def test_without_time_nothing_is_decided() -> None:
+    now = iter(range(0, 10_000, 10))
+    pairs, base, _ = pairs_of({"a": noisy(1.0, 0.5)}, {"a": noisy(1.0, 0.5, seed=1)})
+    pairs.clock, pairs.deadline = lambda: float(next(now)), 100.0
+    outcome = compare_revisions(pairs, ["a"], Baseline())
+    assert outcome.exit_code is ExitCode.INCONCLUSIVE
+    assert 0 < len(base.runs) < LOOKS[-1]
+
+
+def test_more_work_fails_before_anything_is_timed() -> None:
+    pairs, base, head = pairs_of({"a": noisy(1.0)}, {"a": noisy(1.0)})
+    head.counts = counted(files_planned=2)
+    outcome = compare_revisions(pairs, ["a"], Baseline())
+    assert outcome.exit_code is ExitCode.REGRESSION
+    assert outcome.counters == ["a: files_planned increased 1 -> 2 (+100.0%)"]
+    assert base.runs == []
+
+
+@pytest.mark.parametrize(
+    ("accepted", "remain"),
+    [
+        (Baseline(), ["a:files_planned", "a:function_calls"]),
+        (counted(files_planned=2, function_calls=1_000), ["a:function_calls"]),
+        (counted(files_planned=3, function_calls=1_990), []),
+    ],
+)
+def test_what_heads_baseline_accepts_is_no_regression(accepted: Baseline, remain: list[str]) -> None:
+    base, head = counted(files_planned=1, function_calls=1_000), counted(files_planned=2, function_calls=2_000)
+    assert [finding.name for finding in unaccepted(base, head, accepted)] == remain
+
+
+def test_no_case_is_incomparable() -> None:
+    assert Outcome(base="b", head="h").exit_code is ExitCode.CONFIGURATION
