@@ -6,6 +6,7 @@ import hashlib
 import re
 import shutil
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -59,7 +60,15 @@ def seconds_of(text: str) -> float:
     return float(int(found[1]) * _UNITS[found[2]])
 
 
-def compare_two(context: Context, base: str, head: str, wanted: Wanted, root: Path = Path()) -> int:
+def compare_two(
+    context: Context,
+    base: str,
+    head: str,
+    wanted: Wanted,
+    *,
+    root: Path = Path(),
+    clock: Callable[[], float] = time.monotonic,
+) -> int:
     """Compare, print, and write the outcome below the results; gives the exit code.
 
     Raises:
@@ -67,7 +76,7 @@ def compare_two(context: Context, base: str, head: str, wanted: Wanted, root: Pa
         Unbuildable: A revision cannot be run.
         CaseProcessFailed: A process failed as a whole.
     """
-    deadline = time.monotonic() + wanted.seconds
+    deadline = clock() + wanted.seconds
     names = wanted.names()
     err = context.terminal.err
     with err.status("building") as status:
@@ -79,6 +88,7 @@ def compare_two(context: Context, base: str, head: str, wanted: Wanted, root: Pa
             warehouse=warehouse_of(sides[0], (root / CACHE).absolute()),
             random=Random(wanted.seed),
             deadline=deadline,
+            clock=clock,
             progress=status.update,
         )
         path = context.places.baseline

@@ -34,7 +34,7 @@ COMMANDS = {
     ),
     "maintain": Entry("bench.cli.maintain", "maintain", "Maintain a table: compact it, expire, remove orphans."),
     "dataset": Entry("bench.cli.dataset", "dataset", "Make a TPC-DS table with dsdgen and Iceberg Java, to measure."),
-    "gate": Entry("bench.cli.gate", "gate", "Compare exact work counters with the committed baseline."),
+    "gate": Entry("bench.cli.gate", "gate", "Compare work with the committed baseline, or a revision with another."),
     "doctor": Entry("bench.cli.doctor", "doctor", "Examine this machine: Java, Spark, packages, memory, disk, CPU."),
 }
 

@@ -91,15 +91,23 @@ def test_a_suspicion_that_fresh_pairs_do_not_show_is_no_regression() -> None:
 def test_sides_take_turns_in_being_first() -> None:
     pairs, base, head = pairs_of({"a": noisy(1.0)}, {"a": noisy(1.0)})
     order: list[str] = []
+
+    def noting(name: str) -> Seconds:
+        def seconds(_: int) -> float:
+            order.append(name)
+            return 1.0
+
+        return seconds
+
     for side in (base, head):
-        side.seconds = {"a": lambda _, name=side.name: order.append(name) or 1.0}  # type: ignore[misc]
+        side.seconds = {"a": noting(side.name)}
     pairs.decide(["a"])
     firsts = order[::2]
     assert {"base", "head"} == set(firsts)
 
 
 def test_a_dead_case_of_head_fails_and_of_base_is_incomparable_and_the_others_go_on() -> None:
-    cases = {"dead": "ValueError: gone", "new": noisy(1.0), "fine": noisy(1.0)}
+    cases: dict[str, Seconds | str] = {"dead": "ValueError: gone", "new": noisy(1.0), "fine": noisy(1.0)}
     pairs, *_ = pairs_of({**cases, "dead": noisy(1.0), "new": "KeyError: 'new'"}, cases)
     outcome = compare_revisions(pairs, ["dead", "new", "fine"], Baseline())
     assert outcome.exit_code is ExitCode.ERROR

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import errno
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from bench.cases.revisions import CaseProcessFailed, Revision, Unbuildable
+from bench.cases.timing import TIMED
+from bench.cli import compare_revisions
+from bench.cli.compare_revisions import Wanted, compare_two, seconds_of
+from bench.cli.context import Context
+from bench.cli.failures import run_guarded
+from bench.cli.gate import gate
+from bench.cli.places import Places
+from bench.cli.terminal import Terminal
+from bench.errors import ConfigError
+from bench.gate.baseline import Baseline, CaseResult, encode
+
+CASE = "open/many"
+
+
+def context_of(tmp_path: Path) -> tuple[Context, StringIO]:
+    out = StringIO()
+    console = Console(file=out, width=200)
+    return Context(places=Places(tmp_path / "results"), terminal=Terminal(out=console, err=console)), out
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
+    """Sides whose processes are not run: seconds by side."""
+    seconds: dict[str, Any] = {"base": 1.0, "head": 1.0}
+
+    def run(self: Revision, module: str, *arguments: str, seed: int = 0) -> str:
+        del seed
+        if module == "bench.cases.counters":
+            return encode(Baseline(cases={CASE: CaseResult(counters={}, checksum="c")}))
+        if "--build" in arguments:
+            return ""
+        if "--profile" in arguments:
+            return "[]"
+        if isinstance(seconds[self.name], Exception):
+            raise seconds[self.name]
+        return json.dumps({CASE: {"seconds": seconds[self.name]}})
+
+    def build(name: str, *, root: Path, cache: Path) -> Revision:
+        del root
+        if name == "unbuildable":
+            raise Unbuildable("unbuildable: SyntaxError: invalid syntax")
+        return Revision(name=name, folder=cache / name, python="python")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Revision, "run", run)
+    monkeypatch.setattr(compare_revisions, "build", build)
+    return seconds
+
+
+def compared(tmp_path: Path, base: str = "base", wanted: Wanted | None = None) -> tuple[int, str]:
+    context, out = context_of(tmp_path)
+    code = compare_two(context, base, "head", wanted or Wanted(("open",)), root=tmp_path)
+    return code, out.getvalue()
+
+
+@pytest.mark.parametrize(("head", "code", "word"), [(1.0, 0, "pass"), (1.5, 1, "regressed")])
+def test_the_outcome_is_printed_and_written(
+    tmp_path: Path, scripted: dict[str, Any], head: float, code: int, word: str
+) -> None:
+    scripted["head"] = head
+    found, text = compared(tmp_path)
+    assert found == code
+    assert f"{word}: base -> head" in text
+    folder = tmp_path / "results" / "gate"
+    assert json.loads((folder / "outcome.json").read_text())["verdict"] == word
+    assert (folder / "comment.md").read_text().startswith(f"### icebench gate: {word}")
+    assert 'tests="1"' in (folder / "junit.xml").read_text()
+
+
+def invoked(tmp_path: Path, *arguments: str) -> tuple[int, str]:
+    context, _ = context_of(tmp_path)
+    err = StringIO()
+    context = Context(places=context.places, terminal=Terminal(err=Console(file=err, width=300)))
+
+    def action() -> int:
+        code = gate.main(list(arguments), prog_name="gate", standalone_mode=False, obj=context)
+        return int(code)
+
+    code = run_guarded(action, debug=lambda: False, err=err)
+    return code, err.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--base", "unbuildable"], 4, "icebench: unbuildable: SyntaxError: invalid syntax"),
+        (["--base", "base", "--case", "no such"], 4, "icebench: no case matches no such; there are "),
+        (["--base", "base", "--case", "("], 4, "icebench: --case: not a regular expression"),
+        (["--base", "base", "--budget", "soon"], 4, "icebench: --budget: 'soon' is no time"),
+        (["--head", "HEAD"], 2, "--head and --case need --base"),
+        (["--base", "base", "--accept"], 2, "--accept takes the counters of the checkout"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_line_and_a_code(
+    tmp_path: Path, scripted: dict[str, Any], arguments: list[str], code: int, message: str
+) -> None:
+    assert scripted
+    found, text = invoked(tmp_path, *arguments)
+    assert found == code
+    assert message in text
+
+
+def test_a_head_that_dies_is_an_error(tmp_path: Path, scripted: dict[str, Any]) -> None:
+    scripted["worktree"] = CaseProcessFailed("worktree: MemoryError")
+    code, text = invoked(tmp_path, "--base", "base", "--case", "open")
+    assert code == 2
+    assert "icebench: worktree: MemoryError\n" in text
+
+
+def test_a_full_disk_is_one_line(tmp_path: Path, scripted: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert scripted
+    scripted["worktree"] = 1.0
+
+    def full(path: Path, text: str) -> None:
+        raise OSError(errno.ENOSPC, f"No space left on device after {len(text)} bytes", str(path))
+
+    monkeypatch.setattr(compare_revisions, "write_whole", full)
+    code, text = invoked(tmp_path, "--base", "base", "--case", "open")
+    assert code == 2
+    assert "outcome.json: No space left" in text
+    assert "free some space" in text
+
+
+def test_cases_are_chosen_by_pattern() -> None:
+    assert Wanted().names() == list(TIMED)
+    assert Wanted(("^open/", "^tasks/")).names() == ["open/many", "tasks/many"]
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("15m", 900), ("1h", 3600)])
+def test_a_budget_is_a_number_and_a_unit(text: str, seconds: int) -> None:
+    assert seconds_of(text) == seconds
+    with pytest.raises(ConfigError):
+        seconds_of(text + "x")

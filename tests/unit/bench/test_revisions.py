@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.cases.revisions import WORKTREE, CaseProcessFailed, Unbuildable, build, commit_of
+from bench.errors import ConfigError
+
+GOOD = "def prepare_kernels() -> None:\n    pass\n\n\nVALUE = 1\n"
+
+
+def git(root: Path, *arguments: str) -> str:
+    identity = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+    command = ["git", "-C", str(root), *identity, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def commit(root: Path, engine: str, lock: str = "locked\n") -> str:
+    (root / "engine").mkdir(exist_ok=True)
+    (root / "engine" / "__init__.py").write_text(engine)
+    (root / "requirements.lock").write_text(lock)
+    git(root, "add", ".")
+    git(root, "commit", "--quiet", "--message", "a change")
+    return git(root, "rev-parse", "HEAD")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "checkout"
+    root.mkdir()
+    git(root, "init", "--quiet", "--initial-branch=main")
+    return root
+
+
+def value(side: object, folder: Path) -> str:
+    assert side is not None
+    program = "import engine; print(engine.VALUE)"
+    return subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def test_each_revision_has_an_engine_of_its_own_and_the_harness_of_the_asker(root: Path, tmp_path: Path) -> None:
+    first = commit(root, GOOD)
+    commit(root, GOOD.replace("VALUE = 1", "VALUE = 2"))
+    (root / "engine" / "__init__.py").write_text(GOOD.replace("VALUE = 1", "VALUE = 3"))
+    cache = tmp_path / "cache"
+    base, head, worktree = (build(each, root=root, cache=cache) for each in ("HEAD~1", "HEAD", WORKTREE))
+    assert base.name == first
+    assert [value(side, side.folder) for side in (base, head, worktree)] == ["1", "2", "3"]
+    assert len({str(side.folder) for side in (base, head, worktree)}) == 3
+    assert len({len(str(side.folder)) for side in (base, head, worktree)}) == 1
+    assert (base.folder / "bench" / "cases" / "work.py").is_file()
+    assert build("HEAD~1", root=root, cache=cache) == base
+
+
+def test_files_that_git_ignores_are_not_part_of_the_worktree(root: Path, tmp_path: Path) -> None:
+    commit(root, GOOD)
+    (root / ".gitignore").write_text("*.junk\n")
+    (root / "engine" / "new.py").write_text("")
+    (root / "engine" / "new.junk").write_text("")
+    side = build(WORKTREE, root=root, cache=tmp_path / "cache")
+    assert (side.folder / "engine" / "new.py").exists()
+    assert not (side.folder / "engine" / "new.junk").exists()
+
+
+def test_an_unknown_revision_is_named(root: Path, tmp_path: Path) -> None:
+    commit(root, GOOD)
+    with pytest.raises(ConfigError, match="no commit 'nowhere' here"):
+        build("nowhere", root=root, cache=tmp_path / "cache")
+    assert len(commit_of("HEAD", root)) == 40
+
+
+def test_an_engine_that_cannot_be_imported_cannot_be_built(root: Path, tmp_path: Path) -> None:
+    name = commit(root, "raise RuntimeError('broken')\n")
+    with pytest.raises(Unbuildable, match=f"{name}: RuntimeError: broken"):
+        build("HEAD", root=root, cache=tmp_path / "cache")
+
+
+def test_a_revision_without_an_engine_cannot_be_built(root: Path, tmp_path: Path) -> None:
+    (root / "requirements.lock").write_text("locked\n")
+    git(root, "add", ".")
+    git(root, "commit", "--quiet", "--message", "no engine")
+    with pytest.raises(Unbuildable, match="has no engine/"):
+        build("HEAD", root=root, cache=tmp_path / "cache")
+
+
+def test_packages_that_cannot_be_installed_are_told(root: Path, tmp_path: Path) -> None:
+    commit(root, GOOD, lock="no-such-package-of-anybody\n")
+    (root / "requirements.lock").write_text("another\n")
+    with pytest.raises(Unbuildable, match="its packages cannot be installed: "):
+        build("HEAD", root=root, cache=tmp_path / "cache")
+
+
+def test_a_process_that_fails_says_what_it_said_last(root: Path, tmp_path: Path) -> None:
+    name = commit(root, GOOD)
+    side = build("HEAD", root=root, cache=tmp_path / "cache")
+    with pytest.raises(CaseProcessFailed, match=f"{name}: .*no_such_module"):
+        side.run("bench.no_such_module")
