@@ -1,16 +1,25 @@
-"""Field ids for files that carry none (spec: "Column Projection", rule 2)."""
+"""Field ids for files that carry none (spec: "Column Projection", rule 2).
+
+The specification leaves open what the columns of a file without ids are in a table without a name mapping, as Hive and
+Impala make them. Iceberg Java numbers the columns of Parquet files from 1, and takes those of ORC and Avro files by
+their present names. So does `FilesWithoutIds`, except where that would be a guess. Fields within a column of Parquet go
+by name, where Iceberg Java's readers differ: on Spark they are null, elsewhere they go by position.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.types as pat
 
 from engine.columnar.schemas import FIELD_ID_KEY, child_fields, field_id_of, is_list
 from engine.errors import Unsupported
-from engine.spec.name_mapping import NameMapping
+from engine.spec.name_mapping import MappedField, NameMapping, mapping_of
 from engine.spec.properties import NAME_MAPPING
+from engine.spec.schema import Schema
+from engine.spec.types import children
 
 
 def has_field_ids(schema: pa.Schema) -> bool:
@@ -55,3 +64,77 @@ def _type_with_ids(type_: pa.DataType, mapping: NameMapping, path: tuple[str, ..
         (element,) = _with_ids((type_.value_field.with_name("element"),), mapping, path)
         return pa.list_(element)
     return type_
+
+
+@dataclass(frozen=True, slots=True)
+class FilesWithoutIds:
+    """The columns of files without field ids in a table without a name mapping.
+
+    Args:
+        schema: The schema that names columns.
+        others: All schemas of the table, for former names.
+        settled: Ids of the columns that no snapshot is older than. Planning takes it that older files lack the others.
+    """
+
+    schema: Schema
+    others: tuple[Schema, ...]
+    settled: frozenset[int]
+
+    def by_position(self, stored: pa.Schema, location: str) -> NameMapping:
+        """The mapping of one file whose columns are numbered from 1, and nested ones go by name.
+
+        Raises:
+            Unsupported: The names say that the columns are others, or the file has a column that is newer than some
+                snapshot.
+        """
+        made = []
+        top = {f.field_id: f for f in self.schema.fields}
+        number_of = {f.name: f.field_id for f in self.schema.fields}
+        for number, f in enumerate(stored, 1):
+            if number_of.get(f.name, number) != number:
+                told = f"its column {number} has the name of column {number_of[f.name]}, {f.name!r}"
+                raise _no_ids(location, told)
+            column = top.get(number)
+            if column is not None:
+                made.append(MappedField((f.name,), number, mapping_of(Schema(children(column.type))).fields))
+        return self._checked(NameMapping(tuple(made)), stored, location)
+
+    def by_name(self, stored: pa.Schema, location: str) -> NameMapping:
+        """The mapping by the present names of columns.
+
+        Raises:
+            Unsupported: No column has a name of the file, a column of the file was renamed in the table since, or it is
+                newer than some snapshot.
+        """
+        mapping = mapping_of(self.schema)
+        former = {
+            f.name: f.field_id for schema in self.others for f in schema.fields if f.field_id in self.schema.by_id
+        }
+        names = [f.name for f in stored if mapping.id_of(f.name) is None]
+        renamed = [name for name in names if name in former]
+        if renamed or (names and len(names) == len(stored)):
+            raise _no_ids(location, f"no column of the table has the name of its column {(renamed or names)[0]!r}")
+        return self._checked(mapping, stored, location)
+
+    def _checked(self, mapping: NameMapping, stored: pa.Schema, location: str) -> NameMapping:
+        given = pa.schema(_with_ids(tuple(stored), mapping, ()))
+        for f, own in zip(given, stored, strict=True):
+            top = field_id_of(f)
+            ids = () if top is None else tuple(_ids(f))
+            if None in ids:
+                raise _no_ids(location, f"no column of the table has the nested names of its column {own.name!r}")
+            if not self.settled.issuperset(i for i in ids if i is not None):
+                raise _no_ids(location, f"its column {own.name!r} is newer than some snapshots")
+        return mapping
+
+
+def _ids(f: pa.Field) -> Iterator[int | None]:
+    yield field_id_of(f)
+    for child in child_fields(f.type):
+        yield from _ids(child)
+
+
+def _no_ids(location: str, told: str) -> Unsupported:
+    return Unsupported(
+        f"{location} has no field ids, the table has no property {NAME_MAPPING.name}, and {told}: set that property"
+    )

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from engine.errors import Unsupported
 from engine.formats.avro.source import AvroSource
+from engine.formats.name_mapping import FilesWithoutIds
 from engine.formats.orc.source import OrcSource
 from engine.formats.parquet.source import ParquetSource
 from engine.formats.source import Source
@@ -28,6 +29,7 @@ def open_source(
     *,
     file_format: str,
     name_mapping: NameMapping | None = None,
+    without_ids: FilesWithoutIds | None = None,
     needed_by: str | None = None,
     dictionaries: Sequence[str] = (),
     size_bytes: int | None = None,
@@ -40,6 +42,7 @@ def open_source(
         location: The file.
         file_format: As its manifest entry says, in lower case.
         name_mapping: Field ids for files that have none.
+        without_ids: The same where there is no name mapping.
         needed_by: What refers to the file, for errors, e.g. ``"table db.t, snapshot 17"``.
         dictionaries: Text columns, by name, that may come as Arrow dictionaries.
         size_bytes: The size of the file according to its manifest entry, if known.
@@ -48,17 +51,24 @@ def open_source(
     Raises:
         FileNotFound: Naming the file and `needed_by`.
         CorruptTable: The file is not of that format.
-        Unsupported: Another format, or a file without field ids where there is no name mapping.
+        Unsupported: Another format, or a file without field ids that cannot be told.
     """
     check_format(file_format, location)
-    if file_format == "orc":
-        return OrcSource(store, location, name_mapping=name_mapping, needed_by=needed_by, size_bytes=size_bytes)
-    if file_format == "avro":
-        return AvroSource(store, location, name_mapping=name_mapping, needed_by=needed_by, size_bytes=size_bytes)
+    if file_format != "parquet":
+        source = OrcSource if file_format == "orc" else AvroSource
+        return source(
+            store,
+            location,
+            name_mapping=name_mapping,
+            without_ids=without_ids,
+            needed_by=needed_by,
+            size_bytes=size_bytes,
+        )
     return ParquetSource(
         store,
         location,
         name_mapping=name_mapping,
+        without_ids=without_ids,
         needed_by=needed_by,
         dictionaries=dictionaries,
         size_bytes=size_bytes,

@@ -161,7 +161,12 @@ class Sorter:
     def _stretches(self, written: list[DataFile], schema: Schema) -> Iterator[pa.RecordBatch]:
         projection = Schema(schema.fields[:-1], schema.schema_id)
         request = replace(
-            self.request, projection=projection, schemas=(schema,), specs={0: _BY_STRETCH}, name_mapping=None
+            self.request,
+            projection=projection,
+            schemas=(schema,),
+            specs={0: _BY_STRETCH},
+            name_mapping=None,
+            without_ids=None,
         )
         by_stretch: dict[int, list[FileRead]] = {}
         for file in written:

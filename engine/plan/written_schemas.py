@@ -67,6 +67,13 @@ class WrittenSchemas:
         )
 
 
+def columns_of_all_snapshots(metadata: TableMetadata) -> frozenset[int]:
+    """Ids of columns that no snapshot is older than."""
+    oldest = min((s.schema_id for s in metadata.snapshots if s.schema_id is not None), default=None)
+    known = sorted(metadata.schemas, key=lambda s: s.schema_id)
+    return frozenset(i for s in known if oldest is None or s.schema_id <= oldest for i in s.by_id)
+
+
 def has_metrics(columns: ManifestColumns, field_id: int) -> BoolArray:
     """Whether each entry has any metrics of a column."""
     found = np.zeros(columns.count, np.bool_)

@@ -13,8 +13,10 @@ import pyarrow as pa
 from engine.columnar.partitions import partition_tuples
 from engine.deletes.files import DeleteFile, FileRead
 from engine.expressions.bound import BOUND_TRUE
+from engine.formats.name_mapping import FilesWithoutIds
 from engine.plan.scan import ScanPlan
 from engine.plan.tasks import ScanTask
+from engine.plan.written_schemas import columns_of_all_snapshots
 from engine.read.reader import read_files
 from engine.read.request import BATCH_ROWS, ReadRequest
 from engine.runtime.counters import ROWS_RETURNED, Counters
@@ -108,6 +110,7 @@ def request_for(
         schemas=schemas_by_age(plan.schema, metadata),
         specs=metadata.spec_by_id,
         name_mapping=parse_name_mapping(text) if text is not None else None,
+        without_ids=FilesWithoutIds(plan.schema, metadata.schemas, columns_of_all_snapshots(metadata)),
         batch_rows=batch_rows,
         needed_by=f"table {table_name or metadata.location}, {snapshot}",
     )

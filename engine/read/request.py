@@ -15,6 +15,7 @@ from engine.deletes.cache import DeleteCache
 from engine.deletes.files import FileRead
 from engine.deletes.loaded_deletes import LoadedDeletes, load_deletes
 from engine.errors import CorruptTable, Unsupported
+from engine.formats.name_mapping import FilesWithoutIds
 from engine.runtime.counters import Counters
 from engine.runtime.runner import Runner
 from engine.spec.metadata_columns import DELETED_ID, PARTITION_ID
@@ -40,6 +41,7 @@ class ReadRequest:
         schemas: The table's schemas: the one that the filter is bound to first, then the newest first.
         specs: The table's partition specs by id.
         name_mapping: For files without field ids.
+        without_ids: For those of a table without a name mapping; None refuses them.
         batch_rows: The most rows of a batch.
         needed_by: What refers to the files, for errors, e.g. ``"table db.t, snapshot 17"``.
         narrow_decimals: Return decimals of up to 9 digits as decimal32, of up to 18 as decimal64, instead of
@@ -51,6 +53,7 @@ class ReadRequest:
     schemas: Sequence[Schema]
     specs: Mapping[int, PartitionSpec] = field(default_factory=dict)
     name_mapping: NameMapping | None = None
+    without_ids: FilesWithoutIds | None = None
     batch_rows: int = BATCH_ROWS
     needed_by: str | None = None
     narrow_decimals: bool = False

@@ -129,6 +129,7 @@ def works_of(
             file.file_path,
             file_format=file.file_format,
             name_mapping=request.name_mapping,
+            without_ids=request.without_ids,
             needed_by=request.needed_by,
             size_bytes=file.file_size_in_bytes,
             field_ids=_columns_for(file, request, keys),

@@ -28,7 +28,7 @@ from engine.columnar.schemas import field_id_of
 from engine.errors import CorruptTable
 from engine.formats.avro.schemas import MALFORMED, arrow_schema, converter, is_plain, plain_schema
 from engine.formats.file_columns import FileColumns
-from engine.formats.name_mapping import assign_field_ids
+from engine.formats.name_mapping import FilesWithoutIds, assign_field_ids, has_field_ids
 from engine.formats.source import RowGroup, Source, explaining_missing_file, without_columns
 from engine.spec.name_mapping import NameMapping
 from engine.spec.schema import Schema
@@ -53,6 +53,7 @@ class AvroSource(Source):
         location: str,
         *,
         name_mapping: NameMapping | None = None,
+        without_ids: FilesWithoutIds | None = None,
         needed_by: str | None = None,
         size_bytes: int | None = None,
     ) -> None:
@@ -63,6 +64,8 @@ class AvroSource(Source):
         self.size_bytes = len(self._data)
         self._header: AvroHeader = read_header(self._data, location=location)
         self._stored = arrow_schema(self._header.schema, location)
+        if name_mapping is None and without_ids is not None and not has_field_ids(self._stored):
+            name_mapping = without_ids.by_name(self._stored, location)
         self.columns = FileColumns(assign_field_ids(self._stored, name_mapping, location))
         self._groups = _groups(read_blocks(self._data, self._header))
         found, first_row = [], 0

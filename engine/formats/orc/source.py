@@ -14,7 +14,7 @@ from pyarrow import orc
 from engine.columnar.schemas import FIELD_ID_KEY, child_fields, is_list
 from engine.errors import CorruptTable, Unsupported
 from engine.formats.file_columns import FileColumns
-from engine.formats.name_mapping import assign_field_ids, has_field_ids
+from engine.formats.name_mapping import FilesWithoutIds, assign_field_ids, has_field_ids
 from engine.formats.orc.footer import OrcFooters, footers_of
 from engine.formats.orc.tail import decode_orc_footer
 from engine.formats.source import RowGroup, Source, explaining_missing_file, native_file, without_columns
@@ -44,6 +44,7 @@ class OrcSource(Source):
         location: str,
         *,
         name_mapping: NameMapping | None = None,
+        without_ids: FilesWithoutIds | None = None,
         needed_by: str | None = None,
         size_bytes: int | None = None,
     ) -> None:
@@ -59,7 +60,9 @@ class OrcSource(Source):
             self.num_rows = int(file.nrows)
             self._stored: pa.Schema = file.schema
             schema = pa.schema([_identified_field(f) for f in file.schema])
-            self._schema = assign_field_ids(schema, name_mapping, location) if not has_field_ids(schema) else schema
+            if name_mapping is None and without_ids is not None and not has_field_ids(schema):
+                name_mapping = without_ids.by_name(schema, location)
+            self._schema = assign_field_ids(schema, name_mapping, location)
             self.columns = FileColumns(self._schema)
             _check_timestamps(tail.timestamp_bounds_ms, location)
         except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from engine.errors import CorruptTable
 from engine.formats.file_columns import FileColumns
-from engine.formats.name_mapping import assign_field_ids, has_field_ids
+from engine.formats.name_mapping import FilesWithoutIds, assign_field_ids, has_field_ids
 from engine.formats.parquet.content_end import end_of_content
 from engine.formats.parquet.footer import check_footer, slim_footer
 from engine.formats.parquet.footer_bytes import MARK_BYTES, footer_bytes
@@ -61,6 +61,7 @@ class ParquetSource(Source):
         location: str,
         *,
         name_mapping: NameMapping | None = None,
+        without_ids: FilesWithoutIds | None = None,
         needed_by: str | None = None,
         dictionaries: Sequence[str] = (),
         size_bytes: int | None = None,
@@ -90,6 +91,8 @@ class ParquetSource(Source):
             self.row_groups = _row_groups(self.footer)
             stored = self._readers.schema
             self.has_field_ids = has_field_ids(stored)
+            if name_mapping is None and without_ids is not None and not self.has_field_ids:
+                self._name_mapping = name_mapping = without_ids.by_position(stored, location)
             self.columns = FileColumns(assign_field_ids(stored, name_mapping, location), self.footer.num_columns)
             self.chunks = FooterChunks(tail, self.footer.num_row_groups, self.footer.num_columns)
         except _BROKEN as error:
