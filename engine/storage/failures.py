@@ -25,6 +25,11 @@ _ADVICE = {
 }
 
 
+_HDFS_LIBRARIES = ("libhdfs", "libjvm")
+_HDFS_ADVICE = (
+    "HDFS needs a Java runtime and Hadoop's native client, libhdfs: install both, set JAVA_HOME, HADOOP_HOME and "
+    "CLASSPATH=$(hadoop classpath --glob), and start again"
+)
 _REFUSALS = (OSError, pa.ArrowException, ValueError, MemoryError)
 """What operating systems and pyarrow raise; a path that cannot be one (``s3://bucket//key``, a zero byte) is a
 ValueError."""
@@ -38,6 +43,8 @@ def storage_error(action: str, location: str, error: Exception) -> EngineError:
         return AlreadyExists(f"{location} exists already")
     if isinstance(error, MemoryError):
         return StorageFailed(f"cannot {action} {location}: it is larger than the memory")
+    if any(name in str(error) for name in _HDFS_LIBRARIES):
+        return StorageFailed(f"cannot {action} {location}: {_HDFS_ADVICE}")
     reason = _ADVICE.get(getattr(error, "errno", None) or 0) or next(iter(str(error).splitlines()), repr(error))
     return StorageFailed(f"cannot {action} {location}: {reason}")
 

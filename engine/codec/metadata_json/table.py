@@ -103,9 +103,17 @@ def _decode(node: JsonObject, version: int) -> TableMetadata:
         refs=_refs(node, current_snapshot_id),
         statistics=tuple(map(statistics_from_json, node.children_or_empty("statistics"))),
         partition_statistics=tuple(map(partition_statistics_from_json, node.children_or_empty("partition-statistics"))),
-        next_row_id=node.int64("next-row-id") if version >= 3 else None,
+        next_row_id=_next_row_id(node, snapshots) if version >= 3 else None,
         encryption_keys=tuple(map(_encryption_key, node.children_or_empty("encryption-keys"))),
     )
+
+
+def _next_row_id(node: JsonObject, snapshots: Sequence[Snapshot]) -> int:
+    """The next row id. Early writers of v3 left it out: as after an upgrade, rows without ids get theirs with the next
+    commit, above those that snapshots have taken."""
+    if node.has("next-row-id"):
+        return node.int64("next-row-id")
+    return max((s.first_row_id + (s.added_rows or 0) for s in snapshots if s.first_row_id is not None), default=0)
 
 
 def _schemas(node: JsonObject, version: int) -> tuple[tuple[Schema, ...], int]:

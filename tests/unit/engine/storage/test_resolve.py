@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pyarrow import fs
@@ -156,3 +157,17 @@ def test_the_parent_of_a_link_is_where_the_link_leads(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "far" / "away")
     assert normalise_location(f"{tmp_path}/link/../wh") == f"{tmp_path}/far/wh"
     assert normalise_location(f"{tmp_path}/link/a/../wh") == f"{tmp_path}/link/wh"
+
+
+@pytest.mark.parametrize("location", ["hdfs://namenode:8020/wh", "viewfs://cluster/wh"])
+@pytest.mark.parametrize("told", ["Unable to load libjvm: dlopen\npages\nmore", "Prior attempt to load libhdfs failed"])
+def test_a_missing_hdfs_library_is_one_line_with_a_remedy(
+    location: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(_: str) -> None:
+        raise OSError(told)
+
+    monkeypatch.setattr("engine.storage.resolve.fs.FileSystem", SimpleNamespace(from_uri=missing))
+    with pytest.raises(StorageFailed, match=r"HDFS needs a Java runtime .* CLASSPATH") as raised:
+        store_for(location)
+    assert "\n" not in str(raised.value)

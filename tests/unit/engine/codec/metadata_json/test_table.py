@@ -126,6 +126,15 @@ def test_v1_of_an_old_writer_gets_what_later_versions_have():
     assert metadata.next_row_id is None
 
 
+def test_v3_of_an_early_writer_has_no_next_row_id():
+    assert decoded(V3).next_row_id == 50
+    assert (
+        decoded(without(V3, "next-row-id"), snapshots=[{**SNAPSHOT, "first-row-id": 10, "added-rows": 25}]).next_row_id
+        == 35
+    )
+    assert decoded(without(V3, "next-row-id"), snapshots=[SNAPSHOT]).next_row_id == 0
+
+
 def test_v1_snapshots_may_list_manifests_inline_and_have_no_summary():
     snapshot = {"snapshot-id": 5, "timestamp-ms": 1, "manifests": ["a.avro", "b.avro"]}
     metadata = decoded(V1, snapshots=[snapshot], **{"current-snapshot-id": 5})
