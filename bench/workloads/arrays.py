@@ -9,14 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bench.workloads.draws import Int32s, Int64s, below, words
+from bench.workloads.draws import Int32s, Int64s, Words, below, words
 
 Bools = NDArray[np.bool_]
 # Two 64-bit words a value, the low one first and the high one with the sign: decimal128's own layout.
 Words128 = NDArray[np.int64]
 
 
-def null_masks(seed: int, table: str, rows: Int64s, per_ten_thousand: int) -> NDArray[np.uint32]:
+def null_masks(seed: int, table: str, rows: Int64s, per_ten_thousand: int) -> Words:
     """Which columns of each row are null: bit n stands for column n.
 
     As in dsdgen, nulls come together: a few rows have them, and there each nullable column is null with even chance.
@@ -28,9 +28,9 @@ def null_masks(seed: int, table: str, rows: Int64s, per_ten_thousand: int) -> ND
         per_ten_thousand: How many rows of 10,000 have nulls; each column's null rate is half of it.
     """
     word = words(seed, f"{table}.nulls", rows)
-    masks = word.astype(np.uint32)
-    masks *= below(word, 10_000) < per_ten_thousand
-    return masks
+    # Of a word that decides that there are nulls, the bits that say where are as good as independent: the decision is
+    # made by its highest bits, and no table has that many columns.
+    return word * (below(word, 10_000) < per_ten_thousand)
 
 
 class BatchBuilder:
@@ -42,7 +42,7 @@ class BatchBuilder:
         masks: For each row, the columns that are null (bit n for column n); None: none are.
     """
 
-    def __init__(self, schema: pa.Schema, rows: int, masks: NDArray[np.uint32] | None = None) -> None:
+    def __init__(self, schema: pa.Schema, rows: int, masks: Words | None = None) -> None:
         self._schema = schema
         self._rows = rows
         self._masks = masks
@@ -54,7 +54,7 @@ class BatchBuilder:
             return None
         valid = known
         if self._masks is not None:
-            unmasked = (self._masks & np.uint32(1 << index)) == 0
+            unmasked = (self._masks & np.uint64(1 << index)) == 0
             valid = unmasked if known is None else known & unmasked
         return None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
 

@@ -1,4 +1,4 @@
-"""store_sales with the sale's date, which TPC-DS keeps only as a key of date_dim, as its last column: tables can be
+"""Fact tables with the date, which TPC-DS keeps only as a key of date_dim, as their last column: tables can be
 partitioned by it, and a date filter means the same everywhere."""
 
 from __future__ import annotations
@@ -15,57 +15,71 @@ from bench.workloads.generated import Generated
 from bench.workloads.rows import KeyRange
 from bench.workloads.tpcds import Tpcds
 
-FACTS = "store_sales"
-DATE = "ss_sold_date"
-_CUSTOMER, _TICKET = "ss_customer_sk", "ss_ticket_number"
+FACTS = ("store_sales", "store_returns", "catalog_sales", "catalog_returns", "web_sales", "web_returns", "inventory")
+_CUSTOMERS = ("customer_sk", "bill_customer_sk", "refunded_customer_sk")
 _SAMPLE_ROWS = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatedSales(Generated):
-    """Sales of a TPC-DS-derived data set."""
+    """One of the fact tables of a TPC-DS-derived data set."""
 
     tpcds: Tpcds
+    table: str = FACTS[0]
 
     @classmethod
-    def of(cls, tpcds: Tpcds) -> Self:
-        """All of them."""
-        return cls(rows=tpcds.row_count(FACTS), seed=tpcds.seed, tpcds=tpcds)
+    def of(cls, tpcds: Tpcds, table: str = FACTS[0]) -> Self:
+        """All rows of one of `FACTS`."""
+        return cls(rows=tpcds.row_count(table), seed=tpcds.seed, tpcds=tpcds, table=table)
 
     @property
     def name(self) -> str:
-        return "tpcds"
+        return "tpcds" if self.table == FACTS[0] else f"tpcds, {self.table}"
+
+    @property
+    def date(self) -> str:
+        """The date's column, which is the last."""
+        return self._facts.names[0].removesuffix("_sk")
 
     @property
     def schema(self) -> pa.Schema:
-        return self.tpcds.schema(FACTS).append(pa.field(DATE, pa.date32()))
+        return self._facts.append(pa.field(self.date, pa.date32(), nullable=self._facts.field(0).nullable))
+
+    @property
+    def _facts(self) -> pa.Schema:
+        return self.tpcds.schema(self.table)
 
     @property
     def filters(self) -> Mapping[str, str]:
-        return {
-            "one_month": f"{DATE} >= '2000-11-01' and {DATE} < '2000-12-01'",
-            "one_item": "ss_item_sk = 77",
-            "no_date": f"{DATE} is null",
+        date = self.date
+        found = {
+            "one_month": f"{date} >= '2000-11-01' and {date} < '2000-12-01'",
+            "one_item": f"{date.partition('_')[0]}_item_sk = 77",
         }
+        return {**found, "no_date": f"{date} is null"} if self._facts.field(0).nullable else found
 
     def batch(self, start: int, stop: int) -> pa.RecordBatch:
-        batch = self.tpcds.batch(FACTS, start, stop)
-        days = pc.subtract(batch.column("ss_sold_date_sk"), pa.scalar(UNIX_DAY_0, pa.int32()))
+        batch = self.tpcds.batch(self.table, start, stop)
+        days = pc.subtract(batch.column(0), pa.scalar(UNIX_DAY_0, pa.int32()))
         return pa.RecordBatch.from_arrays([*batch.columns, days.cast(pa.date32())], schema=self.schema)
 
     def delete_keys(self, share: float, spread: str) -> KeyRange:
-        """Spread at random it is an erasure of customers, who are independent of date, item and arrival; else a range
-        of tickets."""
+        """Spread at random it is an erasure of customers, who are independent of date, item and arrival, or of items
+        where there are none; else a range of tickets, or of the dates of the inventory."""
+        names, prefix = self._facts.names, self.date.partition("_")[0]
         if spread == "random":
-            sample = self.tpcds.batch(FACTS, 0, min(_SAMPLE_ROWS, self.rows))
-            known = 1 - sample.column(_CUSTOMER).null_count / sample.num_rows
-            customers = self.tpcds.row_count("customer")
-            return KeyRange(column=_CUSTOMER, start=1, stop=1 + max(1, round(min(1.0, share / known) * customers)))
-        tickets = self.tpcds.batch(FACTS, self.rows - 1, self.rows).column(_TICKET)[0].as_py()
-        count = max(1, round(tickets * share))
-        first = 1 if spread == "first" else 1 + (tickets - count) // 2
-        return KeyRange(column=_TICKET, start=first, stop=first + count)
+            column = next((f"{prefix}_{who}" for who in _CUSTOMERS if f"{prefix}_{who}" in names), f"{prefix}_item_sk")
+            sample = self.tpcds.batch(self.table, 0, min(_SAMPLE_ROWS, self.rows))
+            known = 1 - sample.column(column).null_count / sample.num_rows
+            keys = self.tpcds.row_count("item" if column.endswith("item_sk") else "customer")
+            return KeyRange(column=column, start=1, stop=1 + max(1, round(min(1.0, share / known) * keys)))
+        column = next((name for name in names if name.endswith("_number")), names[0])
+        low, high = (self.tpcds.batch(self.table, row, row + 1).column(column)[0].as_py() for row in (0, self.rows - 1))
+        count = max(1, round((high + 1 - low) * share))
+        first = low if spread == "first" else low + (high + 1 - low - count) // 2
+        return KeyRange(column=column, start=first, stop=first + count)
 
     def refresh_deletes(self) -> str | None:
-        days = (f"({DATE} >= '{first}' and {DATE} <= '{last}')" for first, last in self.tpcds.delete_ranges())
+        ranges = self.tpcds.delete_ranges()
+        days = (f"({self.date} >= '{first}' and {self.date} <= '{last}')" for first, last in ranges)
         return " or ".join(days)

@@ -12,7 +12,7 @@ from typing import ClassVar, Protocol, cast
 
 from bench.definition import Definition
 from bench.errors import ConfigError
-from bench.workloads.dated_sales import DatedSales
+from bench.workloads.dated_sales import FACTS, DatedSales
 from bench.workloads.events import Events
 from bench.workloads.log import Log
 from bench.workloads.metadata_files import DELETES, NARROW, Deletes, MetadataFiles
@@ -62,8 +62,9 @@ class RowsWorkload(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class TpcdsWorkload(RowsWorkload):
-    """TPC-DS-derived rows: the scale factor, the seed, the Zipf exponent of the items (0 is uniform), and whether
-    store_sales gets the decimals of more than nine digits that TPC-DS lacks."""
+    """TPC-DS-derived rows: the scale factor, the seed, the Zipf exponent of the items (0 is uniform), whether
+    store_sales gets the decimals of more than nine digits that TPC-DS lacks, which fact table it is, and what ties
+    items to dates and dates to arrival (see `bench.workloads.tpcds.Tpcds`)."""
 
     kind: ClassVar[str] = "tpcds"
 
@@ -71,10 +72,17 @@ class TpcdsWorkload(RowsWorkload):
     seed: int = DEFAULT_SEED
     skew: float = 0.0
     wide_decimals: bool = False
+    table: str = FACTS[0]
+    correlation: float = 0.0
+    late: float = 0.0
 
     @property
     def rows(self) -> DatedSales:
-        return DatedSales.of(Tpcds(scale=self.scale, seed=self.seed, skew=self.skew, wide_decimals=self.wide_decimals))
+        tpcds = Tpcds(
+            scale=self.scale, seed=self.seed, skew=self.skew, wide_decimals=self.wide_decimals,
+            correlation=self.correlation, late=self.late,
+        )  # fmt: skip
+        return DatedSales.of(tpcds, self.table)
 
     @classmethod
     def parse(cls, values: Definition) -> TpcdsWorkload:
@@ -83,6 +91,9 @@ class TpcdsWorkload(RowsWorkload):
             seed=values.whole("seed", DEFAULT_SEED, least=0),
             skew=values.number("skew", 0.0, least=0),
             wide_decimals=values.flag("wide_decimals", default=False),
+            table=values.text("table", FACTS[0], known=FACTS),
+            correlation=values.part("correlation", 0.0),
+            late=values.part("late", 0.0),
         )
 
 

@@ -40,6 +40,9 @@ def date_key(day: date) -> int:
     return day.toordinal() + JULIAN_OF_ORDINAL_0
 
 
+FIRST_KEY, LAST_KEY = date_key(date(YEARS[0], 1, 1)), date_key(date(YEARS[-1], 12, 31))
+
+
 def _season_days(season: Season, year: int) -> list[date]:
     first = date(year, season.first_month, 1)
     after = date(year + season.last_month // 12, season.last_month % 12 + 1, 1)
@@ -62,6 +65,12 @@ def _weighted_hours() -> Int32s:
     """The first second of an hour, repeated by weight: one hundred entries."""
     hours = np.arange(_FIRST_HOUR, _FIRST_HOUR + len(_HOUR_WEIGHTS), dtype=np.int32)
     return np.repeat(hours * 3600, _HOUR_WEIGHTS).astype(np.int32)
+
+
+def dates_in_order(places: Int64s, count: int) -> Int32s:
+    """The date keys of places 0 to `count` - 1 among sales in the order of time, with the same seasons."""
+    days, _, _ = _weighted_days()
+    return days[(places.astype(np.float64) * (len(days) / count)).astype(np.int64)]
 
 
 def sold_dates(seed: int, tickets: Int64s) -> Int32s:

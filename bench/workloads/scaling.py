@@ -10,9 +10,72 @@ from __future__ import annotations
 import bisect
 import math
 
+from bench.workloads.revisions import key_count
+
 _SCALES = (1, 10, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 
 _ROWS: dict[str, tuple[int, ...]] = {
+    "store_returns": (
+        287_514,
+        2_875_432,
+        28_795_080,
+        86_393_244,
+        287_999_764,
+        863_989_652,
+        2_879_970_104,
+        8_639_952_111,
+        28_800_018_820,
+    ),
+    "catalog_sales": (
+        1_441_548,
+        14_401_261,
+        143_997_065,
+        431_969_836,
+        1_439_980_416,
+        4_320_078_880,
+        14_399_964_710,
+        43_200_404_822,
+        143_999_334_399,
+    ),
+    "catalog_returns": (
+        144_067,
+        1_439_749,
+        14_404_374,
+        43_193_472,
+        143_996_756,
+        432_018_033,
+        1_440_033_112,
+        4_319_925_093,
+        14_400_175_879,
+    ),
+    "web_sales": (
+        719_384,
+        7_197_566,
+        72_001_237,
+        216_009_853,
+        720_000_376,
+        2_159_968_881,
+        7_199_963_324,
+        21_600_036_511,
+        71_999_670_164,
+    ),
+    "web_returns": (
+        71_763,
+        719_217,
+        7_197_670,
+        21_599_377,
+        71_997_522,
+        216_003_761,
+        720_020_485,
+        2_160_007_345,
+        7_199_904_459,
+    ),
+    "warehouse": (5, 10, 15, 17, 20, 22, 25, 27, 30),
+    "call_center": (6, 24, 30, 36, 42, 48, 54, 60, 60),
+    "catalog_page": (11_718, 12_000, 20_400, 26_000, 30_000, 36_000, 40_000, 46_000, 50_000),
+    "web_page": (60, 200, 2_040, 2_604, 3_000, 3_600, 4_002, 4_602, 5_004),
+    "web_site": (30, 42, 24, 48, 54, 66, 78, 84, 96),
+    "reason": (35, 45, 55, 60, 65, 67, 70, 72, 75),
     "store_sales": (
         2_880_404,
         28_800_991,
@@ -41,12 +104,13 @@ _ROWS: dict[str, tuple[int, ...]] = {
     "promotion": (300, 500, 1_000, 1_300, 1_500, 1_800, 2_000, 2_300, 2_500),
     "customer_demographics": (1_920_800,) * 9,
 }
-_FIXED = {"date_dim": 73_049, "household_demographics": 7_200}
+_FIXED = {"date_dim": 73_049, "household_demographics": 7_200, "time_dim": 86_400, "ship_mode": 20}
+WEEKS = 261
+"""That inventory is taken in."""
 
 # Smallest sizes. Items: 18 keys, because a ticket of 16 lines needs 16 different ones. Stores: the twelve of scale
 # factor 1, because tables are partitioned and filtered by store, and the single one that would be left is no filter.
 _SMALLEST = {
-    "store_sales": 1,
     "item": 36,
     "store": 12,
     "customer": 100,
@@ -73,11 +137,13 @@ def row_count(table: str, scale: float) -> int:
         raise ValueError(f"scale factor {scale} is not above 0 and at most {LARGEST_SCALE:.0f}")
     if table in _FIXED:
         return _FIXED[table]
+    if table == "inventory":
+        return WEEKS * key_count(row_count("item", scale)) * row_count("warehouse", scale)
     if table not in _ROWS:
         raise ValueError(f"no such table: {table!r} (known: {', '.join(sorted([*_ROWS, *_FIXED]))})")
     rows = _ROWS[table]
     if scale < 1:
-        return max(_SMALLEST[table], int(rows[0] * scale))
+        return max(_SMALLEST.get(table, 1), int(rows[0] * scale))
     upper = bisect.bisect_left(_SCALES, scale)
     if _SCALES[upper] == scale:
         return rows[upper]

@@ -7,6 +7,7 @@ A field is nullable as in dsdgen: keys and business keys never are, and all of d
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -44,6 +45,57 @@ _COLUMNS = {
         c_first_name string, c_last_name string, c_preferred_cust_flag string, c_birth_day int, c_birth_month int,
         c_birth_year int, c_birth_country string, c_login string, c_email_address string, c_last_review_date_sk int""",
 }
+
+_WHO = ("customer_sk", "cdemo_sk", "hdemo_sk", "addr_sk")
+_LINE = (
+    "wholesale_cost", "list_price", "sales_price", "ext_discount_amt", "ext_sales_price", "ext_wholesale_cost",
+    "ext_list_price", "ext_tax", "coupon_amt", "ext_ship_cost", "net_paid", "net_paid_inc_tax", "net_paid_inc_ship",
+    "net_paid_inc_ship_tax", "net_profit",
+)  # fmt: skip
+_BACK = (
+    "return_tax", "return_amt_inc_tax", "fee", "return_ship_cost", "refunded_cash", "reversed_charge", "store_credit",
+    "net_loss",
+)  # fmt: skip
+
+
+def _columns(prefix: str, keys: Sequence[str], number: str, quantity: str, money: Sequence[str]) -> str:
+    """Columns of a channel: keys, the item and the order's number (never null), a quantity, and amounts of money."""
+    kinds = {"item_sk": "int!", number: "bigint!"}
+    texts = [f"{name} {kinds.get(name, 'int')}" for name in (*keys, number, quantity)]
+    return ", ".join(f"{prefix}_{text}" for text in (*texts, *(f"{name} decimal(7,2)" for name in money)))
+
+
+def _who(*roles: str) -> list[str]:
+    return [f"{role}_{name}" for role in roles for name in _WHO]
+
+
+_COLUMNS |= {
+    "store_returns": _columns(
+        "sr", ["returned_date_sk", "return_time_sk", "item_sk", *_WHO, "store_sk", "reason_sk"], "ticket_number",
+        "return_quantity", ["return_amt", *_BACK],
+    ),
+    "catalog_sales": _columns(
+        "cs", ["sold_date_sk", "sold_time_sk", "ship_date_sk", *_who("bill", "ship"), "call_center_sk",
+               "catalog_page_sk", "ship_mode_sk", "warehouse_sk", "item_sk", "promo_sk"],
+        "order_number", "quantity", _LINE,
+    ),
+    "catalog_returns": _columns(
+        "cr", ["returned_date_sk", "returned_time_sk", "item_sk", *_who("refunded", "returning"), "call_center_sk",
+               "catalog_page_sk", "ship_mode_sk", "warehouse_sk", "reason_sk"],
+        "order_number", "return_quantity", ["return_amount", *_BACK],
+    ),
+    "web_sales": _columns(
+        "ws", ["sold_date_sk", "sold_time_sk", "ship_date_sk", "item_sk", *_who("bill", "ship"), "web_page_sk",
+               "web_site_sk", "ship_mode_sk", "warehouse_sk", "promo_sk"],
+        "order_number", "quantity", _LINE,
+    ),
+    "web_returns": _columns(
+        "wr", ["returned_date_sk", "returned_time_sk", "item_sk", *_who("refunded", "returning"), "web_page_sk",
+               "reason_sk"],
+        "order_number", "return_quantity", ["return_amt", *_BACK],
+    ).replace("store_credit", "account_credit"),
+    "inventory": "inv_date_sk int!, inv_item_sk int!, inv_warehouse_sk int!, inv_quantity_on_hand int",
+}  # fmt: skip
 
 # Not in TPC-DS, whose decimals all fit in 64 bits: one that Iceberg stores as INT64 and two that it stores as FIXED.
 _WIDE_DECIMALS = "ss_wide_15_2 decimal(15,2), ss_wide_20_2 decimal(20,2), ss_wide_38_6 decimal(38,6)"

@@ -13,12 +13,14 @@ import pyarrow as pa
 
 from bench.workloads.arrays import BatchBuilder, Words128, null_masks
 from bench.workloads.assortment import assortment
-from bench.workloads.draws import Int32s, Int64s, below_wide, draw, words
+from bench.workloads.draws import Int32s, Int64s, Words, below_wide, draw, words
 from bench.workloads.pricing import prices
 from bench.workloads.revisions import era_of, key_count, row_valid_in
-from bench.workloads.sales_calendar import sold_dates, sold_times
+from bench.workloads.sales_calendar import FIRST_KEY, LAST_KEY, sold_dates, sold_times
 from bench.workloads.scaling import row_count
 from bench.workloads.tickets import TicketLayout
+
+_MILLION = 1_000_000
 
 # 9 % of rows have nulls, half of the columns in each: 4.5 % a column.
 _NULLS_PER_TEN_THOUSAND = 900
@@ -41,12 +43,14 @@ class StoreSales:
         scale: Scale factor.
         skew: Zipf exponent of the items' shares; 0 makes items equally likely.
         schema: The table's columns, with or without the wide decimals.
+        correlation: Share of the tickets whose date decides their items.
     """
 
     seed: int
     scale: float
     skew: float
     schema: pa.Schema
+    correlation: float = 0.0
 
     def batch(self, start: int, stop: int) -> pa.RecordBatch:
         """Rows `start` to `stop`, exclusive; 0 <= start <= stop <= the table's row count."""
@@ -76,6 +80,9 @@ class StoreSales:
         builder.integers("ss_promo_sk", 1 + draw(self.seed, "store_sales.ss_promo_sk", rows, promotions))
         items = assortment(self.seed, row_count("item", self.scale), self.skew)
         starts = words(self.seed, "store_sales.ss_item_sk", tickets)
+        if self.correlation:
+            is_tied = draw(self.seed, "store_sales.tied", tickets, _MILLION) < round(self.correlation * _MILLION)
+            starts = np.where(is_tied, place_of(dates), starts)
         builder.integers("ss_item_sk", items.pick(starts[place], line, era_of(dates)[place]))
 
     def _stores(self, tickets: Int64s) -> Int32s:
@@ -98,3 +105,10 @@ class StoreSales:
         high = below_wide(words(self.seed, f"store_sales.{column}.high", rows), 2 * high_words)
         pairs[:, 1] = (high - np.uint64(high_words)).view(np.int64)
         return pairs
+
+
+def place_of(dates: Int32s) -> Words:
+    """Where the tickets of a day begin on the circle of items: the days of all years are a sixteenth of it, one after
+    another, so that their lines reach every item, each in its own days."""
+    day = (dates - FIRST_KEY).astype(np.uint64)
+    return day * np.uint64((1 << 60) // (LAST_KEY - FIRST_KEY + 1))

@@ -1,4 +1,4 @@
-"""The TPC-DS-derived workload: five tables, any scale factor, any seed, the same rows however they are made.
+"""The TPC-DS-derived workload: eleven tables, any scale factor, any seed, the same rows however they are made.
 
 Derived from the TPC-DS specification (version 3.2.0) and dsdgen's observed distributions; it is not dsdgen, its results
 are not TPC-DS results, and docs/design/generator.md says where it differs.
@@ -15,8 +15,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from bench.workloads import date_dim, sales_calendar, scaling, schemas
+from bench.workloads.channels import ChannelSales
 from bench.workloads.customer import Customer
+from bench.workloads.inventory import Inventory
 from bench.workloads.item import Item
+from bench.workloads.returns import Returns
 from bench.workloads.store import Store
 from bench.workloads.store_sales import StoreSales
 
@@ -30,13 +33,16 @@ _MOST_ROWS = 1 << 21
 
 @dataclass(frozen=True)
 class Tpcds:
-    """One data set, decided by these four values alone.
+    """One data set, decided by these values alone.
 
     Args:
         scale: Scale factor, above 0 and at most 100,000; 1 is 2,880,404 rows of store_sales.
         seed: Any integer; taken modulo 2**64.
         skew: Zipf exponent of the items' shares in store_sales; 0 (TPC-DS) makes all items equally likely.
         wide_decimals: Add ss_wide_15_2, ss_wide_20_2 and ss_wide_38_6 to store_sales, for decimals above 64 bits.
+        correlation: Share of the tickets of store_sales whose date decides their items; 0, as in TPC-DS, is none, and
+            with 1 an item sells in a few days of the five years only.
+        late: Share of the orders of catalog_sales, which come in the order of their dates, that come late.
 
     Raises:
         ValueError: A value is out of range.
@@ -46,11 +52,16 @@ class Tpcds:
     seed: int = 42
     skew: float = 0.0
     wide_decimals: bool = False
+    correlation: float = 0.0
+    late: float = 0.0
 
     def __post_init__(self) -> None:
         scaling.row_count("store_sales", self.scale)
         if not (math.isfinite(self.skew) and self.skew >= 0):
             raise ValueError(f"skew {self.skew} is not a finite number of 0 or more")
+        for name, share in (("correlation", self.correlation), ("late", self.late)):
+            if not 0 <= share <= 1:
+                raise ValueError(f"{name} {share} is not a share between 0 and 1")
 
     def tables(self) -> tuple[str, ...]:
         """Names of the tables, the fact table first."""
@@ -88,7 +99,9 @@ class Tpcds:
             raise ValueError(f"rows {start} to {stop} are not in {table}, which has rows 0 to {rows}")
         match table:
             case "store_sales":
-                sales = StoreSales(seed=self.seed, scale=self.scale, skew=self.skew, schema=schema)
+                sales = StoreSales(
+                    seed=self.seed, scale=self.scale, skew=self.skew, schema=schema, correlation=self.correlation
+                )
                 return sales.batch(start, stop)
             case "item":
                 return Item(seed=self.seed, schema=schema).batch(start, stop)
@@ -96,8 +109,26 @@ class Tpcds:
                 return Store(seed=self.seed, schema=schema).batch(start, stop)
             case "customer":
                 return Customer(seed=self.seed, scale=self.scale, schema=schema).batch(start, stop)
+            case "inventory":
+                return Inventory(seed=self.seed, scale=self.scale, schema=schema).batch(start, stop)
+            case "store_returns" | "catalog_returns" | "web_returns":
+                return self._returns(table, start, stop)
+            case "catalog_sales" | "web_sales":
+                return self._channel(table).batch(start, stop)
             case _:
                 return date_dim.batch(schema, start, stop)
+
+    def _channel(self, table: str) -> ChannelSales:
+        return ChannelSales(
+            table=table, seed=self.seed, scale=self.scale, skew=self.skew, late=self.late, schema=self.schema(table)
+        )
+
+    def _returns(self, table: str, start: int, stop: int) -> pa.RecordBatch:
+        sales = table.replace("returns", "sales")
+        returns = Returns(
+            table=table, seed=self.seed, scale=self.scale, sales_schema=self.schema(sales), schema=self.schema(table)
+        )
+        return returns.batch(start, stop, lambda first, after: self.batch(sales, first, after))
 
     def dataframe(self, spark: SparkSession, table: str, *, partitions: int | None = None) -> DataFrame:
         """A table as a lazy DataFrame, made by the executors; the same rows for any number of partitions.

@@ -106,7 +106,7 @@ def test_a_definition_comes_back_from_what_it_was_parsed_from() -> None:
     ("wrong", "message"),
     [
         (text(root="color = 1"), "definition: unknown key 'color'; known: case_seconds, dec"),
-        (text(workload="seeed = 1"), "workload: unknown key 'seeed' (did you mean 'seed'?); known: kind"),
+        (text(workload="seeed = 1"), "workload: unknown key 'seeed' (did you mean 'seed'?); known: corr"),
         (text().replace('["monthly"]', '["monthly", "hilbert"]'), "layouts[1]: unknown layout 'hilbert'; known: month"),
         (text().replace('["monthly"]', '"monthly"'), "layouts: must be a list, not 'monthly'"),
         (text().replace('["monthly"]', "[]"), "layouts: must name at least one layout"),

@@ -56,5 +56,5 @@ def test_scales_out_of_range_are_refused(scale: float) -> None:
 
 
 def test_unknown_tables_are_refused() -> None:
-    with pytest.raises(ValueError, match="no such table: 'web_page'"):
-        row_count("web_page", 1)
+    with pytest.raises(ValueError, match="no such table: 'web_pages'"):
+        row_count("web_pages", 1)

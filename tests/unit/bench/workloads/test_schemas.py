@@ -28,8 +28,8 @@ def test_all_columns_of_the_specification_are_there(table: str, columns: int) ->
 
 
 def test_unknown_tables_are_refused() -> None:
-    with pytest.raises(ValueError, match="no such table: 'web_sales'"):
-        schema("web_sales", wide_decimals=False)
+    with pytest.raises(ValueError, match="no such table: 'web_sale'"):
+        schema("web_sale", wide_decimals=False)
 
 
 def test_ddl_keeps_types_and_nullability() -> None:

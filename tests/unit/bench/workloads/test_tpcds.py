@@ -48,6 +48,12 @@ FROZEN = {
     "item": "7d632855962a50ceeb3bfd30f0dd5ef0",
     "store": "fd91ff2ae52e2be2fd91ff2ae52e2be2",
     "customer": "baadf42e66e5a5ea2f1111fdbdc82ac1",
+    "store_returns": "6eeead111416702bd9eb0575d5f76594",
+    "catalog_sales": "56ce3d51f8ae789071a9d643500f37b7",
+    "catalog_returns": "5e84492591619bbd1872a5aea7ac3a3b",
+    "web_sales": "d14e780f9fe4d8ec96e3e7764f4d678f",
+    "web_returns": "f676501d3aab0453eefd8afa5045ff96",
+    "inventory": "e06443d422a091efc6a405cf100e9b79",
 }
 
 
