@@ -11,6 +11,7 @@ import cProfile
 import ctypes
 import gc
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -26,6 +27,8 @@ BYTES_INFLATED = "parquet_bytes_inflated"
 ARROW_PEAK = "arrow_bytes_peak"
 ARROW_ALLOCATED = "arrow_bytes_allocated"
 CALLS = "function_calls"
+FILE_CALLS = "file_system_calls"
+_FILE_EVENTS = frozenset({"open", "os.listdir", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.scandir"})
 
 
 @contextmanager
@@ -37,6 +40,7 @@ def probed() -> Iterator[Counter[str]]:
         stack.enter_context(_without_collection())
         stack.enter_context(_parquet(counted))
         stack.enter_context(_arrow_memory(counted))
+        stack.enter_context(_file_calls(counted))
         stack.enter_context(_calls(counted))
         yield counted
 
@@ -89,6 +93,32 @@ def _calls(counted: Counter[str]) -> Iterator[None]:
     finally:
         profile.disable()
         counted[CALLS] = sum(entry.callcount for entry in profile.getstats())
+
+
+class _Watched:
+    """Where calls of the file system are counted now; a hook cannot be taken out again."""
+
+    counted: Counter[str] | None = None
+    is_hooked = False
+
+
+@contextmanager
+def _file_calls(counted: Counter[str]) -> Iterator[None]:
+    """Counts what Python asks of the file system: the catalog's own requests, too."""
+
+    def note(event: str, _: object) -> None:
+        if _Watched.counted is not None and event in _FILE_EVENTS:
+            _Watched.counted[FILE_CALLS] += 1
+
+    if not _Watched.is_hooked:
+        sys.addaudithook(note)
+        _Watched.is_hooked = True
+    counted[FILE_CALLS] = 0
+    _Watched.counted = counted
+    try:
+        yield
+    finally:
+        _Watched.counted = None
 
 
 @contextmanager

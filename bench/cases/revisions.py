@@ -111,6 +111,28 @@ def build(revision: str, *, root: Path, cache: Path) -> Revision:
     return made
 
 
+def planted(side: Revision, name: str, path: str, change: tuple[str, str], *, cache: Path) -> Revision:
+    """The same revision with one text of a file replaced.
+
+    Raises:
+        Unbuildable: The text does not occur once, or what came of it cannot be imported.
+    """
+    before, after = change
+    text = (side.folder / path).read_text(encoding="utf-8")
+    if text.count(before) != 1:
+        raise Unbuildable(f"{name}: {path} has {before.strip()!r} {text.count(before)} times")
+    folder = cache / f"{side.folder.name}-{name}"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(side.folder, folder, symlinks=True)
+    (folder / path).write_text(text.replace(before, after), encoding="utf-8")
+    made = Revision(name=name, folder=folder, python=side.python)
+    try:
+        made.run("bench.cases.prepare")
+    except CaseProcessFailed as error:
+        raise Unbuildable(str(error)) from error
+    return made
+
+
 def _worktree_sources(root: Path) -> dict[str, bytes]:
     listed = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "engine").stdout
     return {p: (root / p).read_bytes() for p in listed.split("\0") if p and (root / p).is_file()}

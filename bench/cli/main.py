@@ -24,7 +24,7 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
-    "run": Entry("bench.cli.run", "run", "Measure an experiment or a table, and compare layouts and engines."),
+    "run": Entry("bench.cli.run", "run", "Measure an experiment or a table; compare layouts and engines."),
     "report": Entry("bench.cli.report", "report", "Write the HTML report of a run."),
     "compare": Entry("bench.cli.compare", "compare", "Compare layouts of a run, or two runs."),
     "list": Entry("bench.cli.listing", "listing", "Show experiments, layouts, engines, measurements and runs."),
@@ -34,7 +34,9 @@ COMMANDS = {
     ),
     "maintain": Entry("bench.cli.maintain", "maintain", "Maintain a table: compact it, expire, remove orphans."),
     "dataset": Entry("bench.cli.dataset", "dataset", "Make a TPC-DS table with dsdgen and Iceberg Java, to measure."),
-    "gate": Entry("bench.cli.gate", "gate", "Compare work with the committed baseline, or a revision with another."),
+    "gate": Entry("bench.cli.gate", "gate", "Compare work with the baseline, or a revision with another."),
+    "bisect": Entry("bench.cli.bisect", "bisect", "Find the commit that made something slower."),
+    "calibrate": Entry("bench.cli.calibrate", "calibrate", "Tell how often the gate is wrong on this machine."),
     "doctor": Entry("bench.cli.doctor", "doctor", "Examine this machine: Java, Spark, packages, memory, disk, CPU."),
 }
 

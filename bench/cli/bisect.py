@@ -1,0 +1,90 @@
+"""`icebench bisect`: the commit that made something slower, by `git bisect run` over `icebench gate`."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+
+from bench.cases.revisions import commit_of
+from bench.cli.context import Context, pass_context
+from bench.errors import BenchError, ConfigError
+from bench.gate.verdict import ExitCode
+
+_FOUND = re.compile(r"^([0-9a-f]{40}) is the first bad commit", re.MULTILINE)
+
+
+class BisectFailed(BenchError):
+    """git could not go on."""
+
+
+@click.command("bisect")
+@click.argument("good")
+@click.argument("bad", default="HEAD")
+@click.option("--budget", default="15m", metavar="TIME", help="Of each comparison with GOOD.", show_default=True)
+@click.option("--case", "patterns", multiple=True, metavar="REGEX", help="Only these cases. Repeatable.")
+@pass_context
+def bisect(context: Context, good: str, bad: str, budget: str, patterns: tuple[str, ...]) -> int:
+    """Find the first commit between GOOD and BAD that `icebench gate --base GOOD` says is a regression."""
+    root = Path.cwd()
+    try:
+        first, last = commit_of(good, root), commit_of(bad, root)
+    except ConfigError as error:
+        context.terminal.err.print(f"icebench: {error}", markup=False, soft_wrap=True)
+        return ExitCode.CONFIGURATION
+    chosen = [word for pattern in patterns for word in ("--case", pattern)]
+    results = str((context.places.results / "bisect").absolute())
+    icebench = str(Path(sys.executable).with_name("icebench"))
+    judge = [icebench, "--results", results, "gate", "--base", first, "--budget", budget]
+    found = first_bad(root, first, last, [*judge, *chosen])
+    if found is None:
+        context.terminal.out.print("inconclusive: the commits that are left could not be judged")
+        return ExitCode.INCONCLUSIVE
+    shown = ["git", "-C", str(root), "show", "--no-patch", "--format=%h %an, %as: %s", found]
+    subject = subprocess.run(shown, capture_output=True, text=True, check=True).stdout.strip()
+    context.terminal.out.print(f"the first regression: {subject}", markup=False, soft_wrap=True)
+    return ExitCode.PASS
+
+
+def first_bad(root: Path, good: str, bad: str, judge: Sequence[str]) -> str | None:
+    """The first commit that a command calls a regression; None where it could not say.
+
+    The checkout is not touched: git looks for the commit in a clone without files.
+
+    Args:
+        root: The checkout, in which the command runs.
+        good: A commit that is known to be good.
+        bad: A later one that is known to be bad.
+        judge: The command; it gets ``--head COMMIT`` and exits as `icebench gate` does.
+
+    Raises:
+        BisectFailed: With what git said.
+    """
+    with TemporaryDirectory(prefix="icebench-bisect-") as folder:
+        clone = ["git", "clone", "--quiet", "--shared", "--no-checkout", str(root), folder]
+        _done(subprocess.run(clone, capture_output=True, text=True, check=False))
+        git = ["git", "-C", folder]
+        start = [*git, "bisect", "start", "--no-checkout", bad, good, "--"]
+        _done(subprocess.run(start, capture_output=True, text=True, check=False))
+        head = f"$(git -C {shlex.quote(folder)} rev-parse BISECT_HEAD)"
+        # git takes 125 for a commit that cannot be judged, and any other for bad.
+        script = (
+            f"cd {shlex.quote(str(root))} && {shlex.join(judge)} --head {head}; "
+            f"case $? in {ExitCode.PASS:d}) exit 0;; {ExitCode.REGRESSION:d}) exit 1;; *) exit 125;; esac"
+        )
+        run = subprocess.run(
+            [*git, "bisect", "run", "sh", "-c", script], stdout=subprocess.PIPE, text=True, check=False
+        )  # fmt: skip
+    found = _FOUND.search(run.stdout)
+    return None if found is None else found[1]
+
+
+def _done(done: subprocess.CompletedProcess[str]) -> None:
+    if done.returncode:
+        raise BisectFailed((done.stderr.strip().splitlines() or ["git ended without a word"])[-1])

@@ -1,0 +1,121 @@
+"""`icebench calibrate`: how often the gate on time is wrong on this machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from json import dumps
+from pathlib import Path
+from random import Random
+from statistics import median
+
+import click
+from rich.table import Table
+from scipy import stats
+
+from bench.cases.pairs import Pairs
+from bench.cases.revisions import WORKTREE, Revision, build, planted
+from bench.cli.compare_revisions import CACHE, warehouse_of
+from bench.cli.context import Context, pass_context
+from bench.cli.places import write_whole
+from bench.gate.timing import Stand, overall
+
+CASES = ("scan/large/decimals", "plan/many/cold/no-filter")
+_SLOWED = "engine/formats/parquet/readers.py"
+_BEFORE = "            yield from file.reader.iter_batches(\n"
+_AGAIN = """\
+            again = max(1, file.metadata.row_group(row_group).num_rows * {share} // 100)
+            next(file.reader.iter_batches(again, row_groups=[row_group], column_indices=list(leaves)), None)
+"""
+"""Decodes a share of each row group twice: work of the engine, as a careless change would add."""
+
+
+@dataclass(kw_only=True)
+class Decisions:
+    """Decisions of one kind: how many ended how, the ratio that the slowed case showed, and seconds."""
+
+    stands: dict[str, int] = field(default_factory=lambda: {stand.value: 0 for stand in Stand})
+    ratios: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The exact interval of 95 % (Clopper and Pearson) of the share that ends in a regression."""
+        count = sum(self.stands.values())
+        found = stats.binomtest(self.stands[Stand.REGRESSED], count).proportion_ci(0.95)
+        return float(found.low), float(found.high)
+
+
+@click.command("calibrate")
+@click.option("--decisions", default=20, help="Between equal engines.", show_default=True)
+@click.option("--injected", default=3, help="For each slowdown.", show_default=True)
+@click.option("--slowdown", "slowdowns", type=int, multiple=True, default=(5, 10, 20, 50), help="In per cent.")
+@click.option("--seed", default=0, show_default=True)
+@pass_context
+def calibrate(context: Context, *, decisions: int, injected: int, slowdowns: tuple[int, ...], seed: int) -> int:
+    """Decide many times between equal engines, and between one and the same with a part decoded twice."""
+    cache = CACHE.absolute()
+    with context.terminal.err.status("building") as status:
+        base = build(WORKTREE, root=Path(), cache=cache)
+        heads: dict[str, Revision] = {"equal": base}
+        for share in slowdowns:
+            after = _AGAIN.format(share=share) + _BEFORE
+            heads[f"+{share} %"] = planted(base, f"slowed-{share}", _SLOWED, (_BEFORE, after), cache=cache)
+        warehouse = warehouse_of(base, cache)
+
+        def pairs_of(kind: str, number: int) -> Pairs:
+            random = Random(f"{seed} {kind} {number}")
+            return Pairs(base=base, head=heads[kind], warehouse=warehouse, random=random, progress=status.update)
+
+        counts = {kind: decisions if kind == "equal" else injected for kind in heads}
+        found = decide(counts, pairs_of, lambda so_far: _keep(context, so_far))
+    _print(context, found)
+    return 0
+
+
+def decide(
+    counts: Mapping[str, int],
+    pairs_of: Callable[[str, int], Pairs],
+    keep: Callable[[Mapping[str, Decisions]], object],
+    clock: Callable[[], float] = time.monotonic,
+) -> Mapping[str, Decisions]:
+    """Make so many decisions of each kind, in turn, so that all kinds see the same machine.
+
+    Args:
+        counts: How many of each kind.
+        pairs_of: Pairs of a kind, for the decision of a number.
+        keep: Told after each decision.
+        clock: Monotonic seconds.
+    """
+    found = {kind: Decisions() for kind, count in counts.items() if count}
+    for number in range(max(counts.values(), default=0)):
+        for kind, own in found.items():
+            if number >= counts[kind]:
+                continue
+            started = clock()
+            cases = pairs_of(kind, number).decide(CASES)
+            own.stands[overall({name: case.stand for name, case in cases.items()})] += 1
+            ratio = cases[CASES[0]].ratio
+            if ratio is not None:
+                own.ratios.append(ratio.estimate)
+            own.seconds.append(clock() - started)
+            keep(found)
+    return found
+
+
+def _keep(context: Context, found: Mapping[str, Decisions]) -> None:
+    made = {kind: asdict(own) for kind, own in found.items()}
+    write_whole(context.places.results / "gate" / "calibration.json", dumps(made, indent=1) + "\n")
+
+
+def _print(context: Context, found: Mapping[str, Decisions]) -> None:
+    table = Table("head", "decisions", "regressed", "95 %", "inconclusive", "pass", "ratio seen", "minutes", box=None)
+    for kind, own in found.items():
+        low, high = own.interval
+        shown = [own.stands[stand] for stand in (Stand.REGRESSED, Stand.INCONCLUSIVE, Stand.PASS)]
+        table.add_row(
+            kind, str(sum(own.stands.values())), str(shown[0]), f"{low:.2f} to {high:.2f}", str(shown[1]),
+            str(shown[2]), f"{median(own.ratios):.3f}" if own.ratios else "", f"{median(own.seconds) / 60:.1f}",
+        )  # fmt: skip
+    context.terminal.out.print(table)

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from bench.cases.pairs import Pairs
+from bench.cases.revisions import Revision, Unbuildable, planted
+from bench.cli.calibrate import _AGAIN, _BEFORE, _SLOWED, CASES, Decisions, decide
+from bench.gate.timing import Stand
+from tests.tidy.source import REPOSITORY
+from tests.unit.bench.test_pairs import Scripted, Seconds
+
+
+def drawn(seconds: float, random: Random) -> Seconds:
+    return lambda _: seconds * math.exp(random.gauss(0, 0.02))
+
+
+def test_each_kind_is_decided_as_often_as_asked_and_in_turn() -> None:
+    order: list[str] = []
+
+    def pairs_of(kind: str, number: int) -> Pairs:
+        order.append(kind)
+        random = Random(number)
+        seconds = 1.3 if kind == "slow" else 1.0
+        base, head = (Scripted(n, {c: drawn(s, random) for c in CASES}) for n, s in (("base", 1.0), ("head", seconds)))
+        return Pairs(base=base, head=head, warehouse=Path("tables"), random=random)
+
+    kept: list[int] = []
+    found = decide({"equal": 3, "slow": 2, "none": 0}, pairs_of, lambda so_far: kept.append(len(so_far)))
+    assert order == ["equal", "slow", "equal", "slow", "equal"]
+    assert found["equal"].stands[Stand.PASS] == 3
+    assert found["slow"].stands[Stand.REGRESSED] == 2
+    assert 1.25 < min(found["slow"].ratios) <= max(found["slow"].ratios) < 1.35
+    assert len(kept) == 5
+
+
+def test_the_interval_is_exact() -> None:
+    own = Decisions()
+    own.stands[Stand.PASS] = 300
+    assert own.interval == pytest.approx((0.0, 1 - 0.025 ** (1 / 300)))
+
+
+def test_the_slowdown_can_be_planted_in_the_engine() -> None:
+    text = (REPOSITORY / _SLOWED).read_text()
+    assert text.count(_BEFORE) == 1
+    compile(text.replace(_BEFORE, _AGAIN.format(share=10) + _BEFORE), _SLOWED, "exec")
+
+
+def test_a_text_that_is_not_there_cannot_be_planted(tmp_path: Path) -> None:
+    (tmp_path / "side").mkdir()
+    (tmp_path / "side" / "file.py").write_text("x = 1\n")
+    side = Revision(name="side", folder=tmp_path / "side", python="python")
+    with pytest.raises(Unbuildable, match=r"slow: file.py has 'y = 1' 0 times"):
+        planted(side, "slow", "file.py", ("y = 1", "y = 2"), cache=tmp_path)
