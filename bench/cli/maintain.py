@@ -43,6 +43,7 @@ def _of_table(command: Command) -> Command:
 @_of_table
 @click.option("--sort-by", metavar="NAME", multiple=True, help="Sort the rows by this column. Repeatable.")
 @click.option("--zorder-by", metavar="NAME", multiple=True, help="Arrange rows along a Z-curve. Repeatable.")
+@click.option("--hilbert-by", metavar="NAME", multiple=True, help="Arrange rows along a Hilbert curve. Repeatable.")
 @click.option("--where", metavar="SQL", help="Only files that may hold such rows.")
 @click.option("--branch", default="main", show_default=True, help="Where.")
 @click.option("--target-file-size-bytes", type=click.IntRange(min=1), help="The table's own by default.")
@@ -55,13 +56,14 @@ def _of_table(command: Command) -> Command:
 @pass_context
 def rewrite_data_files(
     context: Context, *, catalog: str, name: str, warehouse: str | None, sort_by: tuple[str, ...],
-    zorder_by: tuple[str, ...], where: str | None, branch: str, target_file_size_bytes: int | None,
-    min_input_files: int | None, rewrite_all: bool, sorting: bool, delete_file_threshold: int | None,
-    remove_dangling_deletes: bool, new_sequence_number: bool,
+    zorder_by: tuple[str, ...], hilbert_by: tuple[str, ...], where: str | None, branch: str,
+    target_file_size_bytes: int | None, min_input_files: int | None, rewrite_all: bool, sorting: bool,
+    delete_file_threshold: int | None, remove_dangling_deletes: bool, new_sequence_number: bool,
 ) -> int:  # fmt: skip
     """Put small files together and apply deletes; sort rows or arrange them, if asked for."""
-    if sum(map(bool, (sorting, sort_by, zorder_by))) > 1:
-        raise click.UsageError("rows are arranged in one way: give one of --sort, --sort-by and --zorder-by")
+    if sum(map(bool, (sorting, sort_by, zorder_by, hilbert_by))) > 1:
+        ways = "--sort, --sort-by, --zorder-by and --hilbert-by"
+        raise click.UsageError(f"rows are arranged in one way: give one of {ways}")
     options: dict[str, Any] = {
         "target_file_size_bytes": target_file_size_bytes,
         "min_input_files": min_input_files,
@@ -73,8 +75,8 @@ def rewrite_data_files(
     table = _load(catalog, name, warehouse)
     with RunProgress(context.terminal.err) as shown:
         done = table.maintenance.rewrite_data_files(
-            "sort" if sorting or sort_by else "zorder" if zorder_by else "binpack",
-            sort_order=list(sort_by) or None, zorder_by=zorder_by, where=where, branch=branch,
+            "sort" if sorting or sort_by else "zorder" if zorder_by else "hilbert" if hilbert_by else "binpack",
+            sort_order=list(sort_by) or None, zorder_by=zorder_by, hilbert_by=hilbert_by, where=where, branch=branch,
             progress=lambda at: shown("rewrite", f"{at.size_bytes:,} bytes", at.groups, at.groups_total),
             **{key: value for key, value in options.items() if value is not None},
         )  # fmt: skip

@@ -199,6 +199,7 @@ class Maintenance:
         where: str | Predicate | None = None,
         sort_order: SortOrder | Sequence[str] | None = None,
         zorder_by: Sequence[str] = (),
+        hilbert_by: Sequence[str] = (),
         branch: str = MAIN,
         snapshot_properties: Mapping[str, str] | None = None,
         spark: Any = None,  # noqa: ANN401 - Spark's own types are at home in `engine.spark` alone
@@ -212,10 +213,12 @@ class Maintenance:
 
         Args:
             strategy: ``"binpack"`` puts small files together and takes large ones apart; ``"sort"`` sorts the rows of
-                each group besides; ``"zorder"`` arranges them so that filters on any of several columns prune.
+                each group besides; ``"zorder"`` and ``"hilbert"`` arrange them along a curve so that filters on any of
+                several columns prune, of which Hilbert's makes the more compact files.
             where: Only files that may hold a row for which this is true; they are rewritten whole.
             sort_order: For ``"sort"``: a sort order, or columns to sort by, ascending; None means the table's own.
             zorder_by: For ``"zorder"``: full names of primitive columns.
+            hilbert_by: For ``"hilbert"``: likewise.
             branch: Where.
             snapshot_properties: Entries for the snapshot summaries.
             spark: A `pyspark.sql.SparkSession` whose executors rewrite groups; without one, threads do it here.
@@ -237,6 +240,7 @@ class Maintenance:
             strategy=strategy,
             sort_order=sort_order,
             zorder_by=zorder_by,
+            hilbert_by=hilbert_by,
             where=where,
             branch=branch,
             properties=dict(snapshot_properties or {}),

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from engine.commit.changes.rewrite_files import RewriteFiles
 from engine.commit.committer import TableState
@@ -36,7 +36,7 @@ from engine.spec.sorting import SortField, SortOrder
 from engine.spec.transforms import Identity
 from engine.write.data_files import remove_files, written_schema
 
-Strategy: TypeAlias = Literal["binpack", "sort", "zorder"]
+Strategy: TypeAlias = Literal["binpack", "sort", "zorder", "hilbert"]
 DEFAULT_SORT_MEMORY_BYTES = 1 << 30
 DEFAULT_MAX_COMMITS = 10
 
@@ -97,6 +97,7 @@ class Rewrite:
         strategy: How rows are arranged.
         sort_order: For sorting; None means the table's.
         zorder_by: Full names of columns, for Z-order.
+        hilbert_by: Full names of columns, for a Hilbert curve.
         where: Files that may hold rows for which this is true; None means all.
         max_concurrent_groups: How many groups are written side by side; None leaves it to the strategy.
         partial_progress: Commit groups as they are done.
@@ -115,6 +116,7 @@ class Rewrite:
     strategy: Strategy = "binpack"
     sort_order: SortOrder | Sequence[str] | None = None
     zorder_by: Sequence[str] = ()
+    hilbert_by: Sequence[str] = ()
     where: str | Predicate | None = None
     max_concurrent_groups: int | None = None
     partial_progress: bool = False
@@ -128,12 +130,13 @@ class Rewrite:
     progress: Callable[[Progress], object] = lambda _: None
 
     def __post_init__(self) -> None:
-        if self.strategy not in ("binpack", "sort", "zorder"):
-            raise Invalid(f"strategy {self.strategy!r} is none of binpack, sort, zorder")
+        if self.strategy not in get_args(Strategy):
+            raise Invalid(f"strategy {self.strategy!r} is none of {', '.join(get_args(Strategy))}")
         if (self.sort_order is not None) > (self.strategy == "sort"):
             raise Invalid(f"strategy {self.strategy} takes no sort order")
-        if bool(self.zorder_by) != (self.strategy == "zorder"):
-            raise Invalid("zorder_by names the columns of strategy zorder, and only of that")
+        for curve, columns in (("zorder", self.zorder_by), ("hilbert", self.hilbert_by)):
+            if bool(columns) != (self.strategy == curve):
+                raise Invalid(f"{curve}_by names the columns of strategy {curve}, and only of that")
         for name in ("max_concurrent_groups", "partial_progress_max_commits", "sort_memory_bytes"):
             number = getattr(self, name)
             if number is not None and number < 1:
@@ -311,12 +314,12 @@ def _ordering(rewrite: Rewrite, metadata: TableMetadata) -> tuple[Ordering | Non
     schema = metadata.schema
     if rewrite.strategy == "binpack":
         return None, None
-    if rewrite.strategy == "zorder":
-        ids = tuple(schema.find(name).field_id for name in rewrite.zorder_by)
+    if rewrite.strategy in ("zorder", "hilbert"):
+        ids = tuple(schema.find(name).field_id for name in rewrite.zorder_by or rewrite.hilbert_by)
         if len(set(ids)) != len(ids):
-            raise Invalid("zorder_by names a column twice")
+            raise Invalid(f"{rewrite.strategy}_by names a column twice")
         SortOrder(tuple(SortField(source_ids=(i,), transform=Identity()) for i in ids)).check(schema)
-        return Ordering(z_order=ids), None
+        return (Ordering(z_order=ids) if rewrite.strategy == "zorder" else Ordering(hilbert=ids)), None
     order = metadata.sort_order if rewrite.sort_order is None else rewrite.sort_order
     if not isinstance(order, SortOrder):
         fields = (SortField(source_ids=(schema.find(name).field_id,), transform=Identity()) for name in order)

@@ -19,6 +19,7 @@ from engine.columnar.partitions import group_rows
 from engine.columnar.schemas import to_arrow_field, to_arrow_schema
 from engine.columnar.sorting import sorted_table
 from engine.deletes.files import FileRead
+from engine.maintenance.hilbert import hilbert_values
 from engine.maintenance.z_order import z_values
 from engine.read.reader import read_files
 from engine.read.request import ReadRequest
@@ -64,21 +65,23 @@ _LEAST_WAITING_BYTES = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """How rows are sorted: by a sort order, or along the Z-order of columns.
+    """How rows are sorted: by a sort order, or along a curve through columns.
 
     Args:
         sort_order: Its keys, for a sort.
         z_order: Column ids, for Z-order.
+        hilbert: Column ids, for a Hilbert curve.
     """
 
     sort_order: SortOrder | None = None
     z_order: tuple[int, ...] = ()
+    hilbert: tuple[int, ...] = ()
 
     @property
     def column_ids(self) -> tuple[int, ...]:
         """The columns that decide."""
         if self.sort_order is None:
-            return self.z_order
+            return self.z_order or self.hilbert
         return tuple(source_id for key in self.sort_order.fields for source_id in key.source_ids)
 
 
@@ -193,7 +196,8 @@ def _order(keys: pa.Table, schema: Schema, spec: PartitionSpec, ordering: Orderi
         own = Schema((*schema.fields, _PLACE), schema.schema_id)
         ordered = sorted_table(numbered, spec, ordering.sort_order, own).column(_PLACE.name)
         return np.asarray(ordered.to_numpy(), np.int64)
-    values = z_values([column_by_id(keys, schema, column_id) for column_id in ordering.z_order])
+    columns = [column_by_id(keys, schema, column_id) for column_id in ordering.column_ids]
+    values = z_values(columns) if ordering.z_order else hilbert_values(columns)
     if not spec.fields:
         return np.argsort(values, kind="stable")
     groups = group_rows(keys, spec, schema)

@@ -33,10 +33,15 @@ def z_values(columns: Sequence[pa.Array | pa.ChunkedArray]) -> UInt64s:
     Raises:
         Invalid: No column, or more than 64.
     """
-    if not 0 < len(columns) <= _BITS:
-        raise Invalid(f"z-order takes 1 to {_BITS} columns, not {len(columns)}")
-    bits = min(_BITS // len(columns), _MOST_BITS)
+    bits = bits_of_each(len(columns), "z-order")
     return interleave_bits([shares(column, bits) for column in columns], bits)
+
+
+def bits_of_each(columns: int, curve: str) -> int:
+    """How many bits of each column fit into a place on a curve; raises Invalid for no column, or more than 64."""
+    if not 0 < columns <= _BITS:
+        raise Invalid(f"{curve} takes 1 to {_BITS} columns, not {columns}")
+    return min(_BITS // columns, _MOST_BITS)
 
 
 def shares(column: pa.Array | pa.ChunkedArray, bits: int) -> UInt64s:

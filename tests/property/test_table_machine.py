@@ -269,7 +269,7 @@ class TableMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: "main" in self.heads)
     @rule(
-        how=st.sampled_from(["binpack", "sort", "zorder"]),
+        how=st.sampled_from(["binpack", "sort", "zorder", "hilbert"]),
         where=st.none() | FILTERS,
         rewrite_all=st.booleans(),
         dangling=st.booleans(),
@@ -293,6 +293,7 @@ class TableMachine(RuleBasedStateMachine):
             where=None if where is None else where.text.format(self.columns[where.column]),
             sort_order=by if how == "sort" else None,
             zorder_by=by if how == "zorder" else (),
+            hilbert_by=by if how == "hilbert" else (),
             branch=branch,
             rewrite_all=rewrite_all,
             min_input_files=2,

@@ -86,7 +86,8 @@ def test_orphans_are_deleted_only_where_it_is_asked_for(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["rewrite-data-files", "{}", "db.t", "--sort-by", "a", "--zorder-by", "a"], "--sort-by and --zorder-by"),
+        (["rewrite-data-files", "{}", "db.t", "--sort-by", "a", "--zorder-by", "a"], "--zorder-by and --hilbert-by"),
+        (["rewrite-data-files", "{}", "db.t", "--hilbert-by", "a", "--zorder-by", "a"], "--zorder-by and --hilbert-by"),
         (["rewrite-data-files", "{}", "db.t", "--sort-by", "z"], "'z'"),
         (["rewrite-data-files", "{}", "db.t", "--where", "a <"], "a <"),
         (["rewrite-manifests", "{}", "db.none"], "no table db.none"),

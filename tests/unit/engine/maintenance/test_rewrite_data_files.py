@@ -309,7 +309,7 @@ SMALL = {"write.parquet.row-group-size-bytes": "2000"}
 
 class TestOrder:
     @pytest.mark.parametrize("memory", [1 << 30, 5_000])
-    @pytest.mark.parametrize(("how", "by"), [("sort", ["x", "id"]), ("zorder", ["x", "id"])])
+    @pytest.mark.parametrize(("how", "by"), [(how, ["x", "id"]) for how in ("sort", "zorder", "hilbert")])
     def test_fewer_files_are_planned(self, tmp_path: Path, how: Any, by: list[str], memory: int) -> None:
         table = engine.load_catalog(str(tmp_path)).create_table("db.t", SCHEMA, properties=SMALL)
         chance = random.Random(0)
@@ -321,12 +321,12 @@ class TestOrder:
         sizes = {"target_file_size_bytes": 5_000, "rewrite_all": True, "sort_memory_bytes": memory}
         table.maintenance.rewrite_data_files(**sizes)  # type: ignore[arg-type]
         unordered = [table.scan(each).plan().files.num_rows for each in filters]
-        chosen = {"sort_order": by} if how == "sort" else {"zorder_by": by}
+        chosen = {"sort_order" if how == "sort" else f"{how}_by": by}
         table.maintenance.rewrite_data_files(how, **chosen, **sizes)  # type: ignore[arg-type]
         ordered = [table.scan(each).plan().files.num_rows for each in filters]
         assert table.scan().to_arrow().sort_by([("id", "ascending"), ("x", "ascending")]) == before
         assert ordered[0] < unordered[0] * 0.6
-        if how == "zorder":
+        if how != "sort":
             assert ordered[1] < unordered[1] * 0.6
             assert ordered[2] < unordered[2] * 0.6
         else:
@@ -360,6 +360,8 @@ class TestOrder:
             table.maintenance.rewrite_data_files("zorder", zorder_by=["nope"])
         with pytest.raises(Invalid, match="twice"):
             table.maintenance.rewrite_data_files("zorder", zorder_by=["x", "x"])
+        with pytest.raises(Invalid, match="hilbert_by names a column twice"):
+            table.maintenance.rewrite_data_files("hilbert", hilbert_by=["x", "x"])
 
 
 def test_only_files_that_may_match(tmp_path: Path) -> None:
@@ -426,10 +428,12 @@ def test_large_files_are_taken_apart(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"strategy": "hilbert"}, "none of binpack"),
+        ({"strategy": "spiral"}, "none of binpack, sort, zorder, hilbert"),
         ({"sort_order": ["id"]}, "takes no sort order"),
         ({"strategy": "zorder"}, "zorder_by"),
         ({"zorder_by": ["id"]}, "zorder_by"),
+        ({"strategy": "hilbert"}, "hilbert_by"),
+        ({"strategy": "zorder", "zorder_by": ["id"], "hilbert_by": ["id"]}, "hilbert_by"),
         ({"max_concurrent_groups": 0}, "max_concurrent_groups must be positive"),
         ({"compression_factor": 2}, "no option 'compression_factor'; there are: delete_file_threshold"),
         ({"target_file_size_bytes": -1}, "must rise"),

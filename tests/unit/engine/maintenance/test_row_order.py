@@ -18,7 +18,14 @@ BY_P = partition_spec(SCHEMA, [("p", Identity())])
 BY_X = SortOrder((SortField(source_ids=(2,), transform=Identity()),), 1)
 
 
-@pytest.mark.parametrize("ordering", [Ordering(z_order=(2,)), Ordering(sort_order=BY_X)], ids=["z-order", "sort"])
+ORDERINGS = {
+    "z-order": Ordering(z_order=(2,)),
+    "hilbert": Ordering(hilbert=(2,)),
+    "sort": Ordering(sort_order=BY_X),
+}
+
+
+@pytest.mark.parametrize("ordering", ORDERINGS.values(), ids=ORDERINGS)
 def test_rows_of_a_partition_are_together_and_in_order(ordering: Ordering) -> None:
     rows = pa.table({"p": list("abbaba"), "x": [5, 1, 6, 2, 3, 4]}, to_arrow_schema(SCHEMA))
     found = rows.take(pa.array(_order(rows, SCHEMA, BY_P, ordering))).to_pylist()
