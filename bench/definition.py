@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from copy import deepcopy
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, TypeVar
 
 from bench.errors import ConfigError
@@ -16,6 +17,12 @@ from bench.errors import ConfigError
 T = TypeVar("T")
 
 _MISSING: Any = object()
+_SHOWN = 40
+"""Names that an error lists."""
+
+_HERE = Path(__file__).resolve().parent
+DEFINITIONS = next((d for d in (_HERE / "datasets", _HERE.parent / "datasets") if d.is_dir()), _HERE / "datasets")
+"""Where the definitions that come with the project are: in the package once it is installed, else in the repository."""
 
 
 class Definition:
@@ -121,6 +128,24 @@ class Definition:
         values = self._get(key, dict, "a table", {})
         return {k: typed(v, str, "a string", f"{self.at(key)}.{k}") for k, v in values.items()}
 
+    def properties(self, key: str) -> dict[str, str]:
+        """A table of strings, numbers and booleans as text, by full name: TOML reads ``a.b = 1`` as a table in a table.
+        Empty when absent."""
+        found: dict[str, str] = {}
+        waiting = [("", self._get(key, dict, "a table", {}))]
+        while waiting:
+            prefix, table = waiting.pop()
+            for name, value in table.items():
+                full = prefix + name
+                if isinstance(value, dict):
+                    waiting.append((f"{full}.", value))
+                    continue
+                path = f"{self.at(key)}.{full}"
+                if not isinstance(value, bool):
+                    typed(value, (str, int, float), "text, a number, true or false", path)
+                found[full] = str(value).lower() if isinstance(value, bool) else str(value)
+        return found
+
     def done(self) -> None:
         """Refuse keys that were not asked for."""
         for key in self._values:
@@ -155,7 +180,8 @@ def one_of(name: str, known: Collection[str], what: str, path: str) -> None:
         return
     near = get_close_matches(name, known, n=1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
-    raise ConfigError(f"unknown {what} {name!r}{hint}; known: {', '.join(sorted(known))}", path=path)
+    shown = [*sorted(known)[:_SHOWN], *(["..."] if len(known) > _SHOWN else [])]
+    raise ConfigError(f"unknown {what} {name!r}{hint}; known: {', '.join(shown)}", path=path)
 
 
 def copied(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,19 +12,18 @@ import json
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bench.definition import Definition, copied, one_of, typed
+from bench.definition import DEFINITIONS, Definition, copied, one_of, typed
 from bench.engines.registry import ENGINES
 from bench.errors import ConfigError
-from bench.layouts.registry import LAYOUTS
+from bench.layouts.layout import FORMAT_VERSION, TARGET_SIZE, Layout
+from bench.layouts.registry import FILE as LAYOUTS
+from bench.layouts.registry import known_layouts, parse_layouts
 from bench.workloads.definitions import KINDS, DescribedWorkload, ReadingWorkload, RowsWorkload, TpcdsWorkload, Workload
-
-_HERE = Path(__file__).resolve().parent
-DEFINITIONS = next((d for d in (_HERE / "datasets", _HERE.parent / "datasets") if d.is_dir()), _HERE / "datasets")
-"""Where the definitions that come with the project are: in the package once it is installed, else in the repository."""
+from bench.workloads.rows import SPREADS, Rows
 
 MEASUREMENTS = {
     "planning": "from an opened table to the list of files, cold and warm",
@@ -40,26 +39,31 @@ MEASUREMENTS = {
 UNTIMED = frozenset({"pruning"})
 """Counted, not timed: they have no repetitions."""
 
+DELETE_KINDS = ("position", "equality")
+
 DEFAULT_SEED = 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class TableDefinition:
-    """How tables are written, equal for every layout: `files` data files (about; a month is never split unevenly)."""
-
-    files: int
-    format_version: int
+DEFAULT_FILES = 61
+"""Of each layout: one for each month of the sales, and one for those without a date."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeleteDefinition:
-    """What is deleted, merge-on-read, for the deletes measurement.
+    """What is deleted for the deletes measurement: a variant of every table for each combination, and `refresh` adds
+    one with the workload's own refresh deletes.
 
-    Each of `fractions` is the share of the rows that one variant of the table has deleted, spread evenly over its
-    files by customer. `refresh` adds a variant with the workload's own refresh deletes (date ranges).
+    Args:
+        fractions: Shares of the rows.
+        kinds: Out of `DELETE_KINDS`; by position means deletion vectors in format version 3.
+        spreads: Out of `bench.workloads.rows.SPREADS`.
+        commits: Over how many commits, and so delete files of each data file, they are spread.
+        refresh: Whether there is the workload's own.
+        columns: What is scanned; none means every decimal column.
     """
 
     fractions: tuple[float, ...]
+    kinds: tuple[str, ...]
+    spreads: tuple[str, ...]
+    commits: tuple[int, ...]
     refresh: bool
     columns: tuple[str, ...]
 
@@ -98,18 +102,18 @@ class SparkDefinition:
 class Experiment:
     """A complete definition of a run.
 
-    `filters` maps a name to SQL text that every engine parses with its own parser. `columns` are those of the decimals
-    measurement and `filtered_columns` those of filtered reads; none means the workload's choice, or every decimal
-    column. `filtered_everything` adds a read without a filter to the filtered ones. `processes` is how many run all
-    rounds, one after the other: what favours a case for the life of a process differs between them. `seed` orders the
-    runs; the rows have their own seed in their workload. `values` is what all of it was parsed from.
+    `filters` maps a name to SQL text that every engine parses with its own parser; without any, each workload's own
+    hold. `columns` are those of the decimals measurement and `filtered_columns` those of filtered reads; none means the
+    workload's choice, or every decimal column. `filtered_everything` adds a read without a filter to the filtered ones.
+    `processes` is how many run all rounds, one after the other: what favours a case for the life of a process differs
+    between them. `seed` orders the runs; the rows have their own seed in their workload. `values` is what all of it was
+    parsed from.
     """
 
     name: str
     description: str
     workloads: tuple[Workload, ...]
-    table: TableDefinition
-    layouts: tuple[str, ...]
+    layouts: tuple[Layout, ...]
     engines: tuple[str, ...]
     measurements: tuple[str, ...]
     filters: Mapping[str, str]
@@ -169,7 +173,7 @@ class Experiment:
         known = {
             **{each.name: "workload" for each in self.workloads},
             **{part: "parts" for each in self.workloads if isinstance(each, ReadingWorkload) for part in each.parts},
-            **dict.fromkeys(LAYOUTS, "layouts"),
+            **dict.fromkeys((*known_layouts(), *(each.name for each in self.layouts)), "layouts"),
             **dict.fromkeys(ENGINES, "engines"),
             **dict.fromkeys(MEASUREMENTS, "measurements"),
         }
@@ -197,7 +201,7 @@ def load_experiment(path: Path | str) -> Experiment:
 
 def known_experiments() -> dict[str, Path]:
     """Name -> file of the definitions that come with the project."""
-    return {path.stem: path for path in sorted(DEFINITIONS.glob("*.toml"))}
+    return {path.stem: path for path in sorted(DEFINITIONS.glob("*.toml")) if path != LAYOUTS}
 
 
 def find_experiment(path: Path | str) -> Path:
@@ -242,13 +246,11 @@ def parse_values(values: Mapping[str, Any]) -> Experiment:
         kinds = " and ".join(sorted({each.kind for each in workloads}))
         raise ConfigError(f"no {unable[0]} of {kinds}, which have: {', '.join(able)}", path="measurements")
     own = {measurement: root.table(measurement) for measurement in MEASUREMENTS if measurement in able}
-    arranged = any(isinstance(each, RowsWorkload) for each in workloads)
     experiment = Experiment(
         name=name,
         description=description,
         workloads=workloads,
-        table=_table(root.table("table")),
-        layouts=root.names("layouts", None if arranged else [], known=LAYOUTS, what="layout", empty=not arranged),
+        layouts=_layouts(root, [each.rows for each in workloads if isinstance(each, RowsWorkload)]),
         engines=engines,
         measurements=measurements,
         filters=_filters(root),
@@ -285,14 +287,28 @@ def _workloads(root: Definition, engines: Sequence[str]) -> tuple[Workload, ...]
     return tuple(found)
 
 
-def _table(values: Definition) -> TableDefinition:
-    parsed = TableDefinition(
-        files=values.whole("files", 61, least=1), format_version=values.whole("format_version", 2, least=1)
-    )
-    if parsed.format_version not in (2, 3):
-        raise ConfigError("row-level deletes need format version 2 or 3", path=values.at("format_version"))
-    values.done()
-    return parsed
+def _layouts(root: Definition, arranged: Sequence[Rows]) -> tuple[Layout, ...]:
+    """The layouts that `layouts` names, of the definition's own and of those that come with the project, or else all of
+    its own; with what ``[table]`` says for all of them."""
+    own, table = parse_layouts(root), root.table("table")
+    known = {**known_layouts(), **own}
+    default = list(own) if own or not arranged else None
+    names = root.names("layouts", default, known=known, what="layout", empty=not arranged)
+    files, version = table.whole("files", DEFAULT_FILES, least=1), table.whole("format_version", 2, least=1)
+    shared = {FORMAT_VERSION: str(version), **table.properties("properties")}
+    table.done()
+    found = []
+    for index, name in enumerate(names):
+        path = f"layouts[{index}]"
+        properties = {**shared, **known[name].properties}
+        if properties[FORMAT_VERSION] not in ("2", "3"):
+            at = path if FORMAT_VERSION in known[name].properties else "table.format_version"
+            raise ConfigError("row-level deletes need format version 2 or 3", path=at)
+        sized = known[name].files is not None or TARGET_SIZE in properties
+        found.append(replace(known[name], files=known[name].files if sized else files, properties=properties))
+        for rows in arranged:
+            found[-1].check(rows.schema.names, path)
+    return tuple(found)
 
 
 def _filters(root: Definition) -> dict[str, str]:
@@ -312,8 +328,16 @@ def _deletes(values: Definition) -> DeleteDefinition:
     for index, fraction in enumerate(fractions):
         if fraction in fractions[:index]:
             raise ConfigError(f"{fraction:g} is listed twice", path=f"{values.at('fractions')}[{index}]")
+    commits = values.wholes("commits") or (1,)
+    if min(commits) < 1:
+        raise ConfigError(f"{min(commits)} is below 1", path=values.at("commits"))
     return DeleteDefinition(
-        fractions=fractions, refresh=values.flag("refresh", default=False), columns=_columns(values)
+        fractions=fractions,
+        kinds=values.names("kinds", ["position"], known=DELETE_KINDS, what="kind"),
+        spreads=values.names("spreads", ["random"], known=SPREADS, what="spread"),
+        commits=commits,
+        refresh=values.flag("refresh", default=False),
+        columns=_columns(values),
     )
 
 

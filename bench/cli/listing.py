@@ -12,7 +12,7 @@ from bench.cli.context import Context, pass_context
 from bench.engines.registry import ENGINES
 from bench.errors import BenchError
 from bench.experiment import MEASUREMENTS, known_experiments, load_experiment
-from bench.layouts.registry import LAYOUTS
+from bench.layouts.registry import known_layouts
 from bench.measure.run_file import read_run
 
 SHOWN_RUNS = 20
@@ -25,7 +25,7 @@ def listing(context: Context) -> None:
     out = context.terminal.out
     for title, rows in (
         ("Experiments", [(name, _description(path)) for name, path in known_experiments().items()]),
-        ("Layouts", [(name, layout.description) for name, layout in LAYOUTS.items()]),
+        ("Layouts", [(name, layout.description) for name, layout in known_layouts().items()]),
         ("Engines", [(name, entry.description) for name, entry in ENGINES.items()]),
         ("Measurements", list(MEASUREMENTS.items())),
         ("Runs, the latest last", [(p.stem, _run(p)) for p in context.places.all_runs()[-SHOWN_RUNS:]]),

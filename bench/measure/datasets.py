@@ -1,56 +1,76 @@
 """Datasets: the workload's rows as Iceberg tables, one for every layout, written by this project's own engine.
 
-All tables have the same rows and columns. The variants of the deletes measurement share the data files of their table
-and add position deletes, so that a difference in time between the two is the cost of the deletes and of nothing else.
+All tables have the same rows and columns. The variants of the deletes measurement share the data files of their table,
+so that a difference in time between the two is the cost of the deletes and of nothing else; where deletes are
+copy-on-write, it is what the rewritten files cost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 import engine
-from bench.errors import ConfigError, DatasetFailed
-from bench.experiment import DeleteDefinition, TableDefinition
-from bench.layouts.layout import Layout
-from bench.measure.brute.manifests import live_files
-from bench.measure.brute.metadata import load_table_json
-from bench.measure.brute.truth import truth_at
+from bench.errors import ConfigError
+from bench.experiment import DeleteDefinition
+from bench.layouts.layout import DELETE_MODE, FORMAT_VERSION, Layout
 from bench.measure.cache import DatasetCache, source_digest
-from bench.measure.oracle import NoTruth
 from bench.measure.progress import Progress
 from bench.measure.raw_files import RawFiles, find_or_write
-from bench.workloads.rows import Rows
+from bench.measure.table_builder import TABLE, BuildCost, build_table
+from bench.measure.table_shape import check_shape
+from bench.workloads.rows import KeyRange, Rows
 
 PHASE = "datasets"
-TABLE = "bench.rows"
 REFRESH = "refresh"
 """The delete variant with the workload's own refresh deletes."""
 
 _ROOT = Path(__file__).resolve().parents[2]
-_MADE_BY = tuple(
-    _ROOT / part
-    for part in ("bench/layouts", "bench/workloads", "engine/columnar", "engine/spark/writer.py", "engine/write")
+_DELETED_BY = (
+    *(_ROOT / part for part in ("engine/columnar", "engine/deletes", "engine/operations", "engine/write")),
+    Path(__file__),
 )
-_DELETED_BY = tuple(_ROOT / part for part in ("engine/columnar", "engine/deletes", "engine/operations", "engine/write"))
+_MADE_BY = (
+    *(_ROOT / part for part in ("engine/columnar", "engine/formats", "engine/maintenance", "engine/write")),
+    *(_ROOT / part for part in ("engine/spark/writer.py", "bench/layouts/layout.py", "bench/measure/table_builder.py")),
+    _ROOT / "bench/measure/table_shape.py",
+)
 """Programs that decide what is in the files: when they change, cached tables are not used any more."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dataset:
-    """A table on disk and its variants with deletes: their metadata files, its rows, the raw files that they come from,
-    and how many rows each variant lacks."""
+class DeleteVariant:
+    """Rows that are deleted from a table.
 
-    layout: str
+    Args:
+        name: Under which it is recorded.
+        filters: SQL; each is deleted in a commit of its own.
+        keys: The same as ranges of keys, for equality deletes; empty for others.
+    """
+
+    name: str
+    filters: Sequence[str]
+    keys: Sequence[KeyRange] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """A table on disk, what building it took, and its variants with deletes: metadata files, filters of the rows that
+    are deleted, and of which kind the deletes are (``equality``, ``positions``, ``vectors`` or ``copy-on-write``)."""
+
+    layout: Layout
     metadata_location: str
-    rows: int
-    raw: Sequence[Path]
+    raw: RawFiles
+    cost: BuildCost
     with_deletes: Mapping[str, str] = field(default_factory=dict)
-    deleted_rows: Mapping[str, int] = field(default_factory=dict)
+    deleted: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    kinds: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +78,6 @@ class DatasetRequest:
     """What is wanted. `deletes` is None where no variant with deletes is needed."""
 
     rows: Rows
-    table: TableDefinition
     layouts: Sequence[Layout]
     deletes: DeleteDefinition | None
 
@@ -75,105 +94,124 @@ def find_or_build(
         progress: Told every table.
 
     Raises:
-        DatasetFailed: The disk refused, or a table does not hold what it must.
+        DatasetFailed: The disk refused, or a table is not what its layout claims.
         EngineError: The engine could not write.
     """
-    filters = {} if request.deletes is None else delete_filters(request.deletes, request.rows)
-    total = len(request.layouts) * (1 + len(filters))
+    variants = [] if request.deletes is None else list(delete_variants(request.deletes, request.rows))
+    total = len(request.layouts) * (1 + len(variants))
     datasets: list[Dataset] = []
     progress(PHASE, f"{request.rows.name}: raw files", 0, total)
     raw = find_or_write(request.rows, cache, spark)
     for ordinal, layout in enumerate(request.layouts):
-        done = ordinal * (1 + len(filters))
+        done = ordinal * (1 + len(variants))
         progress(PHASE, f"{layout.name}: the table", done, total)
-        base = _table(request, layout, raw, cache, spark)
-        variants = {}
-        for name, text in filters.items():
+        base = _table(layout, raw, cache, spark)
+        location = base["metadata_location"]
+        with_deletes = {}
+        for variant in variants:
             done += 1
-            progress(PHASE, f"{layout.name}: {name} deleted", done, total)
-            variants[name] = _variant(layout, base, text, cache)
+            progress(PHASE, f"{layout.name}: {variant.name} deleted", done, total)
+            with_deletes[variant.name] = _with_deletes(layout, location, variant, raw.schema, cache)
         datasets.append(
             Dataset(
-                layout=layout.name,
-                metadata_location=base,
-                rows=raw.rows,
-                raw=raw.paths,
-                with_deletes={name: made["metadata_location"] for name, made in variants.items()},
-                deleted_rows={n: m["deleted_rows"] for n, m in variants.items() if m["deleted_rows"] is not None},
+                layout=layout,
+                metadata_location=location,
+                raw=raw,
+                cost=BuildCost(**base["cost"]),
+                with_deletes=with_deletes,
+                deleted={variant.name: variant.filters for variant in variants},
+                kinds={variant.name: _kind(layout, variant) for variant in variants},
             )
         )
     progress(PHASE, "ready", total, total)
     return datasets
 
 
-def delete_filters(deletes: DeleteDefinition, rows: Rows) -> dict[str, str]:
-    """Variant -> the filter whose rows it has deleted.
+def delete_variants(deletes: DeleteDefinition, rows: Rows) -> Iterator[DeleteVariant]:
+    """Every combination that the definition asks for.
 
     Raises:
         ConfigError: The workload has no refresh deletes.
     """
-    filters = {f"{share * 100:.6g}%": rows.delete_keys(share, "random").filter for share in deletes.fractions}
+    for kind in deletes.kinds:
+        for spread in deletes.spreads:
+            for share in deletes.fractions:
+                for commits in deletes.commits:
+                    name = f"{share * 100:.6g}%"
+                    name += f", {spread}" if spread != "random" else ""
+                    name += ", by equality" if kind == "equality" else ""
+                    name += f", in {commits} commits" if commits > 1 else ""
+                    keys = rows.delete_keys(share, spread).split(commits)
+                    filters = [part.filter for part in keys]
+                    yield DeleteVariant(name=name, filters=filters, keys=keys if kind == "equality" else ())
     if deletes.refresh:
         refresh = rows.refresh_deletes()
         if refresh is None:
             raise ConfigError(f"{rows.name} has no refresh deletes", path="deletes.refresh")
-        filters[REFRESH] = refresh
-    return filters
+        yield DeleteVariant(name=REFRESH, filters=(refresh,))
 
 
-def _table(
-    request: DatasetRequest, layout: Layout, raw: RawFiles, cache: DatasetCache, spark: Callable[[], SparkSession]
-) -> str:
+def _kind(layout: Layout, variant: DeleteVariant) -> Literal["equality", "copy-on-write", "vectors", "positions"]:
+    if variant.keys:
+        return "equality"
+    if layout.properties.get(DELETE_MODE) == "copy-on-write":
+        return "copy-on-write"
+    return "vectors" if layout.properties[FORMAT_VERSION] == "3" else "positions"
+
+
+def _table(layout: Layout, raw: RawFiles, cache: DatasetCache, spark: Callable[[], SparkSession]) -> dict[str, Any]:
     key = {
         "raw": [str(path) for path in raw.paths],
-        "table": asdict(request.table),
-        "layout": [layout.name, layout.revision, layout.partition_fields, layout.sort_columns],
+        "layout": {**asdict(layout), "description": None},
         "made by": source_digest(_MADE_BY),
     }
 
     def build(folder: Path) -> dict[str, Any]:
-        catalog = engine.load_catalog(f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
-        order = [
-            engine.SortField(
-                source_ids=(raw.schema.get_field_index(column) + 1,), transform=engine.parse_transform("identity")
-            )
-            for column in layout.sort_columns
-        ]
-        table = catalog.create_table(
-            TABLE,
-            raw.schema,
-            partition_spec=layout.partition_fields,
-            sort_order=engine.SortOrder(tuple(order), order_id=1) if order else engine.UNSORTED,
-            # The layout has spread the rows: the engine shall write them where they are.
-            properties={"format-version": str(request.table.format_version), "write.distribution-mode": "none"},
-        )
-        table.append(layout.arrange(raw.frame(spark(), request.table.files), files=request.table.files))
-        catalog.close()
-        written = sum(file.records for file in live_files(load_table_json(table.metadata_location)))
-        if written != raw.rows:
-            raise DatasetFailed(f"{layout.name}: {written} rows were written, not {raw.rows}")
-        return {"metadata_location": table.metadata_location}
+        built = build_table(layout, raw, folder, spark=spark)
+        check_shape(layout, built["metadata_location"], raw.rows)
+        return built
 
-    location: str = cache.find_or_build(layout.name, key, build)["metadata_location"]
-    return location
+    return cache.find_or_build(layout.name, key, build)
 
 
-def _variant(layout: Layout, base: str, filter: str, cache: DatasetCache) -> dict[str, Any]:
-    key = {"base": base, "filter": filter, "deleted by": source_digest(_DELETED_BY)}
+def _with_deletes(layout: Layout, base: str, variant: DeleteVariant, schema: pa.Schema, cache: DatasetCache) -> str:
+    kind = _kind(layout, variant)
+    mode: Literal["copy-on-write", "merge-on-read"] = kind if kind == "copy-on-write" else "merge-on-read"
+    key = {"base": base, "variant": asdict(variant), "mode": mode, "deleted by": source_digest(_DELETED_BY)}
 
     def build(folder: Path) -> dict[str, Any]:
         catalog = engine.load_catalog(f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
         table = catalog.register_table(TABLE, base)
-        table.delete(filter, mode="merge-on-read")
+        if variant.keys:
+            if layout.partition:  # deletes of no partition hold for all
+                names = [field.name for field in table.spec.fields]
+                table.update_spec(lambda spec: [spec.drop_field(name) for name in names])
+            for number, keys in enumerate(variant.keys):
+                path = folder / f"equality-{number}.parquet"
+                table.add_files([_equality_deletes(keys, schema, path, table.spec.spec_id)])
+        else:
+            for filter in variant.filters:
+                table.delete(filter, mode=mode)
         catalog.close()
-        return {"metadata_location": table.metadata_location, "deleted_rows": _matching(base, filter)}
+        return {"metadata_location": table.metadata_location}
 
-    return cache.find_or_build(f"{layout.name}-deletes", key, build)
+    location: str = cache.find_or_build(f"{layout.name}-deletes", key, build)["metadata_location"]
+    return location
 
 
-def _matching(location: str, filter: str) -> int | None:
-    """How many rows of a table a filter keeps; None where nothing here can tell."""
-    try:
-        return sum(truth_at(location).matching(filter).values())
-    except NoTruth:
-        return None
+def _equality_deletes(keys: KeyRange, schema: pa.Schema, path: Path, spec_id: int) -> engine.DataFile:
+    """A delete file with the keys of a range."""
+    column = schema.field(keys.column)
+    field_id = schema.get_field_index(keys.column) + 1
+    named = column.with_nullable(True).with_metadata({"PARQUET:field_id": str(field_id)})
+    values = pa.array(range(keys.start, keys.stop), column.type)
+    pq.write_table(pa.table([values], schema=pa.schema([named])), path, compression="zstd", store_schema=False)
+    return engine.DataFile(
+        content=engine.FileContent.EQUALITY_DELETES,
+        file_path=str(path),
+        file_format="parquet",
+        spec_id=spec_id,
+        record_count=len(values),
+        file_size_in_bytes=path.stat().st_size,
+        equality_ids=(field_id,),
+    )

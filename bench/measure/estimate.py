@@ -117,7 +117,9 @@ def _cases(experiment: Experiment) -> dict[str, int]:
         else:
             tables += 1 if isinstance(workload, TableWorkload) else len(experiment.layouts)
     filters = len(experiment.filters) or _CHOSEN_FILTERS
-    variants = 1 + len(experiment.deletes.fractions) + experiment.deletes.refresh
+    deletes = experiment.deletes
+    each = len(deletes.kinds) * len(deletes.spreads) * len(deletes.fractions) * len(deletes.commits)
+    variants = 1 + each + deletes.refresh
     of_table = {"planning": 2 * (1 + filters), "pruning": filters, "decimals": 1, "filtered": filters,
                 "deletes": variants}  # fmt: skip
     for name in found.keys() & of_table.keys():

@@ -8,6 +8,7 @@ rounds, whenever they were made: a drifting machine does not look like a table t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from bench.measure.brute.manifests import DATA, live_files, manifest_list
 from bench.measure.brute.metadata import load_table_json
 from bench.measure.cache import DatasetCache, source_digest
 from bench.measure.case import EVERYTHING, Case
+from bench.measure.oracle import Oracle
 from bench.measure.progress import Progress
 from bench.measure.reading import DELETE_ENGINES, KINDS
 from bench.measure.scanning import Scanning
@@ -66,12 +68,17 @@ def histories(
                     engines=[each for each in DELETE_ENGINES[kind] if each in engines],
                     base=shown + compacted,
                     same_rows=True,
-                    raw=[Path(state["raw"])],
+                    truth=partial(_oracle, Path(state["raw"])),
                     counters={
                         shown + compacted: left_behind(state["compacted"]),
                         f"{shown}after {state['batch']} batches": left_behind(state["location"]),
                     },
                 )
+
+
+def _oracle(raw: Path, _: str) -> Oracle:
+    """Of both tables, which hold the same rows."""
+    return Oracle([raw])
 
 
 def left_behind(location: str) -> dict[str, int]:

@@ -110,28 +110,29 @@ class Oracle:
 
     Args:
         raw: Parquet files of the same columns.
+        deleted: The filters of the rows that were deleted; a row for which one is null stays.
 
     Raises:
         NoTruth: DuckDB is not installed.
     """
 
-    def __init__(self, raw: Sequence[Path]) -> None:
+    def __init__(self, raw: Sequence[Path], deleted: Sequence[str] = ()) -> None:
         self._raw = raw
+        self._deleted = deleted
         self._sql = Sql()
 
-    def answer(self, columns: Sequence[str], filter: str | None = None, deleted: Sequence[str] = ()) -> Answer:
+    def answer(self, columns: Sequence[str], filter: str | None = None) -> Answer:
         """The rows that the filter keeps.
 
         Args:
             columns: Names, at least one.
             filter: SQL; None keeps all rows.
-            deleted: The filters of the rows that were deleted before; a row for which one is null stays.
 
         Raises:
             DatasetFailed: A file is missing or damaged, or a filter is wrong.
         """
         kept = [f"({filter})"] if filter else []
-        kept += [f"({deletes}) IS NOT TRUE" for deletes in deleted]
+        kept += [f"({deletes}) IS NOT TRUE" for deletes in self._deleted]
         where = f" WHERE {' AND '.join(kept)}" if kept else ""
         shown = ", ".join(map(identifier, columns))
         found = {}

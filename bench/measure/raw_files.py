@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql import SparkSession
 
 from bench.measure.cache import DatasetCache, source_digest
 from bench.workloads.rows import Rows
@@ -27,33 +26,15 @@ class RawFiles:
     rows: int
     size_bytes: int
 
-    def batches(self, start: int = 0, stop: int | None = None) -> Iterator[pa.RecordBatch]:
-        """Rows `start` to `stop`, exclusive; all by default."""
-        first, stop = 0, self.rows if stop is None else stop
-        for path in self.paths:
-            with pq.ParquetFile(path) as file:
-                own = file.metadata.num_rows
-                if first < stop and first + own > start:
-                    for batch in file.iter_batches(_BATCH_ROWS):
-                        low = max(start - first, 0)
-                        wanted = batch.slice(low, max(min(stop - first, batch.num_rows) - low, 0))
-                        if wanted.num_rows:
-                            yield wanted
-                        first += batch.num_rows
-                else:
-                    first += own
+    def reader(self) -> pa.RecordBatchReader:
+        """All rows as a stream."""
 
-    def frame(self, spark: SparkSession, partitions: int) -> DataFrame:
-        """The rows as a DataFrame of so many partitions of consecutive rows."""
+        def batches() -> Iterator[pa.RecordBatch]:
+            for path in self.paths:
+                with pq.ParquetFile(path) as file:
+                    yield from file.iter_batches(_BATCH_ROWS)
 
-        def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                for part in batch.column(0).to_pylist():
-                    yield from self.batches(*(bound * self.rows // partitions for bound in (part, part + 1)))
-
-        return spark.range(0, partitions, 1, partitions).mapInArrow(
-            read, from_arrow_schema(self.schema, prefer_timestamp_ntz=True)
-        )
+        return pa.RecordBatchReader.from_batches(self.schema, batches())
 
 
 def find_or_write(rows: Rows, cache: DatasetCache, spark: Callable[[], SparkSession]) -> RawFiles:

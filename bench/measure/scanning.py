@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 
 from bench.engines.checksum import Checksum
 from bench.engines.engine import Ability, AnyEngine, Counting
 from bench.errors import BenchError, Disagreement
 from bench.measure.case import EVERYTHING, Case, Evidence
 from bench.measure.opened import Opened, try_each
-from bench.measure.oracle import Answer, NoTruth, Oracle
+from bench.measure.oracle import NoTruth
 from bench.measure.recorder import Recorder
 from bench.measure.trial import Bench, TableTruth, Trial
 
@@ -36,8 +35,10 @@ class Scanning:
         base: The configuration that the others are held against; None where only engines are compared.
         same_rows: Whether every configuration must deliver the rows of the base.
         rows: Configuration -> how many rows it must deliver without a filter, where that is known.
-        raw: The raw files of the rows of all tables, by which what is delivered is judged; none: by the tables' files.
         counters: Configuration -> what is known of its table, to be recorded with each scan.
+        readers: Configuration -> names of those that can read it, where not all can.
+        truth: Gives what knows the rows of a configuration, and may raise NoTruth; None where nothing but the table's
+            own files does.
     """
 
     case: Case
@@ -48,8 +49,9 @@ class Scanning:
     base: str | None = None
     same_rows: bool = False
     rows: Mapping[str, int] = field(default_factory=dict)
-    raw: Sequence[Path] = ()
     counters: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    readers: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    truth: Callable[[str], TableTruth] | None = None
 
     def trials(self, bench: Bench) -> Iterator[Trial]:
         if not self.columns:
@@ -72,6 +74,10 @@ class Scanning:
     ) -> Delivered:
         """The engines that deliver the right rows, and what they deliver; the others are failures."""
         location = self.tables[case.configuration]
+        readers = self.readers.get(case.configuration, tuple(engines))
+        for name in (name for name in engines if name not in readers):
+            bench.recorder.skip(case.of(name), f"{name} does not read {case.label}")
+        engines = {name: engine for name, engine in engines.items() if name in readers}
         opened = try_each(engines, lambda engine: Opened.of(engine, location, text), bench.recorder, case)
         checksums = try_each(
             {name: engines[name] for name in opened},
@@ -79,7 +85,7 @@ class Scanning:
             bench.recorder,
             case,
         )
-        right = _right_engines(bench, case, checksums, lambda: self._truth(bench, location).answer(self.columns, text))
+        right = self._right_engines(bench, case, checksums, text)
         expected = self.rows.get(case.configuration) if text is None else None
         for name in sorted(right):
             difference = None
@@ -95,8 +101,37 @@ class Scanning:
             return {}
         return {name: (opened[name], checksums[name]) for name in opened if name in right}
 
-    def _truth(self, bench: Bench, location: str) -> TableTruth:
-        return Oracle(self.raw) if self.raw else bench.truth(location)
+    def _right_engines(self, bench: Bench, case: Case, found: Mapping[str, Checksum], text: str | None) -> set[str]:
+        """The engines whose rows are the true ones; the others are recorded as failures.
+
+        Where the truth cannot be had, which is recorded as skipped, all engines must deliver the same rows: if they do
+        not, nobody can say who is wrong, every engine is a failure and none is given.
+        """
+        if not found:
+            return set()
+        location = self.tables[case.configuration]
+        try:
+            truth = bench.truth(location) if self.truth is None else self.truth(case.configuration)
+            answer = truth.answer(self.columns, text)
+        except NoTruth as reason:
+            bench.recorder.skip(case.of("oracle"), f"engines are held against each other only: {reason}")
+            return _unanimous(bench.recorder, case, found)
+        except BenchError as error:
+            bench.recorder.fail(case.of("oracle"), error)
+            return set()
+        faults = {engine: fault for engine, own in found.items() if (fault := answer.fault_of(own)) is not None}
+        for engine, fault in faults.items():
+            more = "" if self.truth is None else self._told_by_files(bench, location, text, found[engine])
+            bench.recorder.fail(case.of(engine), Disagreement(f"delivers wrong rows: {fault}{more}"))
+        return set(found) - set(faults)
+
+    def _told_by_files(self, bench: Bench, location: str, text: str | None, found: Checksum) -> str:
+        """What the table's own files tell of a fault: whether the writer made it, or which of them a reader lacks."""
+        try:
+            fault = bench.truth(location).answer(self.columns, text).fault_of(found)
+        except (NoTruth, BenchError) as error:
+            return f" (the table's files tell no more: {error})"
+        return f" ({'as the files of the table have them' if fault is None else f'of the table: {fault}'})"
 
     def _trial(self, case: Case, opened: Opened, checksum: Checksum, base: tuple[Opened, Checksum] | None) -> Trial:
         counters = {**self.counters.get(case.configuration, {}), "rows_returned": checksum.rows}
@@ -114,29 +149,6 @@ class Scanning:
             base=replace(case, configuration=self.base or "") if held else None,
         )
         return Trial(case=case, evidence=evidence, prepare=partial(_scan, opened, self.columns))
-
-
-def _right_engines(bench: Bench, case: Case, found: Mapping[str, Checksum], answer: Callable[[], Answer]) -> set[str]:
-    """The engines whose rows are the table's; the others are recorded as failures.
-
-    Where the truth cannot be had, which is recorded as skipped, all engines must deliver the same rows: if they do not,
-    nobody can say who is wrong, every engine is a failure and none is given.
-    """
-    if not found:
-        return set()
-    try:
-        truth = answer()
-    except NoTruth as reason:
-        bench.recorder.skip(case.of("oracle"), f"engines are held against each other only: {reason}")
-        return _unanimous(bench.recorder, case, found)
-    except BenchError as error:
-        bench.recorder.fail(case.of("oracle"), error)
-        return set()
-    faults = {engine: truth.fault_of(checksum) for engine, checksum in found.items()}
-    for engine, fault in faults.items():
-        if fault is not None:
-            bench.recorder.fail(case.of(engine), Disagreement(f"delivers wrong rows: {fault}"))
-    return {engine for engine, fault in faults.items() if fault is None}
 
 
 def _unanimous(recorder: Recorder, case: Case, checksums: Mapping[str, Checksum]) -> set[str]:

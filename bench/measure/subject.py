@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from bench.errors import BenchError
 from bench.measure.brute.metadata import TableJson
 from bench.measure.case import Case
-from bench.measure.trial import Bench, Trial
+from bench.measure.table_builder import BuildCost
+from bench.measure.trial import Bench, TableTruth, Trial
 
 NONE = "none"
 """The configuration without deletes, in the deletes measurement."""
@@ -28,10 +28,11 @@ class Subject:
         delete_columns: The columns that the deletes measurement scans.
         filtered_columns: Those of filtered reads.
         rows: How many it has before deletes, where that is known.
-        raw: The raw files of its rows, where there are any.
         without_deletes: The table whose scan is what deletes are compared with; None when there is none.
         with_deletes: Variant -> the same data files with deletes.
-        deleted_rows: Variant -> rows that its deletes take away, where that is known from elsewhere than an engine.
+        readers: Variant -> engines that can read its deletes, where not all can.
+        truth: Gives what knows the rows of a variant, of `NONE` the undeleted ones; None where only the files do.
+        cost: What building it took; None for a table that was there.
     """
 
     workload: str
@@ -42,10 +43,11 @@ class Subject:
     delete_columns: tuple[str, ...] = ()
     filtered_columns: tuple[str, ...] = ()
     rows: int | None = None
-    raw: Sequence[Path] = ()
     without_deletes: str | None = None
     with_deletes: Mapping[str, str] = field(default_factory=dict)
-    deleted_rows: Mapping[str, int] = field(default_factory=dict)
+    readers: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    truth: Callable[[str], TableTruth] | None = None
+    cost: BuildCost | None = None
 
     def case(self, measurement: str) -> Case:
         """The case of a measurement of this table, whatever the filter and engine."""

@@ -15,23 +15,23 @@ from bench.engines.iceberg_java import IcebergJava
 from bench.engines.inflate import Inflate
 from bench.errors import BenchError, ConfigError
 from bench.experiment import Experiment
-from bench.layouts.registry import LAYOUTS
 from bench.measure.brute.manifests import DATA, live_files
 from bench.measure.brute.metadata import TableJson, load_table_json
 from bench.measure.brute.truth import GroundTruth, filter_columns
 from bench.measure.cache import DatasetCache
 from bench.measure.case import EVERYTHING, Case
 from bench.measure.commits import Commits
-from bench.measure.datasets import DatasetRequest, find_or_build
+from bench.measure.datasets import Dataset, DatasetRequest, find_or_build
 from bench.measure.fresh_scans import FreshScans
 from bench.measure.histories import histories
 from bench.measure.metadata_tables import find_or_build as find_described
 from bench.measure.metadata_tables import rewritten_by_java
+from bench.measure.oracle import Oracle
 from bench.measure.own_tables import own_tables
 from bench.measure.planning import DescribedFiles, Planning, TableFiles
 from bench.measure.progress import Progress
 from bench.measure.pruning import Pruning
-from bench.measure.reading import reading
+from bench.measure.reading import DELETE_ENGINES, reading
 from bench.measure.scanning import Scanning
 from bench.measure.spark_use import SparkUse
 from bench.measure.subject import NONE, Subject, Unmeasured, decimal_columns
@@ -107,15 +107,13 @@ class Preparation:
         if "pruning" in wanted:
             truth = partial(GroundTruth, table, files)
             yield Pruning(case=case("pruning"), location=subject.location, filters=subject.filters, truth=truth)
-        rows = {} if subject.rows is None else {NONE: subject.rows, "": subject.rows}
         if "decimals" in wanted:
             if subject.decimal_columns:
                 yield Scanning(
                     case=case("decimals"),
                     tables={"": subject.location},
                     columns=subject.decimal_columns,
-                    rows=rows,
-                    raw=subject.raw,
+                    truth=subject.truth,
                 )
             else:
                 yield Unmeasured(case=case("decimals"), reason="the table has no decimal column")
@@ -125,8 +123,7 @@ class Preparation:
                 tables={"": subject.location},
                 columns=subject.filtered_columns,
                 filters={**({EVERYTHING: None} if self.experiment.filtered_everything else {}), **subject.filters},
-                rows=rows,
-                raw=subject.raw,
+                truth=subject.truth,
             )
         if "reading" in wanted and subject.rows is not None:
             yield FreshScans(
@@ -140,13 +137,13 @@ class Preparation:
             if subject.without_deletes is None or not subject.with_deletes:
                 yield Unmeasured(case=case("deletes"), reason="the table has no deletes")
                 return
-            left = {name: subject.rows - deleted for name, deleted in subject.deleted_rows.items() if subject.rows}
             yield Scanning(
                 case=case("deletes"),
                 tables={NONE: subject.without_deletes, **subject.with_deletes},
                 columns=subject.delete_columns,
                 base=NONE,
-                rows={**rows, **left},
+                readers=subject.readers,
+                truth=subject.truth,
             )
 
     def _arranged(self, workload: RowsWorkload) -> Iterator[Subject]:
@@ -154,8 +151,7 @@ class Preparation:
         experiment = self.experiment
         request = DatasetRequest(
             rows=workload.rows,
-            table=experiment.table,
-            layouts=[LAYOUTS[name] for name in experiment.layouts],
+            layouts=experiment.layouts,
             deletes=experiment.deletes if "deletes" in experiment.measurements else None,
         )
         for dataset in find_or_build(request, DatasetCache(self.cache), spark=self.spark, progress=self.progress):
@@ -170,17 +166,18 @@ class Preparation:
             scanned = workload.scanned or decimals
             yield Subject(
                 workload=workload.name,
-                layout=dataset.layout,
+                layout=dataset.layout.name,
                 location=dataset.metadata_location,
                 filters=filters,
                 decimal_columns=_known(experiment.columns, table, "decimals.columns") or decimals,
                 delete_columns=_known(experiment.deletes.columns, table, "deletes.columns") or scanned,
                 filtered_columns=_known(experiment.filtered_columns, table, "filtered.columns") or scanned,
-                rows=dataset.rows,
-                raw=dataset.raw,
+                rows=dataset.raw.rows,
                 without_deletes=dataset.metadata_location,
                 with_deletes=dataset.with_deletes,
-                deleted_rows=dataset.deleted_rows,
+                readers={v: DELETE_ENGINES[kind] for v, kind in dataset.kinds.items() if kind in DELETE_ENGINES},
+                truth=partial(_truth_of, dataset),
+                cost=dataset.cost,
             )
 
     def _described(self, workload: DescribedWorkload) -> Iterator[Measurement]:
@@ -219,6 +216,10 @@ class Preparation:
         if "commits" in self.experiment.measurements:
             case = Case(workload=workload.name, layout=workload.name, measurement="commits")
             yield Commits(case=case, location=own, files=files, engines=tuple(engines), workspace=self.cache)
+
+
+def _truth_of(dataset: Dataset, variant: str) -> Oracle:
+    return Oracle(dataset.raw.paths, dataset.deleted.get(variant, ()))
 
 
 def _known(columns: Collection[str], table: TableJson, path: str) -> tuple[str, ...]:

@@ -16,10 +16,9 @@ from bench.engines.engine import AnyEngine
 from bench.engines.registry import EngineContext, make_engine
 from bench.errors import BenchError
 from bench.experiment import Experiment, load_experiment
-from bench.layouts.registry import LAYOUTS
 from bench.measure.brute.metadata import load_table_json
 from bench.measure.cache import DatasetCache
-from bench.measure.datasets import DatasetRequest, delete_filters, find_or_build
+from bench.measure.datasets import DatasetRequest, delete_variants, find_or_build
 from bench.measure.opened import Opened
 from bench.measure.progress import silent
 from bench.measure.run import Surroundings, run_experiment
@@ -65,7 +64,7 @@ def experiment() -> Experiment:
 
 def variants() -> list[str]:
     """The variants of deletes, the one without first."""
-    return [NONE, *delete_filters(experiment().deletes, rows())]
+    return [NONE, *(variant.name for variant in delete_variants(experiment().deletes, rows()))]
 
 
 def rows() -> Rows:
@@ -85,8 +84,7 @@ def prepare() -> Prepared:
         spark = SparkUse(chosen.spark, CACHE / "iceberg_java")
         request = DatasetRequest(
             rows=rows(),
-            table=chosen.table,
-            layouts=[LAYOUTS[name] for name in chosen.layouts],
+            layouts=chosen.layouts,
             deletes=chosen.deletes,
         )
         datasets = find_or_build(request, DatasetCache(CACHE), spark=spark, progress=silent)
@@ -99,9 +97,9 @@ def prepare() -> Prepared:
         found[record.metric] = record.samples[0]
         found |= record.counters
     return Prepared(
-        tables={d.layout: d.metadata_location for d in datasets},
-        with_deletes={(d.layout, NONE): d.metadata_location for d in datasets}
-        | {(d.layout, name): location for d in datasets for name, location in d.with_deletes.items()},
+        tables={d.layout.name: d.metadata_location for d in datasets},
+        with_deletes={(d.layout.name, NONE): d.metadata_location for d in datasets}
+        | {(d.layout.name, name): location for d in datasets for name, location in d.with_deletes.items()},
         figures=figures,
         decimal_columns=decimal_columns(load_table_json(datasets[0].metadata_location)),
     )

@@ -1,89 +1,23 @@
-"""The harness on Spark: layouts, Iceberg Java as an engine, and whole measurements of tables that Java wrote."""
+"""The harness on Spark: Iceberg Java as an engine, and whole measurements of tables that Java wrote."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from pyspark.sql import Column, DataFrame, Row, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark program uses
+from pyspark.sql import SparkSession
 
 from bench.cli.run import of_tables
 from bench.engines.engine import AnyEngine
 from bench.engines.registry import EngineContext, make_engine
 from bench.experiment import parse_values
-from bench.layouts.registry import LAYOUTS
 from bench.measure.brute.metadata import metadata_file
-from bench.measure.cache import DatasetCache
-from bench.measure.raw_files import find_or_write
 from bench.measure.run import Finished, Surroundings, run_experiment
-from bench.workloads.definitions import TpcdsWorkload
 
-FILES = 12
-ROWS = TpcdsWorkload(scale=0.005, seed=3).rows
 JAVA_FILTERS = ("day >= '2000-03-05' and day < '2000-03-07'", "label = 's3' and price > 100.50", "id is null")
 ENGINES = ("icebench", "pyiceberg", "iceberg-java", "duckdb", "polars")
-
-
-@pytest.fixture(scope="module")
-def rows(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DataFrame:
-    cache = DatasetCache(tmp_path_factory.mktemp("raw"))
-    frame = find_or_write(ROWS, cache, lambda: spark).frame(spark, FILES)
-    assert frame.rdd.getNumPartitions() == FILES
-    return frame
-
-
-def partitions(frame: DataFrame, *columns: Column) -> list[Row]:
-    """One row of aggregates for every Spark partition that is not empty, by partition."""
-    return frame.groupBy(F.spark_partition_id().alias("partition")).agg(*columns).orderBy("partition").collect()
-
-
-def everything(frame: DataFrame) -> Sequence[object]:
-    columns = [F.sum(F.xxhash64(*frame.columns).cast("decimal(38,0)")), F.count("*")]
-    return tuple(frame.agg(*columns).collect()[0])
-
-
-@pytest.mark.parametrize("name", LAYOUTS)
-def test_a_layout_rearranges_and_changes_nothing(rows: DataFrame, name: str) -> None:
-    arranged = LAYOUTS[name].arrange(rows, files=FILES)
-    assert arranged.schema == rows.schema
-    assert everything(arranged) == everything(rows)
-
-
-def test_arrival_order_is_kept(rows: DataFrame) -> None:
-    first, last = F.min("ss_ticket_number").alias("first"), F.max("ss_ticket_number").alias("last")
-    found = partitions(LAYOUTS["unpartitioned"].arrange(rows, files=FILES), first, last)
-    assert len(found) == FILES
-    assert all(a["last"] <= b["first"] for a, b in pairwise(found))
-    with pytest.raises(ValueError, match="needs the source in 7 partitions, not 12"):
-        LAYOUTS["unpartitioned"].arrange(rows, files=7)
-
-
-def test_a_month_has_spark_partitions_of_its_own(rows: DataFrame) -> None:
-    month = F.trunc("ss_sold_date", "month")
-    months = rows.select(month).distinct().count()
-    for files in (FILES, 2 * months):
-        count = F.size(F.collect_set(F.coalesce(month.cast("string"), F.lit("none")))).alias("months")
-        found = partitions(LAYOUTS["monthly"].arrange(rows, files=files), count)
-        assert {row["months"] for row in found} == {1}
-        wanted = months * max(1, round(files / months))
-        assert (
-            0.9 * wanted < len(found) <= wanted
-        )  # the few tickets of a small month may all fall into one of its parts
-
-
-def test_items_are_sorted_over_all_files(rows: DataFrame) -> None:
-    arranged = LAYOUTS["sorted"].arrange(rows, files=FILES)
-    low, high = F.min("ss_item_sk").alias("low"), F.max("ss_item_sk").alias("high")
-    found = partitions(arranged, low, high, F.count("*").alias("rows"))
-    assert len(found) == FILES
-    assert all(a["high"] < b["low"] for a, b in pairwise(found))
-    assert max(row["rows"] for row in found) < 1.3 * rows.count() / FILES
-    items = [row[0] for row in arranged.select("ss_item_sk").collect()]
-    assert items == sorted(items)
 
 
 @pytest.fixture(scope="module", params=[2, 3], ids=["v2-positions", "v3-vectors"])

@@ -64,7 +64,9 @@ def test_what_is_not_said_has_a_default() -> None:
     found = parse_experiment(text())
     assert found.measurements == ("planning", "pruning", "decimals", "deletes", "filtered")
     assert tpcds(found).skew == 0
-    assert found.table.format_version == 2
+    assert [(each.name, each.files, each.properties) for each in found.layouts] == [
+        ("monthly", 61, {"format-version": "2"})
+    ]
     assert found.deletes.fractions == (0.01,)
     assert (found.pace.repetitions["planning"], found.pace.warmups["planning"]) == (5, 1)
     assert found.pace.case_seconds == math.inf
@@ -107,7 +109,10 @@ def test_a_definition_comes_back_from_what_it_was_parsed_from() -> None:
     [
         (text(root="color = 1"), "definition: unknown key 'color'; known: case_seconds, dec"),
         (text(workload="seeed = 1"), "workload: unknown key 'seeed' (did you mean 'seed'?); known: corr"),
-        (text().replace('["monthly"]', '["monthly", "hilbert"]'), "layouts[1]: unknown layout 'hilbert'; known: month"),
+        (
+            text().replace('["monthly"]', '["monthly", "hilbrt"]'),
+            "layouts[1]: unknown layout 'hilbrt' (did you mean",
+        ),
         (text().replace('["monthly"]', '"monthly"'), "layouts: must be a list, not 'monthly'"),
         (text().replace('["monthly"]', "[]"), "layouts: must name at least one layout"),
         (text().replace('["monthly"]', '["monthly", "monthly"]'), "layouts[1]: layout 'monthly' is listed twice"),
@@ -122,6 +127,19 @@ def test_a_definition_comes_back_from_what_it_was_parsed_from() -> None:
         (
             text().replace("tpcds", "ssb"),
             "workload.kind: unknown kind 'ssb'; known: described-files, events",
+        ),
+        (text(tables='[deletes]\nkinds = ["positions"]'), "deletes.kinds[0]: unknown kind 'positions' (did you mean"),
+        (text(tables='[deletes]\nspreads = ["even"]'), "deletes.spreads[0]: unknown spread 'even'; known: clustered"),
+        (text(tables="[deletes]\ncommits = [1, 0]"), "deletes.commits: 0 is below 1"),
+        (text(tables='[[layout]]\nname = "a"\nsort = ["b c"]'), "layout[0].sort[0]: 'b c' is not a term such as"),
+        (text(tables='[[layout]]\nname = "a"\n[[layout]]\nname = "a"'), "layout[1].name: two layouts are named 'a'"),
+        (
+            text(tables='[[layout]]\nname = "monthly"\nsort = ["ss_itm_sk"]'),
+            "layouts[0]: unknown column of layout monthly: 'ss_itm_sk' (did you mean 'ss_item_sk'?)",
+        ),
+        (
+            text(tables='[[layout]]\nname = "monthly"\nproperties.format-version = 1'),
+            "layouts[0]: row-level deletes need format version 2 or 3",
         ),
         (text().replace('"ss_item_sk = 1"', '" "'), "filters.one: must not be empty"),
         (text().replace('"ss_item_sk = 1"', "1"), "filters.one: must be a string, not 1"),
@@ -181,10 +199,36 @@ def test_what_is_wrong_in_a_workload_is_said_with_its_path(wrong: dict[str, Any]
     assert str(caught.value).startswith(message)
 
 
+def test_layouts_are_the_definitions_own_and_those_that_come_with_the_project() -> None:
+    own = """
+[table]
+files = 7
+format_version = 3
+properties.write.parquet.compression-codec = "gzip"
+[[layout]]
+name = "mine"
+partition = ["year(ss_sold_date)"]
+files = 9
+properties.format-version = 2
+[[layout]]
+name = "sized"
+properties.write.target-file-size-bytes = 1000
+"""
+    only_own = parse_experiment(text(tables=own).replace('layouts = ["monthly"]', ""))
+    mine, sized = only_own.layouts
+    assert (mine.name, mine.files, mine.partition[0].transform) == ("mine", 9, "year")
+    assert mine.properties == {"format-version": "2", "write.parquet.compression-codec": "gzip"}
+    assert (sized.name, sized.files, sized.properties["format-version"]) == ("sized", None, "3")
+    both = parse_experiment(text(tables=own).replace('["monthly"]', '["monthly", "mine"]'))
+    assert [(each.name, each.files) for each in both.layouts] == [("monthly", 7), ("mine", 9)]
+    assert [each.name for each in both.adjusted(only=["mine"]).layouts] == ["mine"]
+
+
 def test_an_experiment_can_be_restricted() -> None:
     full = load_experiment("quick")
     some = full.adjusted(only=["sorted", "pruning"])
-    assert (some.layouts, some.measurements, some.engines) == (("sorted",), ("pruning",), full.engines)
+    assert [layout.name for layout in some.layouts] == ["sorted"]
+    assert (some.measurements, some.engines) == (("pruning",), full.engines)
     assert some.digest != full.digest
     assert full.adjusted() == full
     with pytest.raises(ConfigError, match=r"--only: unknown name 'icebensh' \(did you mean 'icebench'\?\); known: "):
@@ -214,7 +258,7 @@ def test_the_digest_follows_the_definition() -> None:
 
 
 def generated(**workload: Any) -> dict[str, Any]:
-    return {"name": "mine", "engines": ["icebench"], "layouts": ["monthly"], "workload": workload}
+    return {"name": "mine", "engines": ["icebench"], "layouts": ["unpartitioned"], "workload": workload}
 
 
 def test_generated_workloads_have_their_own_filters_and_columns() -> None:

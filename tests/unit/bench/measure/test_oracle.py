@@ -79,9 +79,9 @@ def test_filters_keep_what_is_true(raw: list[Path], filter: str, kept: Callable[
 
 def test_rows_are_deleted_where_a_filter_of_deletes_is_true(raw: list[Path]) -> None:
     left = pa.Table.from_pylist([r for r in ROWS.to_pylist() if r["price"] is None or r["price"] <= Decimal("0.50")])
-    answer = Oracle(raw).answer(COLUMNS, deleted=["price > 0.50"])
+    answer = Oracle(raw, ["price > 0.50"]).answer(COLUMNS)
     assert answer.fault_of(_checksum(left.cast(SCHEMA))) is None
-    both = Oracle(raw).answer(COLUMNS, "id < 60", deleted=["price > 0.50", "id = 3"])
+    both = Oracle(raw, ["price > 0.50", "id = 3"]).answer(COLUMNS, "id < 60")
     assert both.rows == len([row for row in left.to_pylist() if row["id"] < 60 and row["id"] != 3])
 
 

@@ -2,6 +2,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -9,12 +10,15 @@ from bench.engines.engine import AnyEngine, EngineMissing
 from bench.engines.registry import EngineContext
 from bench.errors import ConfigError, DatasetFailed
 from bench.experiment import Experiment, parse_experiment, parse_values
+from bench.layouts.registry import known_layouts
 from bench.measure import run, subjects
 from bench.measure.brute.manifests import live_files
 from bench.measure.brute.metadata import load_table_json
 from bench.measure.datasets import Dataset
+from bench.measure.raw_files import RawFiles
 from bench.measure.run import Finished, Surroundings, resume_run, run_experiment, surroundings_of
 from bench.measure.run_file import read_run
+from bench.measure.table_builder import BuildCost
 from tests.unit.bench.measure.scripted import NOON, Clock, ScriptedEngine, executor_of, small_rows, small_table
 from tests.unit.bench.test_experiment import text
 
@@ -65,7 +69,7 @@ def scripted(name: str, clock: Clock, location: str) -> ScriptedEngine:
 
 
 @pytest.fixture
-def engines(monkeypatch: pytest.MonkeyPatch, location: str, clock: Clock) -> dict[str, ScriptedEngine]:
+def engines(monkeypatch: pytest.MonkeyPatch, location: str, clock: Clock, tmp_path: Path) -> dict[str, ScriptedEngine]:
     """The engines that can be made; one that is not among them is missing. Tables are one small one, of layout
     monthly, which has no deletes."""
     found = {"icebench": scripted("icebench", clock, location)}
@@ -75,7 +79,11 @@ def engines(monkeypatch: pytest.MonkeyPatch, location: str, clock: Clock) -> dic
             raise EngineMissing(f"{name} is not installed")
         return found[name]
 
-    dataset = Dataset(layout="monthly", metadata_location=location, rows=400, raw=())
+    path = tmp_path / "raw.parquet"
+    pq.write_table(small_rows(), path)
+    raw = RawFiles(schema=small_rows().schema, paths=(path,), rows=400, size_bytes=path.stat().st_size)
+    cost = BuildCost(seconds=1.5, cpu_seconds=2.5, bytes_written=10, bytes_on_disk=20, files=3, manifests=1)
+    dataset = Dataset(layout=known_layouts()["monthly"], metadata_location=location, raw=raw, cost=cost)
     monkeypatch.setattr(run, "make_engine", make)
     monkeypatch.setattr(subjects, "find_or_build", lambda *_, **__: [dataset])
     return found

@@ -6,10 +6,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from bench.engines.checksum import checksum_of
 from bench.engines.engine import Ability
 from bench.errors import DatasetFailed
 from bench.measure.case import Case
-from bench.measure.oracle import NoTruth
+from bench.measure.oracle import Answer, NoTruth, Oracle
 from bench.measure.run_file import RunWriter
 from bench.measure.scanning import Scanning
 from tests.unit.bench.measure.scripted import Clock, Recorded, ScriptedEngine, pace_of, recorded
@@ -66,10 +67,13 @@ def test_raw_files_are_the_truth_where_there_are_any(writer: RunWriter, tmp_path
     pq.write_table(pa.Table.from_batches([rows(1, 2)]), tmp_path / "raw.parquet")
     clock = Clock()
     engines = [engine("right", clock, all=rows(2, 1)), engine("wrong", clock, all=rows(1, 3))]
-    made = recorded(writer, clock, *engines, truth={"all": DatasetFailed("nobody should ask")})
-    made.measure(replace(WHOLE, raw=[tmp_path / "raw.parquet"]))
+    made = recorded(writer, clock, *engines, truth={"all": DatasetFailed("nothing there")})
+    made.measure(replace(WHOLE, truth=lambda _: Oracle([tmp_path / "raw.parquet"])))
     assert [(f.engine, f.message) for f in made.failures] == [
-        ("wrong", "delivers wrong rows: column x: sum 4 against 3")
+        (
+            "wrong",
+            "delivers wrong rows: column x: sum 4 against 3 (the table's files tell no more: nothing there)",
+        )
     ]
     assert {r.engine for r in made.records} == {"right"}
 
@@ -247,3 +251,35 @@ def test_filtered_reads_say_what_they_did_where_the_engine_tells(writer: RunWrit
     counted = {r.engine: dict(r.counters) for r in made.records}
     assert counted == {"telling": {"bytes_read": 9, "rows_returned": 4}, "silent": {"rows_returned": 4}}
     assert made.samples("telling", "few", "scan_time") == [2.0] * 3
+
+
+class _Rows:
+    """Knows the rows that it is given."""
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self._checksum = checksum_of([batch], ("x",))
+
+    def answer(self, columns: Sequence[str], filter: str | None = None) -> Answer:
+        return Answer({"raw.parquet": self._checksum})
+
+
+def test_rows_are_held_against_the_raw_ones_and_not_against_the_tables_own(writer: RunWriter) -> None:
+    clock = Clock()
+    truth = {"all": rows(1, 2, 3), "some": rows(2, 3, 4), "half": rows(3, 4)}
+    made = recorded(writer, clock, engine("one", clock, all=rows(1, 2, 3)), truth=truth)
+    raw = {"none": rows(1, 2, 3, 4), "25%": rows(2, 3, 4), "50%": rows(3, 4)}
+    made.measure(replace(DELETED, rows={}, truth=lambda variant: _Rows(raw[variant])))
+    assert [(f.case, f.message) for f in made.failures] == [
+        ("none", "delivers wrong rows: 3 rows against 4 (as the files of the table have them)")
+    ]
+    assert {r.case for r in made.records} == {"25%", "50%"}
+
+
+def test_what_the_tables_own_files_tell_of_a_fault_is_told(writer: RunWriter) -> None:
+    clock = Clock()
+    made = recorded(writer, clock, engine("one", clock, all=rows(1, 2)), truth={"all": rows(1, 2, 3)})
+    made.measure(replace(WHOLE, truth=lambda _: _Rows(rows(4, 3, 2, 1))))
+    assert [f.message for f in made.failures] == [
+        "delivers wrong rows: 2 rows against 4 (of the table: 2 rows against 3)"
+    ]
+    assert not made.records

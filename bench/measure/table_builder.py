@@ -1,0 +1,167 @@
+"""A table in a layout, built from a workload's raw files by this project's engine, through its public interface alone.
+
+Rows are appended as they arrived, and brought into the layout's order by a rewrite, as users of Iceberg do it; both
+count towards the cost. What a rewrite has replaced is removed, so that the table on disk is the layout's and no more.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+import engine
+from bench.layouts.layout import CODEC, DISTRIBUTION, TARGET_SIZE, Layout, Term
+from bench.measure.brute.manifests import live_files, manifest_list
+from bench.measure.brute.metadata import load_table_json
+from bench.measure.process_tree import ProcessTree
+from bench.measure.raw_files import RawFiles
+
+TABLE = "bench.rows"
+_END_OF_TIME_MS = 1 << 52
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildCost:
+    """What building a table took and what came of it; kept with the table.
+
+    Args:
+        seconds: By the clock.
+        cpu_seconds: Of all processors.
+        bytes_written: Data files, those that a rewrite replaced among them.
+        bytes_on_disk: Everything in the table's directory when it was done.
+        files: Live data files.
+        manifests: Of the current snapshot.
+    """
+
+    seconds: float
+    cpu_seconds: float
+    bytes_written: int
+    bytes_on_disk: int
+    files: int
+    manifests: int
+
+
+def build_table(
+    layout: Layout,
+    raw: RawFiles,
+    folder: Path,
+    *,
+    spark: Callable[[], SparkSession],
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, Any]:
+    """Build the table in a catalog in an empty directory; its metadata file and its cost as JSON values.
+
+    Args:
+        layout: With the properties of its table in full.
+        raw: The rows.
+        folder: Where.
+        spark: Gives the session; called where the layout distributes rows over executors before they are written.
+        clock: Monotonic seconds.
+
+    Raises:
+        EngineError: The engine could not write.
+    """
+    tree = ProcessTree()
+    distributed = layout.properties.get(DISTRIBUTION, "none") != "none"
+    rows = spark().read.parquet(*map(str, raw.paths)) if distributed else raw.reader()
+    catalog = engine.load_catalog(f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
+    tree.start(in_java=distributed)
+    start = clock()
+    table = catalog.create_table(
+        TABLE,
+        raw.schema,
+        partition_spec=[(term.column, term.transform) for term in layout.partition],
+        sort_order=_sort_order(layout.sort, raw.schema),
+        properties=_properties(layout, raw),
+    )
+    table.append(rows)
+    written = _added_bytes(table)
+    if _rewrite(layout, table, sort=bool(layout.sort) and not distributed):
+        written += _added_bytes(table)
+        table.maintenance.expire_snapshots(older_than=_END_OF_TIME_MS, retain_last=1)
+    if layout.cluster_manifests:
+        table.maintenance.rewrite_manifests(by_partition=True)
+    for column in layout.file_index:
+        table.maintenance.build_index(column)
+    seconds = clock() - start
+    cpu, _ = tree.stop()
+    location = table.metadata_location
+    catalog.close()
+    found = load_table_json(location)
+    cost = BuildCost(
+        seconds=seconds,
+        cpu_seconds=cpu,
+        bytes_written=written,
+        bytes_on_disk=sum(path.stat().st_size for path in Path(found.values["location"]).rglob("*") if path.is_file()),
+        files=len(live_files(found)),
+        manifests=len(manifest_list(found)),
+    )
+    return {"metadata_location": location, "cost": asdict(cost)}
+
+
+def _properties(layout: Layout, raw: RawFiles) -> dict[str, str]:
+    """Those of the table. For rows that stay as they arrived they say how large so many files are: as large as the raw
+    files, as far as the codec goes."""
+    if layout.files is None or layout.partition or layout.sort or layout.curve:
+        return dict(layout.properties)
+    sample = pa.Table.from_batches([next(iter(raw.reader()))])
+
+    def size(codec: str) -> int:
+        sink = pa.BufferOutputStream()
+        pq.write_table(sample, sink, compression=codec, store_decimal_as_integer=True)
+        return int(sink.tell())
+
+    ratio = size(layout.properties.get(CODEC, "zstd")) / size("zstd")
+    return {**layout.properties, TARGET_SIZE: str(math.ceil(raw.size_bytes * ratio / layout.files))}
+
+
+def _rewrite(layout: Layout, table: engine.Table, *, sort: bool) -> bool:
+    """Bring rows into the layout's order, or into as many files as are wanted; whether there was need to."""
+    if not (sort or layout.curve or (layout.partition and layout.files is not None)):
+        return False
+    sizes: Counter[str] = Counter()
+    for file in live_files(load_table_json(table.metadata_location)):
+        sizes[str(file.partition)] += file.size_bytes
+    each = max(1, round((layout.files or 1) / len(sizes)))
+    if layout.files is not None and each == 1 and len(sizes) > 1 and not (sort or layout.curve):
+        return False
+    target = int(layout.properties.get(TARGET_SIZE) or math.ceil(max(sizes.values()) / each))
+    rewrite = table.maintenance.rewrite_data_files
+    if sort:
+        rewrite("sort", rewrite_all=True, target_file_size_bytes=target)
+    elif layout.zorder:
+        rewrite("zorder", zorder_by=layout.zorder, rewrite_all=True, target_file_size_bytes=target)
+    elif layout.hilbert:
+        rewrite("hilbert", hilbert_by=layout.hilbert, rewrite_all=True, target_file_size_bytes=target)
+    else:
+        rewrite("binpack", rewrite_all=True, target_file_size_bytes=target)
+    return True
+
+
+def _sort_order(terms: tuple[Term, ...], schema: pa.Schema) -> engine.SortOrder:
+    """Refers to columns by the ids that a table of an Arrow schema gives them."""
+    fields = tuple(
+        engine.SortField(
+            source_ids=(schema.get_field_index(term.column) + 1,),
+            transform=engine.parse_transform(term.transform),
+            direction="desc" if term.descending else "asc",
+            null_order="nulls-last" if term.nulls_last else "nulls-first",
+        )
+        for term in terms
+    )
+    return engine.SortOrder(fields, order_id=1) if fields else engine.UNSORTED
+
+
+def _added_bytes(table: engine.Table) -> int:
+    """Bytes of the data files that the current snapshot added."""
+    snapshot = load_table_json(table.metadata_location).snapshot
+    return 0 if snapshot is None else int(snapshot["summary"].get("added-files-size", 0))
