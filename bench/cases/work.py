@@ -65,7 +65,7 @@ class Case:
 
 def cases() -> dict[str, Case]:
     """All cases, by name."""
-    return {case.name: case for case in (*_scans(), *_plans(), *_commits())}
+    return {case.name: case for case in (*_scans(), *_plans(), *_profiles(), *_commits())}
 
 
 def _load(catalog: engine.Catalog, table: str) -> engine.Table:
@@ -156,6 +156,13 @@ def _plans() -> list[Case]:
         for how, plan in (("cold", cold), ("warm", warm), ("disk-cache", from_disk))
         for name, filter in filters.items()
     ] + [Case("open/many", opened), Case("tasks/many", tasks)]
+
+
+def _profiles() -> list[Case]:
+    def profile(table: str, catalog: engine.Catalog, counters: engine.Counters) -> Timed:
+        return partial(_load(catalog, table).maintenance.profile, counters=counters)
+
+    return [Case(f"profile/{table}", partial(profile, table)) for table in ("many", "positions")]
 
 
 def _append(table: engine.Table, counters: engine.Counters) -> None:

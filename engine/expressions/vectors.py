@@ -307,9 +307,20 @@ def _little_endian(offsets: Offsets, data: Bytes, valid: Mask | None) -> tuple[N
 def from_big_endian(type_: DecimalType, offsets: Offsets, data: Bytes, valid: Mask | None) -> Vector:
     """A vector of decimals as big-endian two's complement of any width, in bounds and in partition values."""
     short = type_.precision <= _SHORT_DECIMAL_DIGITS
+    if short and np.diff(offsets).max(initial=0) <= _WORD:
+        return _from_words(offsets, data, valid)
     width = 8 if short else _WIDE_DECIMAL_BYTES
     keys, fits = big_endian(offsets, data, mask_of(valid), width)
     if not short:
         return BytesVector(np.arange(len(fits) + 1, dtype=np.int64) * width, keys, fits)
     flipped = keys.view(">u8").astype(np.uint64) ^ np.uint64(1 << 63)
     return NumberVector(flipped.view(np.int64), fits)
+
+
+def _from_words(offsets: Offsets, data: Bytes, valid: Mask | None) -> NumberVector:
+    """Big-endian numbers of up to eight bytes: a word from where each begins, shifted by what comes after its end."""
+    lengths = np.diff(offsets).astype(np.int64, copy=False)
+    padded = np.concatenate([data, np.zeros(_WORD, np.uint8)])
+    words = np.ndarray((len(data) + 1,), np.int64, padded.data, strides=(1,))[offsets[:-1]].byteswap()
+    is_there = lengths > 0
+    return NumberVector(words >> (8 * (_WORD - lengths)).clip(max=63), is_there if valid is None else is_there & valid)

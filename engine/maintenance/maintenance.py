@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -31,10 +31,12 @@ from engine.maintenance.rewrite_data_files import (
 )
 from engine.maintenance.rewrite_manifests import rewrite_manifests
 from engine.plan.snapshots import AsOf, milliseconds
+from engine.runtime.counters import Counters
 from engine.spec.metadata import TableMetadata
 from engine.spec.properties import TARGET_FILE_SIZE_BYTES
 from engine.spec.snapshots import MAIN, Snapshot
 from engine.spec.sorting import SortOrder
+from engine.storage.counting import CountingStore
 
 if TYPE_CHECKING:
     from engine.spark import jobs
@@ -156,7 +158,7 @@ class Maintenance:
         self.advance(state)
         return delete_expired(self.table, change, state, delete_files=delete_files)
 
-    def profile(self, *, snapshot_id: int | None = None) -> TableProfile:
+    def profile(self, *, snapshot_id: int | None = None, counters: Counters | None = None) -> TableProfile:
         """The portrait of the loaded table from its metadata alone; changes nothing, and works on read-only tables.
 
         Sizes, deletes, partitions, manifests, overlaps of files by column, statistics, history, and what is wrong with
@@ -164,6 +166,7 @@ class Maintenance:
 
         Args:
             snapshot_id: The snapshot; None means the current one.
+            counters: Count storage requests and bytes.
 
         Raises:
             NotFound: No such snapshot.
@@ -171,7 +174,10 @@ class Maintenance:
         """
         metadata = self.subject.metadata
         snapshot = metadata.current_snapshot if snapshot_id is None else metadata.snapshot(snapshot_id)
-        return profile_table(self.subject, snapshot, self.now_ms())
+        subject = self.subject
+        if counters is not None:
+            subject = replace(subject, store=CountingStore(subject.store, counters))
+        return profile_table(subject, snapshot, self.now_ms())
 
     def remove_orphan_files(self, *, older_than: AsOf | None = None, dry_run: bool = True) -> OrphanFiles:
         """Find files in the table's ``data`` and ``metadata`` directories that nothing in the table refers to.

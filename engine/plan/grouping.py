@@ -29,8 +29,8 @@ _DECIMAL_BYTES = 17
 
 def codes_of(array: pa.Array) -> Int64Array:
     """A dense code for each value, equal for equal values; null is a value."""
-    codes: Int64Array = array.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False)
-    return codes.astype(np.int64)
+    # Arrow's own conversion to numpy loads pandas.
+    return values_of(array.dictionary_encode(null_encoding="encode").indices).astype(np.int64)
 
 
 def partition_codes(entries: Sequence[LiveEntries], metadata: TableMetadata) -> Int64Array:
