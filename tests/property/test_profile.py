@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ from engine.codec.avro.file import encode_long
 from engine.maintenance.file_groups import Selection
 from engine.maintenance.profile import columns
 from engine.maintenance.profile.figures import DeleteKind, Histogram, Overlap, Quantiles
+from engine.maintenance.profile.overlap import compact_ranks
 from engine.maintenance.profile.table_profile import Subject, TableProfile, profile_table
 from engine.plan.scan import table_scan
 from engine.read.plans import planned_files
@@ -48,7 +50,7 @@ SPECS = (UNPARTITIONED, PartitionSpec((by(5, 1000),), 1), PartitionSpec((by(6, 1
 TARGET = 1000
 ORDERS = (SortOrder(), SortOrder((SortField(source_ids=(1,), transform=Identity()),), 1))
 PLACES: dict[int, st.SearchStrategy[Any]] = {
-    1: st.integers(-5, 5) | st.integers(-(2**63), 2**63 - 1),
+    1: st.integers(-5, 5) | st.integers(0, 2**47) | st.integers(-(2**63), 2**63 - 1),
     2: st.text("ab\x00é", max_size=3),
     3: st.integers(-300, 300).map(lambda n: Decimal(n).scaleb(-2)),
     4: st.floats(allow_nan=False),
@@ -318,6 +320,15 @@ def _check_columns(drawn: Drawn) -> None:
             excess = sorted((sum(depth - 1 for _, depth in found) for _, found in within), reverse=True)
             worst = column.within_partitions.worst
             assert [round(each.files * (each.average_depth - 1)) for each in worst] == [n for n in excess[:5] if n]
+
+
+@given(st.lists(st.integers(0, 2**40).map(lambda n: n - n % 2**20 + n % 3) | st.integers(-9, 9), max_size=20))
+def test_ranks_are_compact_and_in_order(values: list[int]) -> None:
+    ranks = compact_ranks(np.array(values, np.int64)).tolist()
+    for value, rank in zip(values, ranks, strict=True):
+        for other, its in zip(values, ranks, strict=True):
+            assert (rank < its) == (value < other)
+    assert max(ranks, default=0) < 8 * max(1, len(values))
 
 
 @given(drawn_tables())
