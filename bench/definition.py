@@ -146,6 +146,15 @@ class Definition:
                 found[full] = str(value).lower() if isinstance(value, bool) else str(value)
         return found
 
+    def numbers(self, key: str) -> dict[str, float]:
+        """A table of numbers of at least 0; empty when absent."""
+        values = Definition(self._get(key, dict, "a table", {}), self.at(key))
+        return {name: values.number(name, least=0) for name in values.keys()}  # noqa: SIM118 - it is no mapping
+
+    def keys(self) -> tuple[str, ...]:
+        """The names of what is there."""
+        return tuple(self._values)
+
     def done(self) -> None:
         """Refuse keys that were not asked for."""
         for key in self._values:

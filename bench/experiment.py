@@ -16,9 +16,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from bench.costs.costing import FIRST, Costing
 from bench.definition import DEFINITIONS, Definition, copied, one_of, typed
 from bench.engines.registry import ENGINES
 from bench.errors import ConfigError
+from bench.layouts.axes import Axes
 from bench.layouts.layout import FORMAT_VERSION, TARGET_SIZE, Layout
 from bench.layouts.registry import FILE as LAYOUTS
 from bench.layouts.registry import known_layouts, parse_layouts
@@ -114,6 +116,8 @@ class Experiment:
     description: str
     workloads: tuple[Workload, ...]
     layouts: tuple[Layout, ...]
+    axes: Axes
+    costing: Costing
     engines: tuple[str, ...]
     measurements: tuple[str, ...]
     filters: Mapping[str, str]
@@ -166,7 +170,20 @@ class Experiment:
                     each["parts"] = names
             else:
                 values[key] = names
+        self._drop_what_is_left_out(values)
         return parse_values(values)
+
+    @staticmethod
+    def _drop_what_is_left_out(values: dict[str, Any]) -> None:
+        """Axes and a baseline of layouts that are none of the experiment any more."""
+        layouts = values.get("layouts", [])
+        varied = values.get("axes", {}).get("layouts")
+        if layouts and varied is not None:
+            values["axes"]["layouts"] = [name for name in varied if name in layouts]
+            if not values["axes"]["layouts"]:
+                del values["axes"]
+        if layouts and values.get("baseline", layouts[0]) not in layouts:
+            del values["baseline"]
 
     def _sorted(self, names: Sequence[str]) -> Mapping[str, list[str]]:
         """The names by the key of the definition that they are of."""
@@ -246,11 +263,14 @@ def parse_values(values: Mapping[str, Any]) -> Experiment:
         kinds = " and ".join(sorted({each.kind for each in workloads}))
         raise ConfigError(f"no {unable[0]} of {kinds}, which have: {', '.join(able)}", path="measurements")
     own = {measurement: root.table(measurement) for measurement in MEASUREMENTS if measurement in able}
+    axes, rows = Axes.parse(root.table("axes")), [each.rows for each in workloads if isinstance(each, RowsWorkload)]
     experiment = Experiment(
         name=name,
         description=description,
         workloads=workloads,
-        layouts=_layouts(root, [each.rows for each in workloads if isinstance(each, RowsWorkload)]),
+        layouts=_layouts(root, rows, axes),
+        axes=axes,
+        costing=Costing.parse(root),
         engines=engines,
         measurements=measurements,
         filters=_filters(root),
@@ -266,7 +286,17 @@ def parse_values(values: Mapping[str, Any]) -> Experiment:
     )
     for table in (*own.values(), root):
         table.done()
+    _check_costing(experiment, rows)
     return experiment
+
+
+def _check_costing(experiment: Experiment, arranged: Sequence[Rows]) -> None:
+    """Refuse weights of filters that there are not, and another baseline than a layout."""
+    filters = experiment.filters or {name: text for rows in arranged for name, text in rows.filters.items()}
+    for name in experiment.costing.weights:
+        one_of(name, filters, "filter", "weights")
+    if experiment.costing.baseline != FIRST:
+        one_of(experiment.costing.baseline, [layout.name for layout in experiment.layouts], "layout", "baseline")
 
 
 def _workloads(root: Definition, engines: Sequence[str]) -> tuple[Workload, ...]:
@@ -287,9 +317,9 @@ def _workloads(root: Definition, engines: Sequence[str]) -> tuple[Workload, ...]
     return tuple(found)
 
 
-def _layouts(root: Definition, arranged: Sequence[Rows]) -> tuple[Layout, ...]:
+def _layouts(root: Definition, arranged: Sequence[Rows], axes: Axes) -> tuple[Layout, ...]:
     """The layouts that `layouts` names, of the definition's own and of those that come with the project, or else all of
-    its own; with what ``[table]`` says for all of them."""
+    its own; with what ``[table]`` says for all of them, and with every combination of the axes that vary them."""
     own, table = parse_layouts(root), root.table("table")
     known = {**known_layouts(), **own}
     default = list(own) if own or not arranged else None
@@ -297,18 +327,27 @@ def _layouts(root: Definition, arranged: Sequence[Rows]) -> tuple[Layout, ...]:
     files, version = table.whole("files", DEFAULT_FILES, least=1), table.whole("format_version", 2, least=1)
     shared = {FORMAT_VERSION: str(version), **table.properties("properties")}
     table.done()
-    found = []
+    for index, name in enumerate(axes.layouts):
+        one_of(name, names, "layout of this experiment", f"axes.layouts[{index}]")
+    found: list[Layout] = []
     for index, name in enumerate(names):
         path = f"layouts[{index}]"
         properties = {**shared, **known[name].properties}
-        if properties[FORMAT_VERSION] not in ("2", "3"):
-            at = path if FORMAT_VERSION in known[name].properties else "table.format_version"
-            raise ConfigError("row-level deletes need format version 2 or 3", path=at)
+        at = path if FORMAT_VERSION in known[name].properties else "table.format_version"
         sized = known[name].files is not None or TARGET_SIZE in properties
-        found.append(replace(known[name], files=known[name].files if sized else files, properties=properties))
-        for rows in arranged:
-            found[-1].check(rows.schema.names, path)
+        usual = replace(known[name], files=known[name].files if sized else files, properties=properties)
+        _check_layout(usual, arranged, path, at)
+        for layout in axes.varied(usual):
+            _check_layout(layout, arranged, "axes", "axes.format_version")
+            found.append(layout)
     return tuple(found)
+
+
+def _check_layout(layout: Layout, arranged: Sequence[Rows], path: str, path_of_version: str) -> None:
+    if layout.properties[FORMAT_VERSION] not in ("2", "3"):
+        raise ConfigError("row-level deletes need format version 2 or 3", path=path_of_version)
+    for rows in arranged:
+        layout.check(rows.schema.names, path)
 
 
 def _filters(root: Definition) -> dict[str, str]:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from bench.cli.context import Context, pass_context
 from bench.cli.report import find_run, formats, print_form
-from bench.costs.object_store import PROFILES, SAME_REGION
+from bench.costs.costing import Costing
+from bench.costs.object_store import PROFILES
+from bench.definition import Definition
 from bench.errors import ConfigError
 from bench.measure.run_file import read_run
 from bench.report.console import compared
 from bench.report.layout_comparison import compare_layouts
-from bench.report.layouts import Costing
 from bench.report.model import Comparison
 from bench.report.run_comparison import PARTS, compare_runs, differences
 
@@ -30,15 +32,15 @@ LINES = 25
     "--force", multiple=True, type=click.Choice(PARTS), help="Runs: compare though they differ in this. Repeatable."
 )
 @click.option(
-    "--profile", type=click.Choice(list(PROFILES)), default=SAME_REGION.name, show_default=True,
-    help="Layouts: where the client stands to the object store.",
+    "--profile", type=click.Choice(list(PROFILES)),
+    help="Layouts: where the client stands to the object store; as in the run's definition by default.",
 )  # fmt: skip
 @click.option("--long", is_flag=True, help="All tables.")
 @formats
 @pass_context
 def compare(
-    context: Context, *, names: tuple[str, ...], of: Path | None, force: tuple[str, ...], profile: str, long: bool,
-    form: str | None,
+    context: Context, *, names: tuple[str, ...], of: Path | None, force: tuple[str, ...], profile: str | None,
+    long: bool, form: str | None,
 ) -> None:  # fmt: skip
     """Compare layouts within a run, the latest unless --run says otherwise; or a second run with a first.
 
@@ -53,7 +55,11 @@ def compare(
         raise click.UsageError("--force is for two runs")
     else:
         path = context.places.latest_run() if of is None else find_run(context, of)
-        made = compare_layouts(read_run(path), names, Costing(profile=PROFILES[profile]))
+        run = read_run(path)
+        costing = Costing.parse(Definition(run.environment.get("definition") or {}))
+        if profile is not None:
+            costing = replace(costing, profile=PROFILES[profile])
+        made = compare_layouts(run, names, costing)
     if form is not None:
         print_form(context, form, made)
         return

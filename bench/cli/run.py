@@ -20,7 +20,7 @@ from bench.report.build import build_report
 
 CACHE = Path("datasets/cache")
 FEWEST, MOST = 1, 1000
-LONG_SECONDS, LARGE_BYTES = 30 * 60, 10e9
+LONG_SECONDS, LARGE_BYTES = 60 * 60, 10e9
 """Beyond these, a run on a terminal asks first."""
 VERDICT_LINES = 22
 """With what is said of files after it, the last screen has 25."""

@@ -15,8 +15,8 @@ class Case:
 
     Args:
         workload: Whose rows, or files; cases are interleaved and compared within it.
-        layout: How they are arranged, or the name of a table that was found so.
-        configuration: Values of what varies besides, deletes among them; empty where nothing does.
+        layout: How they are arranged, varied knobs included, or the name of a table that was found so.
+        configuration: What varies besides, such as deletes; empty where nothing does.
         cache: ``cold``, ``warm``, ``fresh`` (a new process), or ``none`` where nothing is cached.
         filter: Its name.
         engine: Who is measured.

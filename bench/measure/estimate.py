@@ -20,7 +20,7 @@ _BUILD_SECONDS = 40.0
 """To write it on two cores."""
 _SECONDS = {"planning": 0.02, "decimals": 0.8, "deletes": 0.5, "filtered": 0.15, "reading": 0.5, "commits": 0.2}
 """One execution at scale 1 (half of it at small scales is the same for any), and of tables of fixed sizes."""
-_AROUND = 0.1
+_AROUND = 0.06
 """Seconds around each execution: garbage is collected, a handle opened."""
 _START = {True: 15.0, False: 2.0}
 """Seconds to start an engine, with Spark or without."""
@@ -87,7 +87,7 @@ def _counted(experiment: Experiment) -> Estimate:
             seconds += count * _AROUND
             continue
         once = _SECONDS[measurement] * (1 + scale) / 2
-        warm = max(experiment.pace.warm_seconds / 2, experiment.pace.warmups[measurement] * (once + _AROUND))
+        warm = max(experiment.pace.warm_seconds / 4, experiment.pace.warmups[measurement] * (once + _AROUND))
         rounds = experiment.pace.rounds(measurement, once)
         seconds += count * (2 * once + warm + rounds * (once + _AROUND))
     made = [each for each in experiment.workloads if isinstance(each, TpcdsWorkload)]

@@ -19,6 +19,16 @@ _NAMES: Mapping[tuple[str, str], tuple[str, str, str]] = {
 }
 """Measurement and cache -> names of wall time, processor time and memory; the others are scans."""
 
+_UNITS: Mapping[str, str] = {
+    "build_seconds": "s",
+    "build_cpu_seconds": "s",
+    "build_bytes_written": "bytes",
+    "build_bytes_on_disk": "bytes",
+    "build_files": "files",
+    "build_manifests": "manifests",
+}
+"""Of figures that are no shares."""
+
 _COSTS: tuple[tuple[str, Value], ...] = (
     ("s", lambda cost: cost.wall),
     ("s", lambda cost: cost.cpu),
@@ -35,7 +45,7 @@ def records_of(measured: Iterable[Measured]) -> tuple[Record, ...]:
 def _of_case(measured: Measured, others: Mapping[Case, Measured]) -> Iterator[Record]:
     case, samples = measured.case, measured.samples
     for name, figure in measured.evidence.figures.items():
-        yield _record(measured, name, "ratio", {(0, 0): figure})
+        yield _record(measured, name, _UNITS.get(name, "ratio"), {(0, 0): figure})
     if not samples:
         return
     names = _NAMES.get((case.measurement, case.cache), _SCAN)

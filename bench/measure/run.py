@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,6 +24,7 @@ from bench.engines.pyarrow_files import PyArrowFiles
 from bench.engines.registry import EngineContext, make_engine
 from bench.errors import BenchError, ConfigError, CorruptRecords
 from bench.experiment import Experiment, parse_values
+from bench.measure.building import BUILDER
 from bench.measure.case import Case
 from bench.measure.environment import fingerprint
 from bench.measure.progress import Progress, silent
@@ -173,7 +175,7 @@ class _Attempt:
                 writer = RunWriter(path, run_id=before.run_id, environment=None, known=before.order)
             with writer:
                 known = {} if before is None else {each.case: each for each in before.measured}
-                recorder = Recorder(writer, versions=versions, before=known)
+                recorder = Recorder(writer, versions={BUILDER: version("icebench"), **versions}, before=known)
                 for name, reason in missing.items():
                     recorder.skip(Case(engine=name, filter="*"), reason)
                 with out_of_collection():

@@ -18,6 +18,7 @@ from bench.experiment import Experiment
 from bench.measure.brute.manifests import DATA, live_files
 from bench.measure.brute.metadata import TableJson, load_table_json
 from bench.measure.brute.truth import GroundTruth, filter_columns
+from bench.measure.building import Building
 from bench.measure.cache import DatasetCache
 from bench.measure.case import EVERYTHING, Case
 from bench.measure.commits import Commits
@@ -99,6 +100,8 @@ class Preparation:
         wanted, case = self.experiment.measurements, subject.case
         table = load_table_json(subject.location)
         files = [file for file in live_files(table) if file.content == DATA]
+        if subject.cost is not None:
+            yield Building(case=case("build"), cost=subject.cost)
         if "planning" in wanted:
             by_path = {normalised(file.path): file for file in files}
             yield Planning(

@@ -6,10 +6,16 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from bench.costs.costing import Costing
+from bench.definition import Definition
+from bench.layouts.axes import Axes
 from bench.measure.run_file import Run
 from bench.report.compare import Records
 from bench.report.findings import findings_of
-from bench.report.model import Fact, Report
+from bench.report.knobs import knobs_section
+from bench.report.layout_costs import costs_section, layout_costs, payments
+from bench.report.layouts import layouts_section
+from bench.report.model import Fact, Finding, Report, Section
 from bench.report.quantities import count, quantity
 from bench.report.remarks import remarks_of
 from bench.report.sections import sections_of
@@ -40,18 +46,32 @@ def build_report(run: Run, *, results_file: str) -> Report:
         results_file: How the user would name the run's file, for the command that makes this report again.
     """
     records = Records(run.records)
+    opening, said = _opening(Records(run.records, layout_order=records.names("layout")), run.environment)
     return Report(
         title=f"icebench: {run.experiment if run.records else 'nothing'}",
         subtitle=_subtitle(run),
         source=f"run {run.run_id}",
-        findings=findings_of(records),
+        findings=(*findings_of(records), *said),
         remarks=remarks_of(run),
-        sections=sections_of(records),
+        sections=(*opening, *sections_of(records)),
         facts=tuple(_facts(run)),
         reproduce=tuple(_reproduce(run, results_file)),
         complete=run.complete,
         glossary=GLOSSARY if records else (),
     )
+
+
+def _opening(records: Records, environment: Mapping[str, Any]) -> tuple[list[Section], list[Finding]]:
+    """The answer: layouts by filter, what each costs and when it pays, which knob matters."""
+    asked = Definition(_mapping(environment, "definition"))
+    costing = Costing.parse(asked)
+    costs = layout_costs(records, costing)
+    made = [layouts_section(records, costing), costs_section(costs, costing) if costs else None]
+    said = payments(costs, costing)
+    if (knobs := knobs_section(records, Axes.parse(asked.table("axes")))) is not None:
+        made.append(knobs[0])
+        said += knobs[1]
+    return [section for section in made if section is not None], said
 
 
 def _subtitle(run: Run) -> str:

@@ -77,4 +77,24 @@ class BarChart:
     panels: tuple[BarPanel, ...]
 
 
-Chart = DotChart | BarChart
+@dataclass(frozen=True, kw_only=True)
+class ScatterPoint:
+    """One thing in two quantities; the joined ones are connected from left to right."""
+
+    label: str
+    x: float
+    y: float
+    joined: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScatterChart:
+    """Things in two quantities, of both of which less is better; both axes start at zero."""
+
+    caption: str
+    x_axis: str
+    y_axis: str
+    points: tuple[ScatterPoint, ...]
+
+
+Chart = DotChart | BarChart | ScatterChart

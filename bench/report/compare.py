@@ -27,17 +27,18 @@ def pooled(cases: Sequence[tuple[Record, Record]]) -> Effect | None:
     """The effect over several cases, each a base and a head; None as for `ratio`, or of no cases."""
     if not cases or min(min(record.samples) for case in cases for record in case) <= 0:
         return None
-    return effect_of([(_series(base), _series(head)) for base, head in cases])
+    return effect_of([(series_of(base), series_of(head)) for base, head in cases])
 
 
 def between(cases: Sequence[tuple[Record, Record]]) -> Effect | None:
     """The effect of one run against another over the cases of both; None as for `pooled`."""
     if not cases or min(min(record.samples) for case in cases for record in case) <= 0:
         return None
-    return effect_between([(_series(base), _series(head)) for base, head in cases])
+    return effect_between([(series_of(base), series_of(head)) for base, head in cases])
 
 
-def _series(record: Record) -> Series:
+def series_of(record: Record) -> Series:
+    """The record's samples, for statistics."""
     return Series(np.array(record.samples), np.array(record.places))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from rich import box
 from rich.console import Console, RenderableType
@@ -36,9 +37,11 @@ def renderables(report: Report) -> Iterator[RenderableType]:
 
 
 def verdict(report: Report, console: Console, *, lines: int) -> Iterator[RenderableType]:
-    """What to print where the screen is to hold all of it: failures, the heat map of bytes, then findings without their
-    evidence, worst remarks last, as far as the lines suffice; the last line says what was left out."""
-    opening = [table for section in report.sections if section.key == "layouts" for table in section.tables[:1]]
+    """What to print where the screen is to hold all of it: failures, what layouts cost or read, then findings without
+    their evidence, worst remarks last, as far as the lines suffice; the last line says what was left out."""
+    answers = [section.all_tables[0] for section in report.sections if section.key in ("costs", "layouts")]
+    # What a layout costs says more than what it reads, in a row instead of a column.
+    opening = [_without_details(table) for table in answers[-1:]]
     errors = [_remark_line(remark) for remark in report.remarks if remark.severity is Severity.ERROR]
     others = [_remark_line(remark) for remark in report.remarks if remark.severity is Severity.WARNING]
     findings = [Text(f"- {finding.statement}") for finding in report.findings]
@@ -76,12 +79,17 @@ def _fitting(
     yield Text(f"{more} tables: {rest}", style="dim")
 
 
+def _without_details(table: Table) -> Table:
+    """A line for each row."""
+    return replace(table, rows=tuple(tuple(replace(cell, detail="") for cell in row) for row in table.rows), note="")
+
+
 def _remark_line(remark: Remark) -> Text:
     return Text.assemble((f"{remark.severity.name.lower()}: ", _SEVERITY[remark.severity]), remark.text)
 
 
 def _section(section: Section) -> Iterator[RenderableType]:
-    tables = [table for table in section.tables if not table.folded]
+    tables = [table for table in section.all_tables if not table.folded]
     if tables:
         yield Text(f"\n{section.title}", style="bold")
     for table in tables:

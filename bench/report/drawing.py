@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from bench.report.charts import BarChart, Chart, DotChart, DotPanel, Point
+from bench.report.charts import BarChart, Chart, DotChart, DotPanel, Point, ScatterChart
 from bench.report.palette import GRID, HATCHES, INK, MUTED, SURFACE, marker, part_colour, series_colour, with_variables
 from bench.report.quantities import digits
 
@@ -27,6 +27,8 @@ WIDTH = 7.8
 _TITLE, _LEGEND, _FOOT, _RIGHT = 0.32, 0.22, 0.5, 0.9
 _INCHES_A_LETTER, _INCHES_A_BOLD_LETTER = 0.083, 0.088
 _LONGEST_LABEL = 30
+_LONGEST_SCATTER_LABEL = 36
+_SCATTER_HEIGHT, _INCHES_A_LABEL = 3.0, 0.17
 _ONE_COLUMN = 4
 """Panels up to which one column is easier to read."""
 
@@ -55,6 +57,8 @@ def draw(chart: Chart, name: str) -> str:
                 figure = _dots(chart)
             case BarChart():
                 figure = _bars(chart)
+            case ScatterChart():
+                figure = _scatter(chart)
         return _svg(figure)
 
 
@@ -118,6 +122,45 @@ def _bars(chart: BarChart) -> Figure:
     ]
     _legend(panels.figure, keys)
     return panels.figure
+
+
+def _scatter(chart: ScatterChart) -> Figure:
+    """Labels stand in a column at the right, each joined to its point, so that none covers another."""
+    points = sorted(chart.points, key=lambda point: point.y)
+    labels = [_shortened(point.label, _LONGEST_SCATTER_LABEL) for point in points]
+    margin = 0.3 + _INCHES_A_LETTER * max(map(len, labels))
+    height = max(_SCATTER_HEIGHT, _INCHES_A_LABEL * len(points))
+    total = height + _FOOT + _LEGEND
+    figure = Figure(figsize=(WIDTH, total))
+    FigureCanvasSVG(figure)
+    left = 0.75
+    axis = figure.add_axes((left / WIDTH, _FOOT / total, (WIDTH - left - margin) / WIDTH, height / total))
+    axis.set_xlim(0, 1.05 * max(point.x for point in points) or 1)
+    axis.set_ylim(0, 1.05 * max(point.y for point in points) or 1)
+    axis.set_axisbelow(True)
+    axis.grid(visible=True, color=GRID, linewidth=0.8)
+    for side in ("top", "right"):
+        axis.spines[side].set_visible(False)
+    joined = sorted((point.x, point.y) for point in points if point.joined)
+    axis.step(*zip(*joined, strict=True), where="post", color=series_colour(0), linewidth=1.5, zorder=2)
+    step = _INCHES_A_LABEL / height
+    place = 0.0
+    for number, (point, label) in enumerate(zip(points, labels, strict=True)):
+        place = min(max(place, point.y / axis.get_ylim()[1]), 1 - step * (len(points) - 1 - number))
+        index = 0 if point.joined else 1
+        axis.plot([point.x], [point.y], marker=marker(index), color=series_colour(index), markersize=7,
+                  markeredgecolor=SURFACE, markeredgewidth=0.4, linestyle="none", zorder=3)  # fmt: skip
+        axis.annotate(
+            label, (point.x, point.y), xytext=(1.02, place), textcoords="axes fraction", va="center", fontsize=8.5,
+            color=INK, annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": MUTED, "linewidth": 0.5, "shrinkA": 1, "shrinkB": 4},
+        )  # fmt: skip
+        place += step
+    for each in (axis.xaxis, axis.yaxis):
+        each.set_major_formatter(FuncFormatter(lambda value, _: digits(value)))
+    axis.set_xlabel(chart.x_axis)
+    axis.set_ylabel(chart.y_axis)
+    return figure
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ def comparison_of(report: Report, records: Iterable[Record]) -> Comparison:
     return Comparison(
         title=report.title,
         findings=report.findings,
-        tables=tuple(table for section in report.sections for table in section.tables),
+        tables=tuple(table for section in report.sections for table in section.all_tables),
         notes=(report.subtitle, *(remark.text for remark in report.remarks)),
         rows=rows,
     )

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from bench.costs.costing import Costing
 from bench.definition import one_of
 from bench.errors import ConfigError
 from bench.measure.run_file import Run
 from bench.report.compare import Records
 from bench.report.findings import fastest_layouts
-from bench.report.layouts import Costing, Grid, grids, heat_map, heated
+from bench.report.layouts import NAMES, Grid, grids, heat_map, heated, timed_records
 from bench.report.model import Comparison, Finding, Row, Table, plain
 from bench.report.quantities import count, listed, times
 
-_NAMES = {"bytes": "Bytes read", "planned": "Planned", "time": "Time", "s3": "From S3", "dollars": "$ per 1,000"}
-"""Quantity -> the name of its column."""
 _READS = ("bytes", "planned")
 
 
@@ -52,7 +51,7 @@ def _summary(found: Sequence[Grid], layouts: Sequence[str], costing: Costing) ->
         columns.append(list(heated(means, grid.unit)))
     return Table(
         title="A query, in the mean over the filters",
-        columns=("Layout", *(_NAMES[grid.key] for grid in found)),
+        columns=("Layout", *(NAMES[grid.key] for grid in found)),
         rows=tuple((plain(layout), *cells) for layout, cells in zip(layouts, zip(*columns, strict=True), strict=True)),
     )
 
@@ -61,12 +60,7 @@ def _by_filter(records: Records, found: Sequence[Grid]) -> Iterator[Finding]:
     """For each filter the layout that is fastest, where that may be claimed, and the one of which the least is read,
     which is counted."""
     reads = next((grid for grid in found if grid.key in _READS), None)
-    timed = next((grid for grid in found if grid.key == "time"), None)
-    fastest: dict[str, Finding] = {}
-    if timed is not None:
-        of_engine = records.where(engine=timed.engine)
-        scans = of_engine.where(measurement="filtered", metric="scan_time")
-        fastest = fastest_layouts(scans or of_engine.where(measurement="planning", metric="latency_cold"))
+    fastest = fastest_layouts(timed_records(records))
     for case in dict.fromkeys(case for grid in found for case in grid.cases):
         said = [f"reads {_least(reads, case)}"] if reads is not None and case in reads.cases else []
         if case in fastest:

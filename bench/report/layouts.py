@@ -4,47 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
-from bench.costs.object_store import (
-    SAME_REGION,
-    Profile,
-    Work,
-    dollars_per_thousand_queries,
-    icebench_work,
-    seconds_on,
-)
+from bench.costs.costing import Costing
+from bench.costs.object_store import Work, dollars_per_thousand_queries, icebench_work, seconds_on
 from bench.measure.record import Record
 from bench.report.compare import Records, median
 from bench.report.model import Cell, Section, Table, Tone, plain
 from bench.report.quantities import quantity
 
+NAMES = {"bytes": "Bytes read", "planned": "Planned", "time": "Time", "s3": "From S3", "dollars": "$ per 1,000"}
+"""Quantity -> its short name."""
 READ = "storage_bytes_read"
 """The counter of bytes, where an engine tells it."""
+_TIMED = {("filtered", "scan_time"): "Time of the filtered read", ("planning", "latency_cold"): "Time of a cold plan"}
 _THREADS = 4
 """Of the client that the object store's profile stands for; see docs/design/object-store-costs.md."""
 _OF_MODEL = ("s3", "dollars")
 _MODELLED = "A model of the counted requests and bytes, opened anew for every query; docs/design/object-store-costs.md."
-
-
-@dataclass(frozen=True, kw_only=True)
-class Costing:
-    """What turns figures of filters into the cost of a layout.
-
-    Args:
-        profile: Where the client stands to the object store.
-        weights: How often each filter is asked, in any unit; one that is not named is asked once, unless there are
-            none of the others.
-    """
-
-    profile: Profile = SAME_REGION
-    weights: Mapping[str, float] = field(default_factory=dict)
-
-    def mean(self, values: Mapping[str, float]) -> float | None:
-        """The mean of figures by filter, each as often as it is asked; None where none is ever asked."""
-        weights = {case: self.weights.get(case, 0.0 if self.weights else 1.0) for case in values}
-        total = sum(weights.values())
-        return sum(weights[case] * value for case, value in values.items()) / total if total else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +62,8 @@ def layouts_section(records: Records, costing: Costing | None = None) -> Section
         key="layouts",
         title="Layouts by filter",
         explanation="The darker a cell, the further from the best of its row, on a logarithmic scale.",
-        tables=tuple(heat_map(grid) for grid in found),
+        switch=tuple(replace(heat_map(grid), short=NAMES[grid.key]) for grid in found),
+        opening=True,
     )
 
 
@@ -123,16 +101,21 @@ def _bytes(records: Records) -> Grid | None:
     return _leading(planned, "planned", "Share of the table's bytes planned", "ratio")
 
 
-def _time(records: Records) -> Grid | None:
-    """Time of the filtered read, by the engine that leads the report; else of the cold plan."""
-    for measurement, metric, title in (
-        ("filtered", "scan_time", "Time of the filtered read"),
-        ("planning", "latency_cold", "Time of a cold plan"),
-    ):
+def timed_records(records: Records) -> Records:
+    """Filtered reads of the engine that leads the report; else its cold plans."""
+    for measurement, metric in _TIMED:
         timed = records.where(measurement=measurement, metric=metric).competing
-        for engine in timed.engines[:1]:
-            return _leading(timed, "time", f"{title} ({engine}, median)", "s")
-    return None
+        if timed:
+            return timed.where(engine=timed.engines[0])
+    return records.where(measurement="")
+
+
+def _time(records: Records) -> Grid | None:
+    timed = timed_records(records)
+    if not timed:
+        return None
+    what = _TIMED[timed.all[0].measurement, timed.all[0].metric]
+    return _grid(timed, "time", f"{what} ({timed.engines[0]}, median)", "s", median)
 
 
 def _object_store(records: Records, costing: Costing) -> Iterator[Grid | None]:

@@ -36,13 +36,15 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Rows of cells under column names. A `folded` one is to look things up: closed in HTML, left out in a terminal."""
+    """Rows of cells under column names. A `folded` one is to look things up: closed in HTML, left out in a terminal.
+    `short` names it among others that it takes turns with."""
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
     folded: bool = False
+    short: str = ""
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -52,13 +54,21 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """One measurement: what was measured, in words, then drawn, then in figures."""
+    """One measurement: what was measured, in words, then drawn, then in figures. Of `switch`, tables that say the same
+    in several quantities, a page shows the one that its reader chooses. An `opening` one is part of the answer."""
 
     key: str
     title: str
     explanation: str
     charts: tuple[Chart, ...] = ()
     tables: tuple[Table, ...] = ()
+    switch: tuple[Table, ...] = ()
+    opening: bool = False
+
+    @property
+    def all_tables(self) -> tuple[Table, ...]:
+        """In their order."""
+        return (*self.switch, *self.tables)
 
 
 @dataclass(frozen=True, kw_only=True)

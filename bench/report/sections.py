@@ -9,7 +9,6 @@ from bench.report import tables
 from bench.report.charts import DotChart, DotPanel, DotRow, Point
 from bench.report.commits import commits_section
 from bench.report.compare import Records, bounds, median
-from bench.report.layouts import layouts_section
 from bench.report.model import Section
 from bench.report.planning import planning_section
 from bench.report.pruning import pruning_section
@@ -20,7 +19,7 @@ _LOG_FROM = 4.0
 
 
 def sections_of(records: Records) -> tuple[Section, ...]:
-    """The layouts by filter, then a section for each measurement that has records, in the order of the measurements."""
+    """A section for each measurement that has records, in the order of the measurements."""
     makers: Mapping[str, Callable[[Records], Section]] = {
         "planning": _planning,
         "pruning": pruning_section,
@@ -31,8 +30,7 @@ def sections_of(records: Records) -> tuple[Section, ...]:
         "reading": _reading,
     }
     layouts, engines = records.names("layout"), records.names("engine")
-    opening = layouts_section(Records(records.all, layout_order=layouts, engine_order=engines))
-    made = [] if opening is None else [opening]
+    made: list[Section] = []
     for name, make in makers.items():
         found = records.where(measurement=name)
         if found:

@@ -107,7 +107,7 @@ def test_a_definition_comes_back_from_what_it_was_parsed_from() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (text(root="color = 1"), "definition: unknown key 'color'; known: case_seconds, dec"),
+        (text(root="color = 1"), "definition: unknown key 'color'; known: axes, baseline, case_seconds, dec"),
         (text(workload="seeed = 1"), "workload: unknown key 'seeed' (did you mean 'seed'?); known: corr"),
         (
             text().replace('["monthly"]', '["monthly", "hilbrt"]'),

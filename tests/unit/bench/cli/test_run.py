@@ -150,11 +150,11 @@ class Answering(Terminal):
 @pytest.mark.parametrize(
     ("seconds", "size", "yes", "interactive", "asks"),
     [
-        (31 * 60, 0, False, True, True),
+        (61 * 60, 0, False, True, True),
         (60, 11 * 10**9, False, True, True),
         (60, None, False, True, False),
-        (31 * 60, 0, True, True, False),
-        (31 * 60, 0, False, False, False),
+        (61 * 60, 0, True, True, False),
+        (61 * 60, 0, False, False, False),
     ],
 )
 def test_a_long_run_asks_first_where_somebody_can_answer(

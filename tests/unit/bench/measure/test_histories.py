@@ -8,6 +8,7 @@ import pytest
 from bench.experiment import parse_values
 from bench.measure.run import run_experiment, surroundings_of
 from bench.report.build import build_report
+from bench.report.charts import DotChart
 
 ENGINES = ["icebench", "duckdb"]
 
@@ -30,7 +31,8 @@ def run_of(folder: Path, **workload: Any) -> dict[tuple[str, str, str], dict[str
     assert first[1] == "after 1 batches"
     assert first[2] == "2"
     assert first[-1].endswith("%")
-    assert [panel.title for panel in section.charts[0].panels][:1] == ["after 1 batches"]
+    assert isinstance(section.charts[0], DotChart)
+    assert section.charts[0].panels[0].title == "after 1 batches"
     return {(e.case.layout, e.case.configuration, e.case.engine): dict(e.evidence.counters) for e in run.measured}
 
 

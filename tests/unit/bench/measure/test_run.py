@@ -95,7 +95,7 @@ def test_a_run_measures_records_and_says_what_is_missing(
     result = run_experiment(experiment(), where=where)
     assert result.run.run_id == "20260102T120000Z-small"
     assert not result.failed
-    assert {record.measurement for record in result.records} == {"planning", "pruning", "decimals"}
+    assert {record.measurement for record in result.records} == {"build", "planning", "pruning", "decimals"}
     assert {(s.engine, s.measurement, s.reason) for s in result.run.skipped} == {
         ("pyiceberg", "*", "pyiceberg is not installed"),
         ("*", "deletes", "the table has no deletes"),

@@ -15,7 +15,7 @@ from bench.report.html import render
 from bench.report.model import Cell, Report, Table, Tone
 from tests.unit.bench.report.sample_run import ENGINES, FAILED, FILTERS, LAYOUTS, record, sample_run
 
-VOID = {"meta", "link", "br", "path", "use", "rect", "circle", "line", "polygon"}
+VOID = {"meta", "input", "link", "br", "path", "use", "rect", "circle", "line", "polygon"}
 
 
 class Page(HTMLParser):
@@ -181,7 +181,7 @@ def test_stages_are_left_out_where_delete_files_are_counted_among_them() -> None
     }  # fmt: skip
     only = record("pruning", "one_item", "recall", "ratio", [1.0], counters=counters)
     report = build_report(sample_run(records=(only,)), results_file="x")
-    assert "Files that each stage leaves" not in " ".join(table.title for table in report.sections[0].tables)
+    assert "Files that each stage leaves" not in " ".join(table.title for table in report.sections[0].switch)
 
 
 def test_engines_that_plan_alike_share_a_row_and_others_do_not() -> None:
@@ -213,7 +213,7 @@ def test_the_terminal_shows_the_same_tables_and_ends_with_the_findings(report: R
     text = out.getvalue()
     for section in report.sections:
         assert section.title in text
-        for table in section.tables:
+        for table in section.all_tables:
             assert (table.title in text) is not table.folded or table.title == "Time of the scan"
     assert text.index("Findings") > text.index("Delete-apply cost")
     assert report.findings[-1].statement in " ".join(text.split())
@@ -226,7 +226,7 @@ def test_a_row_of_the_wrong_length_is_refused() -> None:
 
 
 def test_the_report_opens_with_layouts_by_filter(report: Report, page: str) -> None:
-    shares, times = report.sections[0].tables
+    shares, times = report.sections[0].switch
     assert shares.columns == times.columns == ("Filter", *LAYOUTS)
     found = {str(row[0].text): [(cell.text, cell.tone, cell.heat) for cell in row[1:]] for row in shares.rows}
     assert found["one_month"] == [
@@ -243,7 +243,7 @@ def test_bytes_that_an_engine_counted_come_before_planned_ones() -> None:
         for layout, read in (("a", 100), ("b", 1000), ("c", 10_000))
         for engine, counters in (("other", {}), ("icebench", {"storage_bytes_read": read}))
     ]
-    shares, *_ = build_report(sample_run(records=records), results_file="x").sections[0].tables
+    shares, *_ = build_report(sample_run(records=records), results_file="x").sections[0].switch
     assert shares.title == "Bytes read under a filter (icebench, counted)"
     assert [cell.heat for cell in shares.rows[0][1:]] == [0.0, pytest.approx(0.5), 1.0]
 
@@ -259,7 +259,7 @@ def test_layouts_are_told_apart_by_what_an_object_store_would_take_and_charge() 
         record("filtered", "f", "scan_time", "s", [0.5], layout=layout, counters=counters(files))
         for layout, files in (("a", 1), ("b", 5))
     ]
-    *_, seconds, dollars = build_report(sample_run(records=records), results_file="x").sections[0].tables
+    *_, seconds, dollars = build_report(sample_run(records=records), results_file="x").sections[0].switch
     # Of one file: 0.5 s of the client's own; metadata, list and two manifests side by side, two requests of 30 ms each;
     # two requests until its footer is there; then two parts side by side, 30 ms and 180 MB/s.
     # Of five: the ten parts go in three waves of four, 90 ms and 360 MB/s.

@@ -1,0 +1,118 @@
+"""What is varied, and the layouts that it makes: table properties and keys of layouts, each with its values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from bench.definition import Definition, one_of
+from bench.errors import ConfigError
+from bench.layouts.layout import FORMAT_VERSION, TARGET_SIZE, Layout
+from bench.statistics.designs import DESIGNS, combinations_of
+
+_VERSION = "format_version"
+_ORDERS = ("sort", "zorder", "hilbert")
+_KEYS = (*_ORDERS, "partition", "files", "file_index", "cluster_manifests")
+_RESERVED = ("design", "layouts")
+
+Value = object
+"""As TOML has it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axes:
+    """The table ``[axes]`` of a definition.
+
+    Args:
+        values: Axis -> text of a value -> the value; the first is the usual one.
+        design: One of `DESIGNS`.
+        layouts: Names of those that are varied; all where there are none.
+    """
+
+    values: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
+    design: str = DESIGNS[0]
+    layouts: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, values: Definition) -> Axes:
+        """The axes that a table of a definition says; none of an empty one.
+
+        Raises:
+            ConfigError: A key, type or value is wrong, or the design does not fit the axes.
+        """
+        design = values.text("design", DESIGNS[0], known=DESIGNS)
+        layouts = tuple(str(name) for _, name in values.items("layouts", []))
+        found: dict[str, dict[str, Value]] = {}
+        for name in values.keys():  # noqa: SIM118 - a definition is no mapping
+            if name in _RESERVED:
+                continue
+            if "." not in name:
+                one_of(name, (*_KEYS, _VERSION), "axis (a table property has a dot in its name)", values.at(name))
+            own = {text_of(value): value for _, value in values.items(name)}
+            if len(own) < 2:
+                raise ConfigError("an axis needs two values or more, all different", path=values.at(name))
+            found[name] = own
+        made = cls(values=found, design=design, layouts=layouts)
+        try:
+            made.combinations()
+        except ValueError as error:
+            raise ConfigError(str(error), path=values.at("design")) from error
+        return made
+
+    @property
+    def levels(self) -> dict[str, tuple[str, ...]]:
+        """Short name of each axis -> texts of its values."""
+        return {short: tuple(self.values[name]) for name, short in self._short().items()}
+
+    def combinations(self) -> list[dict[str, str]]:
+        """What is tried, by short names."""
+        return combinations_of(self.levels, self.design) if self.values else []
+
+    def varied(self, layout: Layout) -> list[Layout]:
+        """The layout with each combination: under its own name where that changes nothing, else with the combination in
+        brackets.
+
+        Raises:
+            ConfigError: A value is none for its axis.
+        """
+        if not self.values or (self.layouts and layout.name not in self.layouts):
+            return [layout]
+        full = {short: name for name, short in self._short().items()}
+        found = []
+        for combination in self.combinations():
+            made = layout
+            for short, text in combination.items():
+                made = _changed(made, full[short], self.values[full[short]][text])
+            found.append(made if made == layout else replace(made, name=name_of(layout.name, combination)))
+        return found
+
+    def _short(self) -> dict[str, str]:
+        """Axis -> the last part of its name, or all of it where others end alike."""
+        last = {name: name.rpartition(".")[2] for name in self.values}
+        return {name: short if list(last.values()).count(short) == 1 else name for name, short in last.items()}
+
+
+def name_of(layout: str, combination: Mapping[str, str]) -> str:
+    """What a layout with a combination is called: ``sorted (codec=zstd, files=61)``."""
+    return f"{layout} ({', '.join(f'{axis}={value}' for axis, value in combination.items())})"
+
+
+def text_of(value: Value) -> str:
+    """A value as it is told."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "+".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
+
+
+def _changed(layout: Layout, axis: str, value: Value) -> Layout:
+    if "." in axis or axis == _VERSION:
+        name = FORMAT_VERSION if axis == _VERSION else axis
+        made = replace(layout, properties={**layout.properties, name: text_of(value)})
+        return replace(made, files=None) if axis == TARGET_SIZE else made
+    # A layout of that key alone: so values are checked as those of any layout are.
+    parsed = Layout.parse(Definition({"name": layout.name, axis: value}, f"axes ({layout.name})"))
+    others: Sequence[str] = _ORDERS if axis in _ORDERS else ()
+    made = replace(layout, **{**dict.fromkeys(others, ()), axis: getattr(parsed, axis)})
+    if axis != "files":
+        return made
+    return replace(made, properties={k: v for k, v in made.properties.items() if k != TARGET_SIZE})

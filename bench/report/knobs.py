@@ -1,0 +1,156 @@
+"""Which knob matters: main effects and interactions of the axes that a run varied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from bench.layouts.axes import Axes, name_of
+from bench.measure.record import Record
+from bench.report.charts import DotChart, DotPanel, DotRow, Point
+from bench.report.compare import Records, median, series_of
+from bench.report.findings import least_sure
+from bench.report.layouts import READ
+from bench.report.model import Cell, Finding, Section, Table, Tone, plain
+from bench.report.quantities import times
+from bench.statistics.claims import Effect, contrast_of
+from bench.statistics.designs import Term, terms_of
+
+_METRICS = (
+    ("filtered", "scan_time", "Filtered read"),
+    ("planning", "latency_cold", "Cold plan"),
+    ("decimals", "scan_time", "Full scan"),
+    ("build", "build_seconds", "Build"),
+    ("build", "build_bytes_on_disk", "Size"),
+)
+_EXPLANATION = (
+    "How many times as long, or as much, it takes with one value of a knob as with its first, in the mean over the "
+    "values of the others; for two knobs, how many times the effect of one is what it is without the other. Ratios of "
+    "the same rounds, pooled over filters, with 95% intervals over rounds and processes. A table is built once, and "
+    "bytes are counted: they have no interval."
+)
+Told = dict[str, Effect | float]
+"""Name of a quantity -> its ratio, with an interval or without."""
+
+
+def knobs_section(records: Records, axes: Axes) -> tuple[Section, tuple[Finding, ...]] | None:
+    """The section and what may be claimed; None where nothing was varied, or not all of it was measured."""
+    if not axes.values:
+        return None
+    terms, names = terms_of(axes.levels, axes.design), axes.combinations()
+    found: dict[str, list[tuple[Term, Told]]] = {}
+    for layout in axes.layouts or _bases(records.names("layout")):
+        tried = [name_of(layout, combination) for combination in names]
+        present = records.names("layout")
+        # A combination that leaves the layout as it is has the layout's own name.
+        tried = [name if name in present else layout for name in tried]
+        if len(set(tried)) == len(tried) and all(name in present for name in tried):
+            found[layout] = [(term, _told(records, tried, term)) for term in terms]
+    if not found:
+        return None
+    columns = list(dict.fromkeys(words for own in found.values() for _, told in own for words in told))
+    section = Section(
+        key="knobs", title="Which knob matters", explanation=_EXPLANATION, charts=tuple(_charts(found)),
+        tables=tuple(_table(layout, own, columns) for layout, own in found.items()), opening=True,
+    )  # fmt: skip
+    return section, tuple(_findings(found))
+
+
+def _bases(layouts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(layout.partition(" (")[0] for layout in layouts))
+
+
+def _told(records: Records, tried: Sequence[str], term: Term) -> Told:
+    found: Told = {}
+    for measurement, metric, words in _METRICS:
+        own = records.where(measurement=measurement, metric=metric).competing
+        for engine in own.engines[:1]:
+            cases = list(_complete(own.where(engine=engine), tried))
+            if not cases or min(min(r.samples) for case in cases for r in case) <= 0:
+                continue
+            if measurement == "build":
+                found[words] = _product(term, [median(record) for record in cases[0]])
+            elif (effect := contrast_of([[series_of(r) for r in case] for case in cases], term.weights)) is not None:
+                found[words] = effect
+                if all(READ in record.counters for case in cases for record in case):
+                    ratios = [_product(term, [float(record.counters[READ]) for record in case]) for case in cases]
+                    found[f"{words}, bytes"] = float(np.exp(np.mean(np.log(ratios))))
+    return found
+
+
+def _product(term: Term, values: Sequence[float]) -> float:
+    return float(np.exp(np.dot(term.weights, np.log(values))))
+
+
+def _complete(records: Records, tried: Sequence[str]) -> Iterator[list[Record]]:
+    """The cases that every combination has."""
+    for case in records.names("case"):
+        own = [records.one(case=case, layout=name) for name in tried]
+        if all(own):
+            yield [record for record in own if record is not None]
+
+
+def _table(layout: str, own: Sequence[tuple[Term, Told]], columns: Sequence[str]) -> Table:
+    rows = tuple(
+        (plain(term.name, f"against {term.against}" if term.against else "interaction"),
+         *(_cell(told.get(name)) for name in columns))
+        for term, told in own
+    )  # fmt: skip
+    return Table(title=f"Effects on {layout}", columns=("Knob", *columns), rows=rows)
+
+
+def _cell(effect: Effect | float | None) -> Cell:
+    if effect is None:
+        return Cell(text="-", detail="not measured")
+    if isinstance(effect, float):
+        return Cell(text=times(effect))
+    tone = Tone.PLAIN if effect.differs else Tone.DOUBTFUL
+    return Cell(text=times(effect.ratio), detail=f"[{effect.low:.2f}, {effect.high:.2f}]", tone=tone)
+
+
+def _charts(found: dict[str, list[tuple[Term, Told]]]) -> Iterator[DotChart]:
+    timed = [point.series for own in found.values() for _, told in own for point in _points(told)]
+    series = tuple(dict.fromkeys(timed))
+    if not series:
+        return
+    panels = tuple(
+        DotPanel(
+            title=layout,
+            rows=tuple(
+                DotRow(label=term.name, points=tuple(_points(told))) for term, told in own if any(_points(told))
+            ),
+        )
+        for layout, own in found.items()
+    )
+    yield DotChart(
+        caption="How many times as long with a knob as without: 1 is no effect.",
+        axis="times (logarithmic)", log=True, series=series, panels=panels,
+    )  # fmt: skip
+
+
+def _points(told: Told) -> Iterator[Point]:
+    for name, effect in told.items():
+        if isinstance(effect, Effect):
+            yield Point(series=name, value=effect.ratio, low=effect.low, high=effect.high)
+
+
+def _findings(found: dict[str, list[tuple[Term, Told]]]) -> Iterator[Finding]:
+    """What is claimed, the largest first; all effects of a report are corrected together."""
+    effects = [
+        (layout, term, words, effect)
+        for layout, own in found.items()
+        for term, told in own
+        for words, effect in told.items()
+        if isinstance(effect, Effect)
+    ]
+    sure = least_sure([effect.p_value for *_, effect in effects])
+    claimed = sorted((own for own in effects if own[3].p_value <= sure), key=lambda own: -abs(np.log(own[3].ratio)))
+    for layout, term, words, effect in claimed:
+        against = f" as with {term.against}" if term.against else "; the one changes the other's effect"
+        yield Finding(
+            statement=f"{words} on {layout}: {times(effect.ratio)} with {term.name}{against}.",
+            evidence=f"95% interval {effect.low:.2f} to {effect.high:.2f}.",
+        )
+    if effects and not claimed:
+        yield Finding(statement="No knob that was varied has an effect on time that can be told.")

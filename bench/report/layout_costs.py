@@ -1,0 +1,200 @@
+"""What each layout costs to build, to keep and to ask, and when the one pays over the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bench.costs.costing import Costing
+from bench.costs.object_store import dollars_per_month
+from bench.measure.record import Record
+from bench.report.charts import ScatterChart, ScatterPoint
+from bench.report.compare import Records, median
+from bench.report.layouts import Grid, grids, heated, timed_records
+from bench.report.model import Cell, Finding, Section, Table, Tone, plain
+from bench.report.quantities import count, quantity
+from bench.statistics.summary import median_interval
+
+_CONFIDENCE = 0.95
+_EXPLANATION = (
+    "A query is the mean over the filters, each as often as the definition's weights say. A layout pays over the "
+    "baseline after as many queries as make up for what it takes longer to build; what a query takes less is told by "
+    "pairs of one round."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayoutCost:
+    """One layout.
+
+    Args:
+        layout: Its name.
+        build_seconds: To write it; None for a table that was there.
+        size: Bytes on disk; None as above.
+        query: Quantity -> the mean over the filters, by the keys of `bench.report.layouts.grids`.
+        saved: Seconds that a query takes less than on the baseline: low, middle, high; None where that cannot be told.
+        extra_seconds: What building it takes more than the baseline.
+    """
+
+    layout: str
+    build_seconds: float | None
+    size: float | None
+    query: Mapping[str, float]
+    saved: tuple[float, float, float] | None
+    extra_seconds: float | None
+
+    def pays_after(self) -> tuple[float, float, float] | None:
+        """Queries until it has paid over the baseline: at least, about, at most; zeros where it does at once, None
+        where it never does or that cannot be told."""
+        if self.saved is None or self.saved[0] <= 0 or self.extra_seconds is None:
+            return None
+        least, middle, most = (max(0.0, self.extra_seconds / seconds) for seconds in self.saved)
+        return most, middle, least  # saving most pays soonest
+
+
+def layout_costs(records: Records, costing: Costing) -> list[LayoutCost]:
+    """The costs of layouts of which queries and builds were measured; none of fewer than two."""
+    found = grids(records, costing)
+    timed = next((grid for grid in found if grid.key == "time"), None)
+    builds = records.where(measurement="build")
+    if timed is None or len(timed.layouts) < 2 or not builds:
+        return []
+    baseline = costing.baseline if costing.baseline in timed.layouts else timed.layouts[0]
+    series = timed_records(records)
+    built = {layout: _median(builds, layout, "build_seconds") for layout in timed.layouts}
+    costs = []
+    for layout in timed.layouts:
+        own, other = built[layout], built[baseline]
+        costs.append(
+            LayoutCost(
+                layout=layout,
+                build_seconds=own,
+                size=_median(builds, layout, "build_bytes_on_disk"),
+                query=_means(found, layout, costing),
+                saved=None if layout == baseline else _saved(series, baseline, layout, timed, costing),
+                extra_seconds=None if own is None or other is None else own - other,
+            )
+        )
+    return costs
+
+
+def costs_section(costs: Sequence[LayoutCost], costing: Costing) -> Section:
+    """The table, and the picture of asking against building."""
+    placed = [cost for cost in costs if cost.build_seconds is not None]
+    charts = (_pareto(placed),) if len(placed) > 1 else ()
+    return Section(
+        key="costs", title="What a layout costs", explanation=_EXPLANATION, charts=charts,
+        tables=(costs_table(costs, costing),), opening=True,
+    )  # fmt: skip
+
+
+def costs_table(costs: Sequence[LayoutCost], costing: Costing) -> Table:
+    """A row for each layout."""
+    baseline = costing.baseline if costing.baseline in [c.layout for c in costs] else costs[0].layout
+    where = costing.profile.name
+    months = [None if c.size is None else dollars_per_month(int(c.size)) for c in costs]
+    columns = {
+        "Time of a query": heated([c.query.get("time") for c in costs], "s"),
+        f"From S3, {where}": heated([c.query.get("s3") for c in costs], "s"),
+        "$ per 1,000 queries": heated([c.query.get("dollars") for c in costs], "$"),
+        "Build": heated([c.build_seconds for c in costs], "s"),
+        "Size": heated([c.size for c in costs], "bytes"),
+        "$ per month": heated(months, "$"),
+        "Pays": (_pays(c, is_baseline=c.layout == baseline) for c in costs),
+    }
+    rows = zip((plain(c.layout) for c in costs), *columns.values(), strict=True)
+    return Table(
+        title=f"What each layout costs, and when it pays over {baseline}",
+        columns=("Layout", *columns),
+        rows=tuple(rows),
+        note="Seconds from S3 and dollars are modelled from counted requests and bytes, at list prices.",
+    )
+
+
+def payments(costs: Sequence[LayoutCost], costing: Costing) -> list[Finding]:
+    """The layouts that pay, the soonest first."""
+    baseline = costing.baseline if costing.baseline in [c.layout for c in costs] else (costs[0].layout if costs else "")
+    paying = [(after, cost) for cost in costs if (after := cost.pays_after()) is not None]
+    found = []
+    for (low, about, high), cost in sorted(paying, key=lambda own: own[0][1]):
+        assert cost.saved is not None
+        when = "at once" if not high else f"after {count(max(1, round(about)), 'query', 'queries')}"
+        less = quantity(cost.saved[1], "s")
+        built = "" if cost.extra_seconds is None else f", building it {quantity(cost.extra_seconds, 's')} more"
+        interval = (
+            f" It pays after {max(1, round(low)):,} to {max(1, round(high)):,} queries (95% interval)." if high else ""
+        )
+        found.append(
+            Finding(
+                statement=f"{cost.layout} pays over {baseline} {when}.",
+                evidence=f"A query takes {less} less{built}.{interval}",
+            )
+        )
+    return found
+
+
+def _pays(cost: LayoutCost, *, is_baseline: bool) -> Cell:
+    if is_baseline:
+        return Cell(text="baseline")
+    after = cost.pays_after()
+    if after is None:
+        never = cost.saved is not None and cost.saved[2] < 0
+        return Cell(text="never" if never else "cannot be told", tone=Tone.DOUBTFUL)
+    low, about, high = (max(1, round(queries)) for queries in after)
+    if not after[2]:
+        return Cell(text="at once")
+    return Cell(text=f"after {count(about, 'query', 'queries')}", detail=f"[{low:,}, {high:,}]")
+
+
+def _means(found: Sequence[Grid], layout: str, costing: Costing) -> dict[str, float]:
+    means = {grid.key: costing.mean(grid.of(layout)) for grid in found if layout in grid.layouts}
+    return {key: value for key, value in means.items() if value is not None}
+
+
+def _saved(
+    series: Records, baseline: str, layout: str, timed: Grid, costing: Costing
+) -> tuple[float, float, float] | None:
+    """In the rounds in which both were asked every filter."""
+    rounds = []
+    for name in (baseline, layout):
+        by_case = {case: series.one(layout=name, case=case) for case in timed.of(name)}
+        if not by_case or any(record is None for record in by_case.values()):
+            return None
+        rounds.append(_by_round({case: record for case, record in by_case.items() if record is not None}, costing))
+    differences = [rounds[0][place] - rounds[1][place] for place in rounds[0].keys() & rounds[1].keys()]
+    if not differences:
+        return None
+    low, high, _ = median_interval(differences, confidence=_CONFIDENCE)
+    middle = sorted(differences)[len(differences) // 2]
+    return None if low is None or high is None else (low, middle, high)
+
+
+def _by_round(records: Mapping[str, Record], costing: Costing) -> dict[tuple[int, int], float]:
+    values = {case: dict(zip(record.places, record.samples, strict=True)) for case, record in records.items()}
+    shared = set.intersection(*(set(own) for own in values.values()))
+    means = {place: costing.mean({case: own[place] for case, own in values.items()}) for place in shared}
+    return {place: mean for place, mean in means.items() if mean is not None}
+
+
+def _median(records: Records, layout: str, metric: str) -> float | None:
+    record = records.one(layout=layout, metric=metric)
+    return None if record is None else median(record)
+
+
+def _pareto(costs: Sequence[LayoutCost]) -> ScatterChart:
+    def is_beaten(one: LayoutCost) -> bool:
+        """Whether another is no worse in both and better in one."""
+        own = (one.build_seconds or 0.0, one.query["time"])
+        others = [(c.build_seconds or 0.0, c.query["time"]) for c in costs]
+        return any(o != own and o[0] <= own[0] and o[1] <= own[1] for o in others)
+
+    return ScatterChart(
+        caption="Seconds to build a layout against the time of a query on it. None of those that are joined is beaten "
+        "in both.",
+        x_axis="seconds to build",
+        y_axis="milliseconds of a query",
+        points=tuple(
+            ScatterPoint(label=c.layout, x=c.build_seconds or 0.0, y=1000 * c.query["time"], joined=not is_beaten(c))
+            for c in costs
+        ),
+    )

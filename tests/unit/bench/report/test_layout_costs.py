@@ -1,0 +1,148 @@
+"""What layouts cost, when one pays over another, and which knob matters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from bench.costs.costing import Costing
+from bench.measure.case import Case
+from bench.measure.run_file import Run
+from bench.report.build import build_report
+from bench.report.charts import DotChart, ScatterChart
+from bench.report.compare import Records
+from bench.report.html import render
+from bench.report.layout_costs import costs_section, layout_costs, payments
+from bench.report.model import Report, Section, Table
+from tests.unit.bench.report.sample_run import ENVIRONMENT, WEATHER, measured, sample_run
+
+QUERIES = {"plain": 1.0, "fast": 0.9, "slow": 1.2, "cheap": 0.5, "alike": 1.0}
+BUILDS = {"plain": 10.0, "fast": 14.1, "slow": 5.0, "cheap": 8.0, "alike": 40.0}
+CODEC = "write.parquet.compression-codec"
+
+
+def run_of(
+    queries: Mapping[str, float],
+    builds: Mapping[str, float],
+    *,
+    definition: Mapping[str, Any] | None = None,
+    weather: Sequence[float] = WEATHER,
+) -> Run:
+    """Filter one takes as long as is said, filter two a fixed second; what is stored is 1 GB a second of building."""
+    cases = []
+    for layout, seconds in queries.items():
+        wobble = (1.0, 1.001, 0.999) * 3 if layout == "alike" else (1.0,) * 9
+        for name, takes in (("one", seconds), ("two", 1.0)):
+            case = Case(workload="w", layout=layout, filter=name, engine="icebench", measurement="filtered")
+            cases.append(measured(case, [takes * w * more for w, more in zip(weather, wobble, strict=False)]))
+        if layout in builds:
+            case = Case(workload="w", layout=layout, engine="icebench", measurement="build")
+            figures = {"build_seconds": builds[layout], "build_bytes_on_disk": builds[layout] * 1e9}
+            cases.append(measured(case, figures=figures))
+    return sample_run(measured=tuple(cases), environment={**ENVIRONMENT, "definition": definition or {}})
+
+
+def section(report: Report, key: str) -> Section:
+    (found,) = (section for section in report.sections if section.key == key)
+    return found
+
+
+def column(table: Table, name: str) -> list[str]:
+    return [row[table.columns.index(name)].text for row in table.rows]
+
+
+def test_a_layout_pays_after_as_many_queries_as_make_up_for_building_it() -> None:
+    costing = Costing(weights={"one": 1})
+    costs = layout_costs(Records(run_of(QUERIES, BUILDS).records), costing)
+    table = costs_section(costs, costing).tables[0]
+    # fast: 4.1 s more to build and 0.1 s less to ask, in the median round of a machine that is 1 % slow.
+    assert dict(zip(column(table, "Layout"), column(table, "Pays"), strict=True)) == {
+        "plain": "baseline", "fast": "after 41 queries", "slow": "never", "cheap": "at once", "alike": "cannot be told",
+    }  # fmt: skip
+    assert column(table, "$ per month")[0] == "0.23 $"
+    assert [f.statement for f in payments(costs, costing)] == [
+        "cheap pays over plain at once.", "fast pays over plain after 41 queries.",
+    ]  # fmt: skip
+
+
+def test_what_is_asked_more_often_counts_more() -> None:
+    records = Records(run_of(QUERIES, BUILDS).records)
+    often, seldom = (layout_costs(records, Costing(weights={"one": one, "two": 1})) for one in (9, 1))
+    after = [next(c for c in costs if c.layout == "fast").pays_after() for costs in (often, seldom)]
+    assert after[0] is not None
+    assert after[1] is not None
+    assert after[0][1] == pytest.approx(after[1][1] * 0.5 / 0.9)
+
+
+def test_another_baseline_is_held_against() -> None:
+    report = build_report(run_of(QUERIES, BUILDS, definition={"baseline": "slow"}), results_file="r")
+    table = section(report, "costs").tables[0]
+    assert table.title.endswith("when it pays over slow")
+    assert column(table, "Pays")[2] == "baseline"
+
+
+def test_the_picture_joins_what_none_beats_in_both() -> None:
+    (chart,) = section(build_report(run_of(QUERIES, BUILDS), results_file="r"), "costs").charts
+    assert isinstance(chart, ScatterChart)
+    assert {point.label for point in chart.points if point.joined} == {"slow", "cheap"}
+
+
+def test_without_builds_there_is_nothing_to_pay_for() -> None:
+    assert layout_costs(Records(run_of(QUERIES, {}).records), Costing()) == []
+    one = layout_costs(Records(run_of(QUERIES, {"plain": 1.0}).records), Costing())
+    assert {cost.pays_after() for cost in one} == {None}
+
+
+AXES = {"axes": {CODEC: ["zstd", "snappy"], "files": [61, 7], "design": "full", "layouts": ["sorted"]}}
+TRIED = {
+    "sorted": 1.0,
+    "sorted (compression-codec=zstd, files=7)": 2.0,
+    "sorted (compression-codec=snappy, files=61)": 1.01,
+    "sorted (compression-codec=snappy, files=7)": 2.02,
+}
+
+
+def knobs(queries: Mapping[str, float], axes: Mapping[str, Any]) -> Report:
+    builds = {name: 10 * seconds for name, seconds in queries.items()}
+    # Both filters alike, so that effects are those that were put in.
+    run = run_of(queries, builds, definition=axes)
+    kept = tuple(m for m in run.measured if m.case.filter != "two")
+    return build_report(sample_run(measured=kept, environment=run.environment), results_file="r")
+
+
+def test_the_knob_that_matters_is_named() -> None:
+    report = knobs(TRIED, AXES)
+    table = section(report, "knobs").tables[0]
+    assert column(table, "Knob") == [
+        "compression-codec=snappy", "files=7", "compression-codec=snappy x files=7",
+    ]  # fmt: skip
+    assert column(table, "Filtered read") == ["1.01x", "2x", "1.00x"]
+    assert [text[:4] for text in column(table, "Build")] == ["1.01", "2.00", "1.00"]
+    said = [finding.statement for finding in report.findings]
+    assert "Filtered read on sorted: 2x with files=7 as with files=61." in said
+    assert not any("with compression-codec" in statement for statement in said)
+    (chart,) = section(report, "knobs").charts
+    assert isinstance(chart, DotChart)
+    assert [row.label for row in chart.panels[0].rows] == column(table, "Knob")
+
+
+def test_where_no_knob_matters_that_is_said() -> None:
+    said = [f.statement for f in knobs(dict.fromkeys(TRIED, 1.0), AXES).findings]
+    assert "No knob that was varied has an effect on time that can be told." in said
+
+
+def test_a_combination_that_failed_leaves_nothing_to_tell() -> None:
+    report = knobs({name: takes for name, takes in TRIED.items() if name != "sorted"}, AXES)
+    assert "knobs" not in [section.key for section in report.sections]
+
+
+def test_the_page_opens_with_the_answer_and_the_reader_chooses_the_quantity() -> None:
+    page = render(knobs(TRIED, AXES))
+    order = [page.index(f'<section id="{key}"') for key in ("layouts", "costs", "knobs", "findings", "filtered")]
+    assert order == sorted(order)
+    page = render(build_report(sample_run(), results_file="r"))
+    assert page.count('type="radio" name="layouts-switch"') == 2
+    assert page.count(" checked>") == 1
+    assert '<label for="layouts-2">Time</label>' in page
