@@ -176,6 +176,8 @@ def _sections(profile: engine.TableProfile) -> Iterator[Section]:
         yield _overlap(profile)
     if any(column.statistics_bytes for column in profile.columns):
         yield _statistics(profile)
+    if profile.footers is not None:
+        yield _footers(profile)
 
 
 def bins(lower: Sequence[int], unit: str) -> list[str]:
@@ -364,3 +366,28 @@ def _statistics(profile: engine.TableProfile) -> Section:
         ),
         tables=(Table(title="All columns", columns=columns, rows=tuple(rows), folded=len(rows) > _DRAWN_COLUMNS),),
     )  # fmt: skip
+
+
+def _footers(profile: engine.TableProfile) -> Section:
+    found = profile.footers
+    assert found is not None
+    rows = [
+        (plain(each.name), *_figures(quantity(each.compressed_bytes, "bytes"),
+                                     quantity(each.uncompressed_bytes, "bytes"),
+                                     digits(each.uncompressed_bytes / max(1, each.compressed_bytes)), f"{each.pages:,}",
+                                     ", ".join(sorted(each.codecs)), ", ".join(sorted(each.encodings))))
+        for each in found.columns
+    ]  # fmt: skip
+    columns = ("column", "compressed", "uncompressed", "ratio", "pages", "codecs", "encodings")
+    wrong = [(plain(each.what), plain(each.file_path), plain(each.detail)) for each in found.contradictions]
+    tables = [Table(title="Storage by column", columns=columns, rows=tuple(rows), folded=len(rows) > _DRAWN_COLUMNS)]
+    if wrong:
+        tables.append(Table(title="Files unlike their entries", columns=("what", "file", "found"), rows=tuple(wrong)))
+    return Section(
+        key="footers",
+        title="What the files say",
+        explanation=f"{found.files:,} files were opened: {found.row_groups:,} row groups, median "
+        f"{quantity(found.row_group_bytes.median, 'bytes')} and {found.row_group_rows.median:,} rows; {found.pages:,} "
+        f"pages, as far as footers count them. {found.contradicting_files:,} files are not as their entries say.",
+        tables=tuple(tables),
+    )

@@ -15,6 +15,7 @@ from bench.report.quantities import digits, quantity
 
 _BAR = 24
 _FEWEST_COLUMNS = 3
+_SHOWN_CONTRADICTIONS = 3
 _LAST_LINES = 2
 """Of what is left out, in a narrow terminal."""
 
@@ -83,6 +84,13 @@ def _facts(profile: engine.TableProfile) -> Iterator[tuple[str, str]]:
     for each in profile.manifests.clustering:
         opened = f"{digits(each.opened)} of {profile.manifests.data_manifests:,}"
         yield "Manifests", f"a filter on {each.name} opens {opened}; {digits(each.possible)} would do"
+    if profile.footers is not None:
+        size = quantity(profile.footers.row_group_bytes.median, "bytes")
+        own_groups = f"{profile.footers.row_groups:,} row groups of {size}"
+        wrong = f"{profile.footers.contradicting_files:,} files are not as their manifest entries say"
+        yield "Footers", f"{own_groups} (median), {profile.footers.pages:,} pages; {wrong}"
+        for file in profile.footers.contradictions[:_SHOWN_CONTRADICTIONS]:
+            yield "", f"{file.what}: {file.file_path}: {file.detail}"
     snapshots = f"{history.snapshots:,} snapshots, {history.expirable_snapshots:,} expirable"
     retained = f"about {quantity(history.retained_bytes, 'bytes')} are only in history"
     yield "History", f"{snapshots}, the oldest {age(history.oldest_age_ms)} old; {retained}"

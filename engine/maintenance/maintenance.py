@@ -158,14 +158,19 @@ class Maintenance:
         self.advance(state)
         return delete_expired(self.table, change, state, delete_files=delete_files)
 
-    def profile(self, *, snapshot_id: int | None = None, counters: Counters | None = None) -> TableProfile:
-        """The portrait of the loaded table from its metadata alone; changes nothing, and works on read-only tables.
+    def profile(
+        self, *, snapshot_id: int | None = None, deep: bool = False, counters: Counters | None = None
+    ) -> TableProfile:
+        """The portrait of the loaded table, by default from its metadata alone; changes nothing, and works on read-only
+        tables.
 
         Sizes, deletes, partitions, manifests, overlaps of files by column, statistics, history, and what is wrong with
         what mends it: see `TableProfile`. A hundred thousand files take about a second.
 
         Args:
             snapshot_id: The snapshot; None means the current one.
+            deep: Open every data file: storage by column, and files that are not as their manifest entries say. What is
+                wrong with a file is a figure (`FooterFigures.contradictions`), no error.
             counters: Count storage requests and bytes.
 
         Raises:
@@ -177,7 +182,7 @@ class Maintenance:
         subject = self.subject
         if counters is not None:
             subject = replace(subject, store=CountingStore(subject.store, counters))
-        return profile_table(subject, snapshot, self.now_ms())
+        return profile_table(subject, snapshot, self.now_ms(), deep=deep)
 
     def remove_orphan_files(self, *, older_than: AsOf | None = None, dry_run: bool = True) -> OrphanFiles:
         """Find files in the table's ``data`` and ``metadata`` directories that nothing in the table refers to.

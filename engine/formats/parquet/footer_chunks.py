@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.formats.parquet import layout, thrift
+from engine.formats.parquet.chunk_storage import ChunkStorage, chunk_storages
 from engine.formats.parquet.machine_kernels import LIST_CHUNKS
 
 _TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
@@ -59,6 +60,13 @@ class FooterChunks:
     def is_known(self) -> bool:
         """Whether each row group has a column chunk for each leaf, and all can be listed."""
         return self._table is not None
+
+    def storages(self) -> list[ChunkStorage]:
+        """How the chunks are stored, in order; raises IndexError or ValueError for a damaged footer."""
+        found = chunk_storages(self._footer) if self._footer else []
+        if any(each.leaf >= self._leaves or each.row_group >= self._row_groups for each in found):
+            raise ValueError("column chunks of columns or row groups that it does not have")
+        return found
 
     def offset(self, row_group: int) -> int | None:
         """The offset of a row group: of the first page of its first column; None if unknown."""

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from engine.errors import CorruptTable
 from engine.formats.file_columns import FileColumns
 from engine.formats.name_mapping import FilesWithoutIds, assign_field_ids, has_field_ids
+from engine.formats.parquet.chunk_storage import ChunkStorage
 from engine.formats.parquet.content_end import end_of_content
 from engine.formats.parquet.footer import check_footer, slim_footer
 from engine.formats.parquet.footer_bytes import MARK_BYTES, footer_bytes
@@ -113,6 +114,13 @@ class ParquetSource(Source):
         if offset is None:
             raise CorruptTable("no place of a column chunk", location=self.location, path=f"row group {row_group}")
         return offset
+
+    def storages(self) -> list[ChunkStorage]:
+        """How the column chunks are stored, in order; raises CorruptTable for a damaged footer."""
+        try:
+            return self.chunks.storages()
+        except (IndexError, ValueError) as error:
+            raise CorruptTable(f"a damaged footer: {error}", location=self.location) from error
 
     def read(self, row_group: int, wanted: Schema) -> pa.Table:
         """See `Source.read`; exactly the wanted leaves are decoded."""

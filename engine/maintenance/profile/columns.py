@@ -66,12 +66,10 @@ def column_figures(
     Raises:
         CorruptTable, FileNotFound: As a plan.
     """
-    ids = sorted(
-        {i for schema in metadata.schemas for i, f in schema.by_id.items() if isinstance(f.type, PrimitiveType)}
-    )
+    ids = _ids(metadata)
     manifests = [each.manifest for each in files.data]
     found: list[ColumnFigures] = []
-    for group in _groups(ids, len(files), max((each.columns.count for each in files.data), default=0)):
+    for group in _groups(ids, files):
         told = list(runner.map(partial(_read_metrics, ids=group, source=source, metadata=metadata), manifests))
         by_column = [(field_id, [own[place] for own in told]) for place, field_id in enumerate(group)]
         del told
@@ -79,9 +77,21 @@ def column_figures(
     return tuple(found)
 
 
-def _groups(ids: Sequence[int], files: int, most_entries: int) -> list[list[int]]:
+def first_group(files: LiveFiles, metadata: TableMetadata) -> list[int]:
+    """The ids of the columns that are decoded at a time: all of them, unless they are many."""
+    return next(iter(_groups(_ids(metadata), files)), [])
+
+
+def _ids(metadata: TableMetadata) -> list[int]:
+    """Of all primitive columns, ascending."""
+    every = {i: f.type for schema in metadata.schemas for i, f in schema.by_id.items()}
+    return sorted(i for i, type_ in every.items() if isinstance(type_, PrimitiveType))
+
+
+def _groups(ids: Sequence[int], files: LiveFiles) -> list[list[int]]:
     """The columns in groups whose bounds of all files, and whose metrics of a few manifests, fit into memory."""
-    by_files = _BOUNDS_MEMORY_BYTES // max(1, files * _BYTES_OF_BOUNDS)
+    most_entries = max((each.columns.count for each in files.data), default=0)
+    by_files = _BOUNDS_MEMORY_BYTES // max(1, len(files) * _BYTES_OF_BOUNDS)
     by_entries = _METRICS_MEMORY_BYTES // max(1, most_entries * _BYTES_OF_METRICS)
     size = max(1, min(by_files, by_entries))
     count = -(-len(ids) // size)

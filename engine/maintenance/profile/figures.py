@@ -351,6 +351,73 @@ class HistoryFigures:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ColumnStorage:
+    """A leaf column in the Parquet files, by their footers.
+
+    Args:
+        name: Its path in the files.
+        chunks: Its column chunks.
+        compressed_bytes: In the files.
+        uncompressed_bytes: Before compression.
+        pages: Its pages, of chunks whose footers count them.
+        codecs: Compressed bytes by codec.
+        encodings: Compressed bytes of the chunks with pages of an encoding; a chunk may have several.
+    """
+
+    name: str
+    chunks: int
+    compressed_bytes: int
+    uncompressed_bytes: int
+    pages: int
+    codecs: Mapping[str, int]
+    encodings: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contradiction:
+    """A file that is not as its manifest entry says.
+
+    Args:
+        file_path: Which.
+        what: ``missing``, ``unreadable``, ``size``, ``records`` or ``bounds``.
+        detail: What was found.
+    """
+
+    file_path: str
+    what: str
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FooterFigures:
+    """Data files by their own metadata.
+
+    Args:
+        files: How many were opened.
+        row_groups: Of Parquet files.
+        row_group_rows: Rows of one.
+        row_group_bytes: Compressed bytes of one.
+        pages: Of column chunks whose footers count them.
+        chunks: Column chunks.
+        chunks_without_pages: Those whose footers do not.
+        columns: Storage by column, the largest first.
+        contradicting_files: Files that are not as their manifest entries say.
+        contradictions: The first of them.
+    """
+
+    files: int
+    row_groups: int
+    row_group_rows: Quantiles
+    row_group_bytes: Quantiles
+    pages: int
+    chunks: int
+    chunks_without_pages: int
+    columns: tuple[ColumnStorage, ...]
+    contradicting_files: int
+    contradictions: tuple[Contradiction, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reason:
     """One thing that costs, and what mends it.
 

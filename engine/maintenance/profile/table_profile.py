@@ -11,6 +11,7 @@ from engine.maintenance.profile.figures import (
     ColumnFigures,
     DeleteFigures,
     FileFigures,
+    FooterFigures,
     HistoryFigures,
     ManifestFigures,
     PartitionFigures,
@@ -26,6 +27,7 @@ from engine.maintenance.profile.files import (
     row_group_figures,
     sort_order_figures,
 )
+from engine.maintenance.profile.footers import footer_figures
 from engine.maintenance.profile.health import Examined, find_reasons
 from engine.maintenance.profile.history import history_figures
 from engine.maintenance.profile.live_files import load_live_files
@@ -60,6 +62,7 @@ class TableProfile:
         columns: Columns, by id.
         history: Snapshots and metadata.
         reasons: What is wrong, dearest first.
+        footers: What the files themselves say; None unless they were opened.
     """
 
     name: str
@@ -78,6 +81,7 @@ class TableProfile:
     columns: tuple[ColumnFigures, ...]
     history: HistoryFigures
     reasons: tuple[Reason, ...]
+    footers: FooterFigures | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """All figures as dictionaries, lists and plain values, for JSON."""
@@ -105,8 +109,8 @@ class Subject:
     runner: Runner = field(default_factory=LocalRunner)
 
 
-def profile_table(subject: Subject, snapshot: Snapshot | None, now_ms: int) -> TableProfile:
-    """Profile a snapshot from metadata alone.
+def profile_table(subject: Subject, snapshot: Snapshot | None, now_ms: int, *, deep: bool = False) -> TableProfile:
+    """Profile a snapshot from metadata alone or, if `deep`, from the footers of its data files, too.
 
     Raises:
         CorruptTable, FileNotFound, Unsupported: As a plan of the snapshot.
@@ -131,7 +135,8 @@ def profile_table(subject: Subject, snapshot: Snapshot | None, now_ms: int) -> T
     row_groups = row_group_figures(files)
     ages = age_figures(files, metadata, now_ms)
     sort_orders = sort_order_figures(files, metadata)
-    columns = column_figures(files, replace(source, cache=None), runner, metadata, paths)
+    uncached = replace(source, cache=None)
+    columns = column_figures(files, uncached, runner, metadata, paths)
     examined = replace(examined, columns=columns)
     return TableProfile(
         name=subject.name,
@@ -150,4 +155,5 @@ def profile_table(subject: Subject, snapshot: Snapshot | None, now_ms: int) -> T
         columns=columns,
         history=examined.history,
         reasons=find_reasons(examined),
+        footers=footer_figures(files, uncached, runner, metadata) if deep else None,
     )

@@ -78,6 +78,17 @@ def test_the_page_stands_alone_and_shows_each_section(table: engine.Table, tmp_p
     assert "day=0" in text
 
 
+def test_footers(table: engine.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(table.inspect.data_files()["file_path"][0].as_py()).unlink()
+    assert exit_code("profile", table.location, "--deep") == 0
+    shown = capsys.readouterr().out
+    assert "1 files are not as their manifest entries say" in shown
+    assert "missing: " in shown
+    page = tmp_path / "portrait.html"
+    assert exit_code("profile", table.location, "--deep", "--html", page) == 0
+    assert "Files unlike their entries" in page.read_text()
+
+
 @pytest.mark.parametrize("width", [60, 80, 200])
 @pytest.mark.parametrize("lines", [20, 40])
 def test_the_terminal_is_respected(table: engine.Table, width: int, lines: int) -> None:
