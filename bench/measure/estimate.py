@@ -12,7 +12,7 @@ from bench.engines.registry import ENGINES
 from bench.errors import CorruptRecords
 from bench.experiment import UNTIMED, Experiment
 from bench.measure.run_file import Run, read_run
-from bench.workloads.definitions import DescribedWorkload, ReadingWorkload, TableWorkload, TpcdsWorkload
+from bench.workloads.definitions import DescribedWorkload, EventsWorkload, ReadingWorkload, TableWorkload, TpcdsWorkload
 
 _BYTES = 180e6
 """Of one table of store_sales at scale 1, and of its raw files."""
@@ -112,7 +112,7 @@ def _cases(experiment: Experiment) -> dict[str, int]:
             for name, count in (("planning", own * filters * 2 * len(workload.writers)), ("commits", own)):
                 if name in found:
                     found[name] += count
-        elif isinstance(workload, ReadingWorkload):
+        elif isinstance(workload, ReadingWorkload | EventsWorkload):
             found["reading"] = found.get("reading", 0) + engines * _READING_CASES
         else:
             tables += 1 if isinstance(workload, TableWorkload) else len(experiment.layouts)

@@ -190,6 +190,21 @@ def test_faults_are_named(tables: Mapping[str, tuple[Layout, str, BuildCost]]) -
     damaged(replace(layout, partition=(Term(column="item"),)), location, r"its partition spec is \[\], not \[\('item'")
 
 
+def test_files_of_sorted_rows_that_overlap_are_not_sorted_over_the_table(raw: RawFiles, tmp_path: Path) -> None:
+    layout = next(layout for layout in LAYOUTS if layout.name == "sorted")
+    catalog = engine.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
+    table = catalog.create_table(TABLE, raw.schema)
+    rows = raw.reader().read_all()
+    for part in range(6):
+        table.append(rows.slice(part * ROWS // 6, ROWS // 6).sort_by([("item", "ascending"), ("id", "ascending")]))
+    damaged(layout, table.metadata_location, r"\.parquet and .*\.parquet overlap in item, id")
+    table.maintenance.rewrite_data_files(
+        "sort", sort_order=["item", "id"], rewrite_all=True, target_file_size_bytes=60_000
+    )
+    check_shape(layout, table.metadata_location, ROWS)
+    catalog.close()
+
+
 def test_manifests_that_share_partitions_are_not_clustered(raw: RawFiles, tmp_path: Path) -> None:
     layout = next(layout for layout in LAYOUTS if layout.cluster_manifests)
     build_table(layout, raw, tmp_path, spark=no_session)
