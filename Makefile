@@ -4,13 +4,16 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest --quiet --durations=10
 
 .DEFAULT_GOAL := bench
-.PHONY: bench test soak mutants check asv docs lock clean
+.PHONY: bench test soak mutants check asv asv-publish docs lock clean
 
 bench: .venv/.stamp ## the main job: run the benchmarks, write the report
 	$(BIN)/icebench run
 
 asv: .venv/.stamp ## the same measurements as an asv suite
 	$(BIN)/python -m bench.asv_run
+
+asv-publish: .venv/.stamp ## the results of asv as a site, to be read by `asv preview`
+	$(BIN)/asv publish
 
 test: .venv/.stamp .venv/.test-stamp ## all tests: those that share one Spark session in a process beside the others
 	@status=0; log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from tempfile import TemporaryDirectory
 
 import engine
-from bench.cases.probe import CALLS, probed
+from bench.cases.probe import CALLS, one_processor, probed
 from bench.cases.tables import Scale, build
 from bench.cases.work import Case, cases
 from bench.engines.checksum import checksum_of
@@ -49,7 +49,7 @@ def run_cases(chosen: Callable[[str], bool] = lambda _: True) -> dict[str, CaseR
     Raises:
         EngineError: The engine could not do it.
     """
-    with built() as catalog:
+    with built() as catalog, one_processor():
         return {name: count(case, catalog) for name, case in cases().items() if chosen(name)}
 
 

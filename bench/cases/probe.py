@@ -36,7 +36,6 @@ def probed() -> Iterator[Counter[str]]:
     """Context of the work to count; the counts are complete at its end. Not for several threads at once."""
     counted = Counter(dict.fromkeys((FOOTERS_PARSED, CHUNKS_DECODED, VALUES_DECODED, BYTES_INFLATED), 0))
     with ExitStack() as stack:
-        stack.enter_context(_one_processor())
         stack.enter_context(_without_collection())
         stack.enter_context(_parquet(counted))
         stack.enter_context(_arrow_memory(counted))
@@ -46,8 +45,9 @@ def probed() -> Iterator[Counter[str]]:
 
 
 @contextmanager
-def _one_processor() -> Iterator[None]:
-    """The engine makes as many threads as there are processors; on one, the order of work is always the same."""
+def one_processor() -> Iterator[None]:
+    """Context of one processor, for a case from its preparation on: a table decides then how many threads it will use.
+    On one, the order of work is always the same, and calls of all work are seen, as a profile sees one thread."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return

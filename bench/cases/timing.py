@@ -68,7 +68,7 @@ def time_cases(
     found: dict[str, Time] = {}
     known = cases()
     for name in names:
-        with _catalog(warehouse, name) as catalog:
+        with catalog_for(warehouse, name) as catalog:
             try:
                 found[name] = {"seconds": _seconds(known[name], catalog, clock)}
             except Exception as error:  # noqa: BLE001 - a dead case is a finding, whatever it raised
@@ -80,7 +80,7 @@ def profile(warehouse: str, name: str, most: int = 40) -> list[Entry]:
     """The functions in which a case spends most time."""
     case = cases()[name]
     profiler = cProfile.Profile()
-    with _catalog(warehouse, name) as catalog:
+    with catalog_for(warehouse, name) as catalog:
         for number in range(2 * _WARM_RUNS):
             timed = case.prepare(catalog, engine.Counters())
             if number < _WARM_RUNS:
@@ -98,8 +98,14 @@ def _told(code: CodeType | str) -> str:
     return code if isinstance(code, str) else f"{'/'.join(Path(code.co_filename).parts[-2:])}:{code.co_name}"
 
 
+def build_tables(warehouse: str) -> None:
+    """Make the tables that are timed."""
+    with closing(engine.load_catalog(warehouse)) as catalog:
+        build(catalog, SCALE)
+
+
 @contextmanager
-def _catalog(warehouse: str, name: str) -> Iterator[engine.Catalog]:
+def catalog_for(warehouse: str, name: str) -> Iterator[engine.Catalog]:
     """The tables of all processes; for a case that changes tables, an empty catalog of its own."""
     if name.startswith("commit/"):
         with TemporaryDirectory(prefix="icebench-gate-") as folder, closing(engine.load_catalog(folder)) as catalog:

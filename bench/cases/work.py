@@ -108,7 +108,7 @@ def _scans() -> list[Case]:
         found += [_scan(table, "no-filter"), _scan(table, "metrics-filter", SOME_TICKETS)]
 
     def count(catalog: engine.Catalog, counters: engine.Counters) -> Timed:
-        return _load(catalog, "partitioned").scan(filter=ONE_PARTITION, counters=counters).count
+        return _load(catalog, "partitioned").scan(counters=counters).count
 
     return [*found, Case("scan/partitioned/count", count)]
 

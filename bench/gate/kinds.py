@@ -28,7 +28,7 @@ class Kind(Enum):
 _ANSWERS = frozenset({"rows_returned"})
 
 
-_TOLERANCES = {"function_calls": 0.03, "arrow_bytes_peak": 1.0, "arrow_bytes_allocated": 0.01}
+_TOLERANCES = {"function_calls": 0.01, "arrow_bytes_peak": 0.1, "arrow_bytes_allocated": 0.01}
 """Counters that repeat, but not exactly: by which share they may differ."""
 _BYTES = 0.05
 """Of sizes: random ids and times are texts of several lengths in metadata files."""

@@ -39,7 +39,7 @@ BENCH_ARROWS: dict[str, tuple[str, ...]] = {
     "cases": ("engines", "gate", "workloads"),
     "report": ("costs", "gate", "measure"),
     "cli": ("report", "experiment", "doctor", "cases"),
-    "suites": ("measure",),
+    "suites": ("measure", "cases"),
     "asv_run": ("errors",),
 }
 """A room imports what its arrows reach, however many steps away."""
