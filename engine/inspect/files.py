@@ -10,7 +10,7 @@ from engine.columnar.scalars import to_arrow_array
 from engine.columnar.schemas import to_arrow_type
 from engine.inspect.contents import Contents, live
 from engine.inspect.readable_metrics import readable_metrics
-from engine.spec.data_file import DataFile, FileContent
+from engine.spec.data_file import NO_METRICS, DataFile, FileContent
 from engine.spec.metadata import TableMetadata
 from engine.spec.partitioning import common_partition_type, untyped_fields
 from engine.spec.snapshots import Snapshot
@@ -96,4 +96,4 @@ def _text(value: Value) -> str:
 
 
 def _maps(rows: Iterable[Mapping[int, object]], type_: pa.MapType) -> pa.Array:
-    return pa.array([list(row.items()) for row in rows], type_)
+    return pa.array([None if row is NO_METRICS else list(row.items()) for row in rows], type_)

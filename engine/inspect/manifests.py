@@ -36,10 +36,12 @@ def manifests(contents: Contents, snapshot: Snapshot | None) -> pa.Table:
 
 
 def all_manifests(contents: Contents) -> pa.Table:
-    """One row per manifest and snapshot that lists it: as `manifests`, with ``reference_snapshot_id``."""
+    """One row per manifest and snapshot that lists it: as `manifests`, with ``reference_snapshot_id`` and
+    ``key_metadata``."""
     pairs = [(s.snapshot_id, m) for s in contents.metadata.snapshots for m in contents.manifests(s)]
     table = _table(contents.metadata, [m for _, m in pairs])
-    return table.append_column("reference_snapshot_id", pa.array([s for s, _ in pairs], pa.int64()))
+    table = table.append_column("reference_snapshot_id", pa.array([s for s, _ in pairs], pa.int64()))
+    return table.append_column("key_metadata", pa.array([m.key_metadata for _, m in pairs], pa.binary()))
 
 
 def _table(metadata: TableMetadata, rows: Sequence[ManifestFile]) -> pa.Table:
@@ -56,7 +58,6 @@ def _table(metadata: TableMetadata, rows: Sequence[ManifestFile]) -> pa.Table:
             columns[f"{change}_{kind}_files_count"] = pa.array(counts, pa.int32())
     summaries = [[_summary(metadata, m, i, p) for i, p in enumerate(m.partitions or ())] for m in rows]
     columns["partition_summaries"] = pa.array(summaries, pa.list_(_SUMMARY))
-    columns["key_metadata"] = pa.array([m.key_metadata for m in rows], pa.binary())
     return pa.table(columns)
 
 
@@ -67,7 +68,9 @@ def _summary(
     source = next((s.by_id[field.source_id].type for s in _newest_first(metadata) if field.source_id in s.by_id), None)
 
     def human(bound: bytes | None) -> str | None:
-        if bound is None or not isinstance(source, PrimitiveType):
+        if bound is None:
+            return "null"  # as Iceberg Java's transforms have it
+        if not isinstance(source, PrimitiveType):
             return None
         if isinstance(field.transform, UnknownTransform):
             return bound.hex()  # its type is unknown

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from engine.columnar.schemas import to_arrow_schema
 from engine.deletes.files import DeleteFile
 from engine.deletes.positions import Positions, positions_by_path
 from engine.deletes.vectors import load_vectors
@@ -22,8 +23,8 @@ def position_deletes(contents: Contents, snapshot: Snapshot | None) -> pa.Table:
     """One row per deleted position of a live delete file: file_path and pos of the row, partition, spec_id and
     delete_file_path of the delete file; in format version 3 also content_offset and content_size_in_bytes of a vector.
 
-    Iceberg Java's column ``row``, an optional copy of the deleted row, is left out: writers do not use it, and the
-    specification has withdrawn it. A position that a delete file has twice is one row.
+    ``row``, a copy of the deleted row, is null: the specification has withdrawn it, and it is not read from files that
+    have it. A position that a delete file has twice is one row.
 
     Raises:
         FileNotFound: A delete file is missing.
@@ -59,6 +60,7 @@ def position_deletes(contents: Contents, snapshot: Snapshot | None) -> pa.Table:
         {
             "file_path": pa.chunked_array(paths, pa.string()),
             "pos": pa.chunked_array(positions, pa.int64()),
+            "row": pa.nulls(len(owners), pa.struct(list(to_arrow_schema(contents.metadata.schema)))),
             **{name: array.take(taken) for name, array in of_files.items()},
         }
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Literal
+from typing import Any, Literal
 
 from engine.spec.values import Value
 
@@ -18,6 +18,15 @@ class FileContent(IntEnum):
     DATA = 0
     POSITION_DELETES = 1
     EQUALITY_DELETES = 2
+
+
+class _NoMetrics(dict[int, Any]):
+    def __reduce__(self) -> str:
+        return "NO_METRICS"
+
+
+NO_METRICS: Mapping[int, Any] = _NoMetrics()
+"""A metric map that a manifest does not have: empty, and null where metadata tables tell it from an empty one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,10 +10,10 @@ from typing import Any, cast
 import pyarrow as pa
 
 from engine.codec.avro.program import ColumnLayout
-from engine.codec.columns import offsets_of
+from engine.codec.columns import offsets_of, valid_of
 from engine.codec.manifests.columns import MAPS, PARTITION, ManifestReader
 from engine.errors import Unsupported
-from engine.spec.data_file import DataFile, FileContent, FileFormat
+from engine.spec.data_file import NO_METRICS, DataFile, FileContent, FileFormat
 from engine.spec.manifest import EntryStatus, ManifestEntry
 from engine.spec.partitioning import PartitionSpec
 from engine.spec.values import Value, decimal_of
@@ -82,16 +82,17 @@ def _file_format(name: str | None) -> FileFormat:
     return cast("FileFormat", lowered)
 
 
-def _maps(reader: ManifestReader, name: str) -> list[dict[int, Any]]:
+def _maps(reader: ManifestReader, name: str) -> list[Mapping[int, Any]]:
     pairs = reader.pairs(name, MAPS[name])
     if pairs is None:
-        return [{} for _ in range(reader.count)]
+        return [NO_METRICS] * reader.count
     lists, key_column, value_column = pairs
     ends, keys, values = offsets_of(lists).tolist(), key_column.to_pylist(), value_column.to_pylist()
-    made = [dict(zip(keys[a:b], values[a:b], strict=True)) for a, b in pairwise(ends)]
-    if not value_column.null_count:
-        return made
-    return [{key: value for key, value in one.items() if value is not None} for one in made]
+    made: list[Mapping[int, Any]] = [dict(zip(keys[a:b], values[a:b], strict=True)) for a, b in pairwise(ends)]
+    if value_column.null_count:
+        made = [{key: value for key, value in one.items() if value is not None} for one in made]
+    valid = valid_of(lists)
+    return made if valid is None else [one if own else NO_METRICS for one, own in zip(made, valid, strict=True)]
 
 
 def _partitions(reader: ManifestReader, spec: PartitionSpec) -> list[tuple[Value | None, ...]]:
