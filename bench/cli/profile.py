@@ -24,6 +24,9 @@ LINES = 40
 @click.option("--warehouse", metavar="PLACE", help="The warehouse of an SQL catalog.")
 @click.option("--snapshot", type=int, metavar="ID", help="As of this snapshot; the current one by default.")
 @click.option("--deep", is_flag=True, help="Open all data files: storage by column, and files unlike their entries.")
+@click.option(
+    "--sample", type=click.IntRange(min=1), help="Read so many files, to see if they are in their sort order."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print all figures as one object, for other programs.")
 @click.option(
     "--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write a page with plots."
@@ -32,7 +35,7 @@ LINES = 40
 @pass_context
 def profile(
     context: Context, *, address: str, name: str | None, warehouse: str | None, snapshot: int | None, deep: bool,
-    as_json: bool, html: Path | None, lines: int,
+    sample: int | None, as_json: bool, html: Path | None, lines: int,
 ) -> int:  # fmt: skip
     """Describe a table from its metadata: sizes, deletes, partitions, manifests, overlaps, and what costs most.
 
@@ -47,7 +50,7 @@ def profile(
         table = engine.load_catalog(address, warehouse=warehouse).load_table(name)
         opened = (address, name) if warehouse is None else (address, name, "--warehouse", warehouse)
         place = Place(table=name, catalog=address, warehouse=warehouse, opened=opened)
-    found = table.maintenance.profile(snapshot_id=snapshot, deep=deep)
+    found = table.maintenance.profile(snapshot_id=snapshot, deep=deep, sample_files=sample or 0)
     out = context.terminal.out
     if html is not None:
         # matplotlib takes a second, which only a page is worth.

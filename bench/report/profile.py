@@ -209,6 +209,8 @@ def _files(profile: engine.TableProfile) -> Section:
         claim = "No sort order" if each.order_id is None else f"Sort order {each.order_id}"
         default = " (default)" if each.is_default else ""
         rows.append((f"{claim} claimed", f"{each.files:,} files: {each.order or 'unsorted'}{default}"))
+    if profile.order is not None:
+        rows.append(("Kept", f"{profile.order.unsorted_files:,} of {profile.order.read_files:,} files read are not"))
     return Section(
         key="files",
         title="Files",

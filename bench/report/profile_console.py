@@ -96,7 +96,11 @@ def _facts(profile: engine.TableProfile) -> Iterator[tuple[str, str]]:
     yield "History", f"{snapshots}, the oldest {age(history.oldest_age_ms)} old; {retained}"
     claims = [f"{each.files:,} {each.order or 'unsorted'}" for each in profile.sort_orders]
     if claims:
-        yield "Sorted by", f"files claim: {'; '.join(claims)}"
+        checked = profile.order
+        kept = (
+            "" if checked is None else f"; of {checked.read_files:,} read, {checked.unsorted_files:,} are not sorted so"
+        )
+        yield "Sorted by", f"files claim: {'; '.join(claims)}{kept}"
 
 
 def _histogram(profile: engine.TableProfile) -> Grid:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,6 +25,20 @@ def sorted_table(table: pa.Table, spec: PartitionSpec, order: SortOrder, schema:
         Unsupported: A transform of several columns.
     """
     keys = [storage_of(column) for column in partition_columns(table, spec, schema)]
+    found = _sort_indices(table, keys, order, schema)
+    return table if found is None else table.take(found)
+
+
+def is_sorted(table: pa.Table, order: SortOrder, schema: Schema) -> bool:
+    """Whether rows are in a sort order already; arguments and errors as `sorted_table`."""
+    found = _sort_indices(table, [], order, schema)
+    # Arrow's sort is stable: rows that are in order stay where they are.
+    return found is None or bool((np.diff(found.to_numpy().astype(np.int64)) == 1).all())
+
+
+def _sort_indices(table: pa.Table, keys: list[pa.Array], order: SortOrder, schema: Schema) -> pa.Array | None:
+    """The rows by some keys and then by the order; None if there is nothing to sort by."""
+    keys = list(keys)
     options = [(str(i), "ascending", "at_start") for i in range(len(keys))]
     for sort_field in order.fields:
         if len(sort_field.source_ids) > 1:
@@ -35,6 +50,6 @@ def sorted_table(table: pa.Table, spec: PartitionSpec, order: SortOrder, schema:
         options.append((str(len(keys)), direction, nulls))
         keys.append(storage_of(transform_array(source, sort_field.transform, column)))
     if not keys:
-        return table
+        return None
     columns = pa.Table.from_arrays(keys, names=[name for name, _, _ in options])
-    return table.take(pc.sort_indices(columns, options=pc.SortOptions(options)))
+    return pc.sort_indices(columns, options=pc.SortOptions(options))

@@ -159,7 +159,12 @@ class Maintenance:
         return delete_expired(self.table, change, state, delete_files=delete_files)
 
     def profile(
-        self, *, snapshot_id: int | None = None, deep: bool = False, counters: Counters | None = None
+        self,
+        *,
+        snapshot_id: int | None = None,
+        deep: bool = False,
+        sample_files: int = 0,
+        counters: Counters | None = None,
     ) -> TableProfile:
         """The portrait of the loaded table, by default from its metadata alone; changes nothing, and works on read-only
         tables.
@@ -171,6 +176,8 @@ class Maintenance:
             snapshot_id: The snapshot; None means the current one.
             deep: Open every data file: storage by column, and files that are not as their manifest entries say. What is
                 wrong with a file is a figure (`FooterFigures.contradictions`), no error.
+            sample_files: Read the sort keys of so many of the files that claim a sort order, to see whether they are in
+                it.
             counters: Count storage requests and bytes.
 
         Raises:
@@ -182,7 +189,7 @@ class Maintenance:
         subject = self.subject
         if counters is not None:
             subject = replace(subject, store=CountingStore(subject.store, counters))
-        return profile_table(subject, snapshot, self.now_ms(), deep=deep)
+        return profile_table(subject, snapshot, self.now_ms(), deep=deep, sample_files=sample_files)
 
     def remove_orphan_files(self, *, older_than: AsOf | None = None, dry_run: bool = True) -> OrphanFiles:
         """Find files in the table's ``data`` and ``metadata`` directories that nothing in the table refers to.

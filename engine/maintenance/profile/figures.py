@@ -418,6 +418,26 @@ class FooterFigures:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OrderFigures:
+    """Files that claim a sort order, and whether those of a sample keep it.
+
+    Args:
+        claiming_files: Files that claim an order that the table has, other than unsorted.
+        uncomparable_files: Of these, files whose order is not compared: by floating-point numbers, uuids, several
+            columns at once or columns that the schema lacks.
+        read_files: Files of the sample.
+        unsorted_files: Files of the sample whose rows are in another order.
+        unsorted_paths: The first of them.
+    """
+
+    claiming_files: int
+    uncomparable_files: int
+    read_files: int
+    unsorted_files: int
+    unsorted_paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reason:
     """One thing that costs, and what mends it.
 

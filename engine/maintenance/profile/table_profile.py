@@ -14,6 +14,7 @@ from engine.maintenance.profile.figures import (
     FooterFigures,
     HistoryFigures,
     ManifestFigures,
+    OrderFigures,
     PartitionFigures,
     Reason,
     RowGroupFigures,
@@ -31,9 +32,11 @@ from engine.maintenance.profile.footers import footer_figures
 from engine.maintenance.profile.health import Examined, find_reasons
 from engine.maintenance.profile.history import history_figures
 from engine.maintenance.profile.live_files import load_live_files
+from engine.maintenance.profile.order_check import order_figures
 from engine.maintenance.profile.partitions import PartitionPaths, manifest_figures, partition_figures
 from engine.plan.cache import ManifestCache
 from engine.plan.manifests import ManifestSource
+from engine.plan.scan import table_scan
 from engine.runtime.local import LocalRunner
 from engine.runtime.runner import Runner
 from engine.spec.metadata import TableMetadata
@@ -63,6 +66,7 @@ class TableProfile:
         history: Snapshots and metadata.
         reasons: What is wrong, dearest first.
         footers: What the files themselves say; None unless they were opened.
+        order: Whether files keep the sort order that they claim; None unless a sample was read.
     """
 
     name: str
@@ -82,6 +86,7 @@ class TableProfile:
     history: HistoryFigures
     reasons: tuple[Reason, ...]
     footers: FooterFigures | None = None
+    order: OrderFigures | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """All figures as dictionaries, lists and plain values, for JSON."""
@@ -109,8 +114,12 @@ class Subject:
     runner: Runner = field(default_factory=LocalRunner)
 
 
-def profile_table(subject: Subject, snapshot: Snapshot | None, now_ms: int, *, deep: bool = False) -> TableProfile:
+def profile_table(
+    subject: Subject, snapshot: Snapshot | None, now_ms: int, *, deep: bool = False, sample_files: int = 0
+) -> TableProfile:
     """Profile a snapshot from metadata alone or, if `deep`, from the footers of its data files, too.
+
+    `sample_files` files that claim a sort order are read to see whether they keep it.
 
     Raises:
         CorruptTable, FileNotFound, Unsupported: As a plan of the snapshot.
@@ -156,4 +165,15 @@ def profile_table(subject: Subject, snapshot: Snapshot | None, now_ms: int, *, d
         history=examined.history,
         reasons=find_reasons(examined),
         footers=footer_figures(files, uncached, runner, metadata) if deep else None,
+        order=_order(subject, snapshot, sample_files),
     )
+
+
+def _order(subject: Subject, snapshot: Snapshot | None, sample_files: int) -> OrderFigures | None:
+    if not sample_files or snapshot is None:
+        return None
+    scan = table_scan(
+        subject.metadata, subject.store, snapshot_id=snapshot.snapshot_id, runner=subject.runner, cache=subject.cache,
+        table_name=subject.name,
+    )  # fmt: skip
+    return order_figures(scan.plan(), subject.store, subject.runner, sample_files)
