@@ -70,6 +70,8 @@ class FileColumns:
 
 
 def _count_leaves(type_: pa.DataType) -> int:
+    if not type_.num_fields:  # of thousands of columns most are plain
+        return 1
     inner = child_fields(type_)
     return sum(_count_leaves(child.type) for child in inner) if inner else 1
 

@@ -1,0 +1,55 @@
+"""What the harness does on Spark, on the master that is named: ``python -m tests.spark.cluster_work MASTER FOLDER``.
+
+Prints a line of JSON: what was counted, and checksums of what was read, which no master may change.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+import engine
+from bench.engines.checksum import checksum_of
+from bench.engines.spark_scan import frame_checksum
+from bench.measure.cache import DatasetCache
+from bench.measure.raw_files import find_or_write
+from bench.spark_session import SparkSettings, spark_session
+from bench.workloads.log import Log
+
+COLUMNS = ("log_offset", "logged_at", "url", "status", "bytes")
+
+
+def main(arguments: list[str]) -> None:
+    master, folder = arguments[0], Path(arguments[1])
+    conf = {"spark.executor.memory": "512m", "spark.driver.host": "127.0.0.1", "spark.cores.max": "2"}
+    spark = spark_session(SparkSettings(master=master, driver_memory="1g", extra=tuple(conf.items())))
+    log = Log(rows=6_000, files=3)
+    raw = find_or_write(log, DatasetCache(folder / "cache"), lambda: spark)
+    table = engine.load_catalog(str(folder / "warehouse")).create_table("bench.log", log.schema)
+    table.append(spark.read.parquet(*map(str, raw.paths)))
+    table.delete(log.delete_keys(0.05, "random").filter, mode="merge-on-read")
+    found: dict[str, object] = {"raw": checksum_of(raw.reader(), COLUMNS).text, "workers": _workers(spark)}
+    for name in ("all", "one_hour", "one_request"):
+        text = log.filters.get(name)
+        scan = table.scan(filter=text, columns=COLUMNS)
+        plan = scan.plan(spark, mode="distributed")
+        rows = frame_checksum(scan.to_spark(spark), COLUMNS)
+        # Names of files are random, and so how far they can be compressed.
+        counters = {name: count for name, count in plan.counters.items() if "bytes" not in name}
+        found[name] = [counters, len(plan.files), rows.rows, rows.text]
+    spark.stop()
+    sys.stdout.write(json.dumps(found) + "\n")
+
+
+def _workers(spark: SparkSession) -> int:
+    """How many Java virtual machines work, besides the driver."""
+    context = spark.sparkContext._jsc
+    assert context is not None
+    return int(context.sc().getExecutorMemoryStatus().size()) - 1
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
