@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import pyarrow as pa
@@ -27,6 +28,9 @@ from bench.measure.raw_files import RawFiles
 
 TABLE = "bench.rows"
 _END_OF_TIME_MS = 1 << 52
+_ATTEMPTS = 3
+_NEAR = 0.15
+"""How far the number of files may be off, as a share of what is wanted, before the table is built again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +64,9 @@ def build_table(
 ) -> dict[str, Any]:
     """Build the table in a catalog in an empty directory; its metadata file and its cost as JSON values.
 
+    How large so many files are is known when they are written: a table of too many or too few is built again. Its cost
+    is that of the last time.
+
     Args:
         layout: With the properties of its table in full.
         raw: The rows.
@@ -70,6 +77,29 @@ def build_table(
     Raises:
         EngineError: The engine could not write.
     """
+    enlarged = 1.0
+    for attempt in range(_ATTEMPTS):
+        home = folder / str(attempt)
+        home.mkdir()
+        built = _build(layout, raw, home, spark=spark, clock=clock, enlarged=enlarged)
+        if layout.files is None or layout.partition or abs(built["cost"]["files"] / layout.files - 1) <= _NEAR:
+            break
+        if attempt < _ATTEMPTS - 1:
+            enlarged *= built["cost"]["files"] / layout.files
+            rmtree(home)
+    return built
+
+
+def _build(
+    layout: Layout,
+    raw: RawFiles,
+    folder: Path,
+    *,
+    spark: Callable[[], SparkSession],
+    clock: Callable[[], float],
+    enlarged: float,
+) -> dict[str, Any]:
+    """Build the table once, in files `enlarged` times as large as their number would have it."""
     tree = ProcessTree()
     distributed = layout.properties.get(DISTRIBUTION, "none") != "none"
     rows = spark().read.parquet(*map(str, raw.paths)) if distributed else raw.reader()
@@ -81,11 +111,11 @@ def build_table(
         raw.schema,
         partition_spec=[(term.column, term.transform) for term in layout.partition],
         sort_order=_sort_order(layout.sort, raw.schema),
-        properties=_properties(layout, raw),
+        properties=_properties(layout, raw, enlarged),
     )
     table.append(rows)
     written = _added_bytes(table)
-    if _rewrite(layout, table, sort=bool(layout.sort) and not distributed):
+    if _rewrite(layout, table, enlarged, sort=bool(layout.sort) and not distributed):
         written += _added_bytes(table)
         table.maintenance.expire_snapshots(older_than=_END_OF_TIME_MS, retain_last=1)
     if layout.cluster_manifests:
@@ -108,7 +138,7 @@ def build_table(
     return {"metadata_location": location, "cost": asdict(cost)}
 
 
-def _properties(layout: Layout, raw: RawFiles) -> dict[str, str]:
+def _properties(layout: Layout, raw: RawFiles, enlarged: float) -> dict[str, str]:
     """Those of the table. For rows that stay as they arrived they say how large so many files are: as large as the raw
     files, as far as the codec goes."""
     if layout.files is None or layout.partition or layout.sort or layout.curve:
@@ -121,10 +151,10 @@ def _properties(layout: Layout, raw: RawFiles) -> dict[str, str]:
         return int(sink.tell())
 
     ratio = size(layout.properties.get(CODEC, "zstd")) / size("zstd")
-    return {**layout.properties, TARGET_SIZE: str(math.ceil(raw.size_bytes * ratio / layout.files))}
+    return {**layout.properties, TARGET_SIZE: str(math.ceil(raw.size_bytes * ratio * enlarged / layout.files))}
 
 
-def _rewrite(layout: Layout, table: engine.Table, *, sort: bool) -> bool:
+def _rewrite(layout: Layout, table: engine.Table, enlarged: float, *, sort: bool) -> bool:
     """Bring rows into the layout's order, or into as many files as are wanted; whether there was need to."""
     if not (sort or layout.curve or (layout.partition and layout.files is not None)):
         return False
@@ -134,7 +164,7 @@ def _rewrite(layout: Layout, table: engine.Table, *, sort: bool) -> bool:
     each = max(1, round((layout.files or 1) / len(sizes)))
     if layout.files is not None and each == 1 and len(sizes) > 1 and not (sort or layout.curve):
         return False
-    target = int(layout.properties.get(TARGET_SIZE) or math.ceil(max(sizes.values()) / each))
+    target = int(layout.properties.get(TARGET_SIZE) or math.ceil(max(sizes.values()) / each * enlarged))
     rewrite = table.maintenance.rewrite_data_files
     if sort:
         rewrite("sort", rewrite_all=True, target_file_size_bytes=target)

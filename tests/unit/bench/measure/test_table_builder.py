@@ -176,6 +176,18 @@ def damaged(layout: Layout, location: str, message: str) -> None:
         check_shape(layout, location, ROWS)
 
 
+@pytest.mark.parametrize("name", ["sorted", "zorder", "hilbert", "arrival", "snappy"])
+def test_layouts_have_nearly_as_many_files_as_are_wanted(
+    tables: Mapping[str, tuple[Layout, str, BuildCost]], name: str
+) -> None:
+    layout, location, cost = tables[name]
+    assert layout.files is not None
+    assert cost.files == pytest.approx(layout.files, rel=0.35)
+    # Of a table that was built again nothing is left from before.
+    catalogs = Path(load_table_json(location).values["location"]).parents[2].rglob("catalog.db")
+    assert len(list(catalogs)) == 1
+
+
 def test_faults_are_named(tables: Mapping[str, tuple[Layout, str, BuildCost]]) -> None:
     layout, location, _ = tables["arrival"]
     damaged(replace(layout, files=40), location, r"it has \d+ data files, not about 40, in 1 partitions")
@@ -208,7 +220,7 @@ def test_files_of_sorted_rows_that_overlap_are_not_sorted_over_the_table(raw: Ra
 def test_manifests_that_share_partitions_are_not_clustered(raw: RawFiles, tmp_path: Path) -> None:
     layout = next(layout for layout in LAYOUTS if layout.cluster_manifests)
     build_table(layout, raw, tmp_path, spark=no_session)
-    catalog = engine.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
+    catalog = engine.load_catalog(f"sqlite:///{tmp_path}/0/catalog.db", warehouse=str(tmp_path / "0"))
     table = catalog.load_table(TABLE)
     table.append(raw.reader())
     with pytest.raises(DatasetFailed, match=r"its \d+ manifests share partitions"):
