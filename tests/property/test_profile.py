@@ -192,7 +192,7 @@ def _nearest_rank(values: list[int]) -> Quantiles:
 
 
 def _assert_histogram(found: Histogram, values: list[int], sizes: list[int]) -> None:
-    ends = [*found.lower[1:], math.inf]
+    ends = [*found.lower[1:], math.inf][: len(found.lower)]
     for low, end, files, size_bytes in zip(found.lower, ends, found.files, found.size_bytes, strict=True):
         own = [size for value, size in zip(values, sizes, strict=True) if low <= value < end]
         assert (files, size_bytes) == (len(own), sum(own))
