@@ -9,6 +9,7 @@ import signal
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
@@ -166,7 +167,8 @@ def test_metadata_with_hostile_values(home: Path, data: st.DataObject, name: str
         holder: Any = document
         for key in path[:-1]:
             holder = holder[key]
-        holder[path[-1]] = data.draw(VALUES)
+        # A copy: the next value may be put into this one.
+        holder[path[-1]] = deepcopy(data.draw(VALUES))
     ask(written(home, directory, document))
 
 
