@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import itemgetter
 
 import pyarrow as pa
 
+from engine.errors import CorruptTable
 from engine.inspect.contents import Contents, live
 from engine.inspect.files import partitions_of
 from engine.inspect.instants import instants
@@ -70,12 +72,12 @@ def partitions(contents: Contents, snapshot: Snapshot | None) -> pa.Table:
         columns["partition"] = partitions_of(metadata, [r.sample for r in rows])
     columns |= {
         "spec_id": pa.array([r.sample.spec_id for r in rows], pa.int32()),
-        "record_count": pa.array([r.record_count for r in rows], pa.int64()),
+        "record_count": _sums(r.record_count for r in rows),
         "file_count": pa.array([r.file_count for r in rows], pa.int32()),
-        "total_data_file_size_in_bytes": pa.array([r.size_bytes for r in rows], pa.int64()),
-        "position_delete_record_count": pa.array([r.position_delete_records for r in rows], pa.int64()),
+        "total_data_file_size_in_bytes": _sums(r.size_bytes for r in rows),
+        "position_delete_record_count": _sums(r.position_delete_records for r in rows),
         "position_delete_file_count": pa.array([r.position_delete_files for r in rows], pa.int32()),
-        "equality_delete_record_count": pa.array([r.equality_delete_records for r in rows], pa.int64()),
+        "equality_delete_record_count": _sums(r.equality_delete_records for r in rows),
         "equality_delete_file_count": pa.array([r.equality_delete_files for r in rows], pa.int32()),
         "last_updated_at": instants(r.last_snapshot.timestamp_ms if r.last_snapshot else None for r in rows),
         "last_updated_snapshot_id": pa.array(
@@ -83,3 +85,11 @@ def partitions(contents: Contents, snapshot: Snapshot | None) -> pa.Table:
         ),
     }
     return pa.table(columns)
+
+
+def _sums(values: Iterable[int]) -> pa.Array:
+    """Raises CorruptTable for a sum beyond a long, which only wrong manifests give."""
+    try:
+        return pa.array(values, pa.int64())
+    except OverflowError as error:
+        raise CorruptTable("the sizes or records of a partition's files add up to more than a long holds") from error

@@ -111,6 +111,7 @@ def questions(table: engine.Table) -> Iterator[Callable[[], object]]:
     for name in ("snapshots", "history", "refs", "metadata_log_entries", "manifests", "all_manifests", "entries",
                  "all_entries", "files", "all_files", "partitions", "position_deletes"):  # fmt: skip
         yield getattr(table.inspect, name)
+    yield table.maintenance.profile
     yield lambda: (table.schema, table.spec, table.sort_order, table.refs, table.location, table.current_snapshot)
     for ref in list(table.refs)[:3]:
         yield partial(count_of, table, ref)
