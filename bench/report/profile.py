@@ -132,7 +132,7 @@ def _findings(profile: engine.TableProfile, place: Place) -> Iterator[Finding]:
         command = f"{mending.command}; in Spark: {mending.sql}" if mending.command else f"In Spark: {mending.sql}"
         statement = f"{reason.statement[:1].upper()}{reason.statement[1:]}"
         yield Finding(
-            statement=f"{statement}: {quantity(reason.cost_bytes, 'bytes')} in vain.",
+            statement=f"{statement}: costs {quantity(reason.cost_bytes, 'bytes')}.",
             evidence=f"Gain: {reason.gain}. {command}. Estimated from {reason.estimate}.",
         )
     if not profile.reasons:

@@ -41,7 +41,9 @@ def portrait(profile: engine.TableProfile, place: Place, console: Console, *, li
     if most:
         yield _column_grid(profile, columns[:most])
     yield Text(
-        "What it costs, dearest first" if reasons else "Nothing costs more than 1 % of a read of the table.",
+        "Costs in bytes, dearest first; an open counts as 4 MB"
+        if reasons
+        else "Nothing costs more than 1 % of a read of the table.",
         style="bold",
     )
     yield from shown
@@ -143,7 +145,7 @@ def _told(profile: engine.TableProfile, place: Place) -> Iterator[tuple[str, str
     """Of each reason the statement, the gain and a command."""
     for reason, mending in zip(profile.reasons, mendings(profile, place), strict=True):
         yield (
-            f"{reason.statement}: {quantity(reason.cost_bytes, 'bytes')} in vain",
+            f"{reason.statement}: costs {quantity(reason.cost_bytes, 'bytes')}",
             reason.gain,
             mending.command or mending.sql,
         )
