@@ -15,6 +15,7 @@ import pyarrow as pa
 from engine.errors import CorruptTable, FileNotFound
 from engine.formats.file_columns import FileColumns
 from engine.spec.schema import Schema
+from engine.storage.shared_file import SharedInputFile
 from engine.storage.store import InputFile
 
 _MANY = 0.8
@@ -152,7 +153,7 @@ def locating_errors(location: str) -> Iterator[None]:
 
 def native_file(file: InputFile) -> pa.NativeFile:
     """The file as one of pyarrow's, whose `read_at` threads may call at once."""
-    return file if isinstance(file, pa.NativeFile) else pa.PythonFile(file, mode="r")
+    return file if isinstance(file, pa.NativeFile) else pa.PythonFile(SharedInputFile(file), mode="r")
 
 
 def without_columns(rows: int) -> pa.Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from engine.commit.changes.expire_snapshots import ExpireSnapshots
@@ -94,9 +94,10 @@ class Maintenance:
     new_id: Callable[[], uuid.UUID] = uuid.uuid4
     now_ms: Callable[[], int] = now_ms
 
-    @property
+    @cached_property
     def table(self) -> Target:
-        """The table to change; raises Unsupported for a read-only one."""
+        """The table to change; raises Unsupported for a read-only one. It is one for all steps of an operation, since a
+        name that is given to another table between two steps is noticed by it (`engine.commit.one_table`)."""
         return self.target()
 
     def build_index(self, column: str, *, kind: IndexKind = "bloom", fpp: float = 0.01) -> BuiltIndex:

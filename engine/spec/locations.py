@@ -12,7 +12,7 @@ import re
 _LOCATION = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?+)?(/.*)", re.DOTALL)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _SAME_SCHEME = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "wasb", "gcs": "gs"}
-_CURRENT = re.compile(r"(?:\./+)+")
+_CURRENT = re.compile(r"\A(?:\./+)+")
 _DEFAULT_FILE_SYSTEMS = frozenset({"", "hdfs", "viewfs"})
 _UNTIDY = re.compile(r"//|/\.|/$")
 
@@ -24,7 +24,7 @@ def parts(location: str) -> tuple[str, str, str]:
     """
     match = _LOCATION.fullmatch(location)
     if match is None:
-        return "", "", _CURRENT.sub("", location)
+        return "", "", _CURRENT.sub("", location, count=1)
     scheme, authority, path = (match[1] or "").lower(), match[2] or "", match[3]
     if scheme == "file":
         return "", "", path

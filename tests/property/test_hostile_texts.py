@@ -31,7 +31,9 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "engine.expressions.sql._PLAIN_NAME": ("a_1",),
     "engine.spark.jobs._CARRIED": ("<engine-error:aGk+/w==>",),
     "engine.spark.file_chunks._PLAIN_NAME": ("a=1.b",),
+    "engine.spec.locations._CURRENT": (".///./",),
     "engine.spec.locations._LOCATION": ("s3a://bucket/key", "file:/a//b"),
+    "engine.spec.locations._SCHEME": ("s3a:/",),
     "engine.spec.locations._UNTIDY": ("//", "/.", "/"),
     "engine.spec.transforms._PARAMETRIC": ("bucket[16]",),
 }
