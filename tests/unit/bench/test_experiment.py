@@ -239,7 +239,7 @@ def test_and_have_another_scale_and_other_repetitions() -> None:
     changed = load_experiment("default").adjusted(scale=0.5, repetitions=9)
     assert tpcds(changed).scale == changed.scale == 0.5
     assert set(changed.pace.repetitions.values()) == {9}
-    assert load_experiment("default").scale == 0.3
+    assert load_experiment("default").scale == 0.2
     with pytest.raises(ConfigError, match="--scale: mine has tables of fixed sizes"):
         parse_values(described()).adjusted(scale=2)
 
