@@ -134,6 +134,10 @@ class RelocationWarning(UserWarning):
     """
 
 
+class IgnoredPropertyWarning(UserWarning):
+    """A catalog property has no effect here, and none on rows: it tunes other engines."""
+
+
 def refuse(contradiction: Contradiction) -> None:
     """Raise CorruptTable for a contradiction."""
     raise CorruptTable(contradiction.reason, location=contradiction.location)

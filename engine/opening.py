@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from engine.catalog import catalog as rooms
 from engine.catalog.identifiers import dotted, namespace_identifier, table_identifier
+from engine.catalog.properties import TABLE_DEFAULT, TABLE_OVERRIDE, check_properties
 from engine.catalog.versions import current_metadata_file
 from engine.catalog.views import ViewCatalog
 from engine.codec.metadata_json.table import decode_metadata
@@ -57,6 +58,7 @@ class Catalog:
         inner: The implementation.
         cache: Keeps decoded manifests for all its tables; None makes one for each table handle.
         verify: As `engine.Table`, for all its tables.
+        properties: Of them, ``table-default.`` and ``table-override.`` are properties of new tables.
         now_ms: The clock.
         new_id: Makes table UUIDs.
     """
@@ -67,12 +69,15 @@ class Catalog:
         *,
         cache: ManifestCache | None = None,
         verify: Verify = "warn",
+        properties: Mapping[str, str] | None = None,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         new_id: Callable[[], uuid.UUID] = uuid.uuid4,
     ) -> None:
         self._inner = inner
         self._cache = cache
         self._verify: Verify = verify
+        self._defaults = _below(TABLE_DEFAULT, properties or {})
+        self._overrides = _below(TABLE_OVERRIDE, properties or {})
         self._now_ms = now_ms
         self._new_id = new_id
 
@@ -111,7 +116,7 @@ class Catalog:
             Unsupported: The format version, a type or a transform.
         """
         identifier = table_identifier(name)
-        given = dict(properties or {})
+        given = {**self._defaults, **(properties or {}), **self._overrides}
         version = FORMAT_VERSION.of(given)
         given.pop(FORMAT_VERSION.name, None)
         columns = _schema(schema)
@@ -309,34 +314,39 @@ def load_catalog(
         name: The catalog's name. Catalogs that share a database are told apart by it.
         token: A bearer token for a REST catalog.
         credential: OAuth2 client credentials for a REST catalog, ``"id:secret"``.
-        properties: Storage options, such as ``s3.endpoint``; for a REST catalog also those of
-            `engine.catalog.rest_session.open_session`.
+        properties: Storage options, such as ``s3.endpoint``; ``table-default.`` and ``table-override.`` before
+            properties of new tables; for a REST catalog also those of `engine.catalog.rest_session.open_session`. One
+            that only tunes other engines gives an `IgnoredPropertyWarning`.
         cache: Keeps decoded manifests for all tables of the catalog, in memory or, given a directory, on disk; see
             `engine.plan.cache.ManifestCache`. None: each table handle keeps its own in memory.
         verify: As `engine.Table`, for all tables of the catalog.
 
     Raises:
         Invalid: Not an address.
-        Unsupported: A kind of catalog or storage that this engine does not have.
+        Unsupported: A kind of catalog or storage that this engine does not have; a property that nothing reads.
         StorageFailed: The database, directory or server cannot be used.
     """
-    stores = Stores(properties)
     scheme = scheme_of(address)
-    if scheme in ("http", "https"):
+    kind = "rest" if scheme in ("http", "https") else "directory" if scheme in STORAGE_SCHEMES else "sql"
+    read = rest_session.REST_PROPERTIES if kind == "rest" else ()
+    check_properties(properties or {}, {TABLE_DEFAULT, TABLE_OVERRIDE, *read}, subject=f"a {kind} catalog")
+    stores = Stores(properties)
+    if kind == "rest":
         session = rest_session.open_session(
             address, warehouse=warehouse, token=token, credential=credential, properties=properties
         )
-        return Catalog(rest_views.RestViewCatalog(session, name=name), cache=cache, verify=verify)
-    if token is not None or credential is not None:
+        inner: rooms.Catalog = rest_views.RestViewCatalog(session, name=name)
+    elif token is not None or credential is not None:
         raise Invalid("token= and credential= are for REST catalogs, whose address starts with http:// or https://")
-    if scheme in STORAGE_SCHEMES:
+    elif kind == "directory":
         if warehouse is not None:
             raise Invalid("a directory catalog is its own warehouse; give one of the two")
         root = normalise_location(address)
-        return Catalog(filesystem.FileSystemCatalog(root, stores(root), name=name), cache=cache, verify=verify)
-    root_or_none = None if warehouse is None else normalise_location(warehouse)
-    sql = sql_views.SqlViewCatalog(address, warehouse=root_or_none, name=name, store_at=stores)
-    return Catalog(sql, cache=cache, verify=verify)
+        inner = filesystem.FileSystemCatalog(root, stores(root), name=name)
+    else:
+        root_or_none = None if warehouse is None else normalise_location(warehouse)
+        inner = sql_views.SqlViewCatalog(address, warehouse=root_or_none, name=name, store_at=stores)
+    return Catalog(inner, cache=cache, verify=verify, properties=properties)
 
 
 def load_table(
@@ -362,9 +372,11 @@ def load_table(
 
     Raises:
         NotFound: No table there.
+        Unsupported: A property that nothing reads.
         Invalid: The directory does not identify the current metadata file.
         CorruptTable: The metadata contradicts the specification.
     """
+    check_properties(properties or {}, subject="a table without a catalog")
     stores = Stores(properties)
     found = absolute_location(location)
     metadata_location = current_metadata_file(found, stores(found))
@@ -381,6 +393,10 @@ def load_table(
     store = RelocatedStore(stores, prefixes, root)
     state = TableState(metadata=metadata, metadata_location=metadata_location)
     return Table((stated.rstrip("/").rpartition("/")[2],), state, store, None, cache, verify=verify)
+
+
+def _below(prefix: str, properties: Mapping[str, str]) -> dict[str, str]:
+    return {name.removeprefix(prefix): value for name, value in properties.items() if name.startswith(prefix)}
 
 
 def _sample(metadata: TableMetadata) -> str | None:

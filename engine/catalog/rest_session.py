@@ -268,6 +268,13 @@ def open_session(
 
 _CONFIG = Endpoint("GET", "/v1/config")
 _OAUTH_PROPERTIES = ("oauth2-server-uri", "scope", "audience", "resource")
+REST_PROPERTIES = frozenset(
+    {
+        "token", "credential", *_OAUTH_PROPERTIES, "prefix", "namespace-separator", "view-endpoints-supported",
+        "header.", "rest.client.connection-timeout-ms", "rest.client.socket-timeout-ms",
+    }
+)  # fmt: skip
+"""Properties that a REST catalog reads itself."""
 
 
 def _authentication(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from shutil import copyfileobj
 from tempfile import SpooledTemporaryFile
@@ -14,7 +14,7 @@ from engine.storage.contradictions import warn
 from engine.storage.failures import translate_errors
 from engine.storage.store import FileInfo, InputFile, OutputFile
 
-_WITHOUT_DIRECTORIES = (fs.S3FileSystem, fs.GcsFileSystem)
+_WITHOUT_DIRECTORIES = (fs.S3FileSystem, fs.GcsFileSystem, fs.AzureFileSystem)
 _SPOOL_BYTES = 64 << 20
 _COPY_BYTES = 1 << 20
 
@@ -27,12 +27,13 @@ class ArrowStore:
 
     Args:
         filesystem: The file system.
-        prefixes: Prefixes of locations before the file system's own paths, for example ``["s3://", "s3a://"]``.
+        prefixes: By the prefix of a location, what stands in its place in the file system's own paths; for example
+            ``{"s3://": "", "s3a://": ""}``.
     """
 
-    def __init__(self, filesystem: fs.FileSystem, prefixes: Sequence[str]) -> None:
+    def __init__(self, filesystem: fs.FileSystem, prefixes: Mapping[str, str]) -> None:
         self._fs = filesystem
-        self._prefixes = tuple(prefixes)
+        self._prefixes = dict(prefixes)
 
     @property
     def filesystem(self) -> fs.FileSystem:
@@ -96,9 +97,9 @@ class ArrowStore:
         warn(contradiction)
 
     def _path(self, location: str) -> str:
-        for prefix in self._prefixes:
+        for prefix, path in self._prefixes.items():
             if location.startswith(prefix):
-                return location.removeprefix(prefix)
+                return path + location.removeprefix(prefix)
         raise Invalid(f"{location!r} does not begin with {' or '.join(self._prefixes)}")
 
     def _info(self, location: str) -> fs.FileInfo:

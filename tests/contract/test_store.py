@@ -29,7 +29,10 @@ _KINDS: dict[str, Callable[[Path], Place]] = {
     "local-uri": lambda root: (LocalStore(), f"file://{root}"),
     "local-hadoop-uri": lambda root: (LocalStore(), f"file:{root}"),
     "memory": lambda root: (MemoryStore(), "memory://test"),
-    "arrow": lambda root: (ArrowStore(fs.SubTreeFileSystem(str(root), fs.LocalFileSystem()), ["s3://"]), "s3://bucket"),
+    "arrow": lambda root: (
+        ArrowStore(fs.SubTreeFileSystem(str(root), fs.LocalFileSystem()), {"s3://": ""}),
+        "s3://bucket",
+    ),
     "faulty": lambda root: (FaultyStore(LocalStore()), str(root)),
     "counting": lambda root: (CountingStore(LocalStore(), Counters()), str(root)),
 }

@@ -83,7 +83,7 @@ LIBRARY_HOMES: dict[str, tuple[str, ...]] = {
     "pyarrow.acero": ("engine/columnar/",),
     "pyarrow.compute": ("engine/columnar/", "engine/formats/", "bench/", "tests/"),
     "pyarrow.dataset": ("engine/columnar/", "bench/", "tests/"),
-    "pyarrow.fs": ("engine/storage/arrow.py", "engine/storage/resolve.py", "bench/", "tests/"),
+    "pyarrow.fs": ("engine/storage/arrow.py", "engine/storage/object_stores.py", "bench/", "tests/"),
     "pyarrow.parquet": ("engine/formats/", "bench/", "tests/"),
     "pyspark": ("engine/spark/", "engine/spark_source/", "bench/", "tests/"),
     "polars": ("bench/engines/", "bench/measure/fresh_plan.py", "bench/measure/fresh_scan.py", "tests/"),

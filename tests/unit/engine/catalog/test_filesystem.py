@@ -394,7 +394,7 @@ def test_a_table_is_where_its_name_says() -> None:
 
 
 def test_storage_without_atomic_creation_is_refused() -> None:
-    store = ArrowStore(fs.LocalFileSystem(), ["s3://"])
+    store = ArrowStore(fs.LocalFileSystem(), {"s3://": ""})
     with pytest.raises(Unsupported, match="atomically"):
         FileSystemCatalog("s3://bucket/wh", store)
 

@@ -39,7 +39,7 @@ class Breaking:
 
 
 def test_what_a_broken_upload_left_goes(tmp_path: Path) -> None:
-    store = ArrowStore(Breaking(tmp_path), ["test://"])
+    store = ArrowStore(Breaking(tmp_path), {"test://": ""})
     with pytest.raises(StorageFailed, match="the connection is gone"):
         store.write("test://a/file", b"0123")
     assert not store.exists("test://a/file")

@@ -53,6 +53,34 @@ def test_options_reach_the_file_system() -> None:
         assert stored.filesystem.equals(fs.GcsFileSystem(access_token="t", **expected))
 
 
+def test_options_of_adls(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[dict[str, object]] = []
+    monkeypatch.setattr("engine.storage.object_stores.fs.AzureFileSystem", lambda **options: given.append(options))
+    properties = {"adls.sas-token.ann.dfs.core.windows.net": "s", "adls.blob-storage-scheme": "http"}
+    store = store_for("abfss://box@ann.dfs.core.windows.net/a", properties)
+    assert given == [{"account_name": "ann", "sas_token": "s", "blob_storage_scheme": "http"}]
+    assert isinstance(store, ArrowStore)
+    assert store._path("abfs://box@ann.dfs.core.windows.net/a/b") == "box/a/b"
+    with pytest.raises(Invalid, match="container@account"):
+        store_for("abfss://box/a")
+
+
+@pytest.mark.parametrize(
+    ("properties", "said"),
+    [
+        ({"s3.anonymous": "perhaps"}, "neither true nor false"),
+        ({"s3.connect-timeout": "soon"}, "seconds"),
+        ({"s3.retry.num-retries": "-1"}, "retries"),
+        ({"s3.proxy-uri": "http://ann:hidden@[proxy"}, r"\*\*\*"),
+    ],
+)
+def test_what_storage_options_cannot_be(properties: dict[str, str], said: str) -> None:
+    with pytest.raises((Invalid, StorageFailed), match=said) as caught:
+        store_for("s3://bucket", {"s3.region": "us-east-1", **properties})
+    assert "hidden" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
 def test_memory_is_shared() -> None:
     store_for("memory://shared").write("memory://shared/x", b"1", overwrite=True)
     assert store_for("memory://shared").read("memory://shared/x") == b"1"
@@ -80,7 +108,7 @@ def test_options_of_s3(monkeypatch: pytest.MonkeyPatch) -> None:
         def __init__(self, **options: object) -> None:
             given.append(options)
 
-    monkeypatch.setattr("engine.storage.resolve.fs.S3FileSystem", Client)
+    monkeypatch.setattr("engine.storage.object_stores.fs.S3FileSystem", Client)
     store_for(
         "s3a://bucket/a",
         {
@@ -90,7 +118,6 @@ def test_options_of_s3(monkeypatch: pytest.MonkeyPatch) -> None:
             "s3.session-token": "token",
             "client.region": "us-east-1",
             "s3.path-style-access": "false",
-            "other": "ignored",
         },
     )
     assert given == [
@@ -167,7 +194,7 @@ def test_a_missing_hdfs_library_is_one_line_with_a_remedy(
     def missing(_: str) -> None:
         raise OSError(told)
 
-    monkeypatch.setattr("engine.storage.resolve.fs.FileSystem", SimpleNamespace(from_uri=missing))
+    monkeypatch.setattr("engine.storage.object_stores.fs.FileSystem", SimpleNamespace(from_uri=missing))
     with pytest.raises(StorageFailed, match=r"HDFS needs a Java runtime .* CLASSPATH") as raised:
         store_for(location)
     assert "\n" not in str(raised.value)
