@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from engine.expressions.parse_scalar import sql
     from engine.expressions.scalar import SqlExpression
     from engine.formats.prepare_kernels import prepare_kernels
+    from engine.maintenance.layout_model import LayoutModel, ModelledLayout
     from engine.maintenance.profile.table_profile import TableProfile
     from engine.opening import Catalog, load_catalog, load_table
     from engine.plan.cache import ManifestCache
@@ -82,9 +83,11 @@ __all__ = [
     "DecimalType",
     "FileContent",
     "FixedType",
+    "LayoutModel",
     "ListType",
     "ManifestCache",
     "MapType",
+    "ModelledLayout",
     "NestedField",
     "PartitionField",
     "PartitionSpec",
@@ -117,6 +120,8 @@ _ELSEWHERE = {
     "ManifestCache": "engine.plan.cache",
     "SqlExpression": "engine.expressions.scalar",
     "sql": "engine.expressions.parse_scalar",
+    "LayoutModel": "engine.maintenance.layout_model",
+    "ModelledLayout": "engine.maintenance.layout_model",
     "DataFile": "engine.spec.data_file",
     "FileContent": "engine.spec.data_file",
     "Scan": "engine.table",

@@ -92,6 +92,17 @@ class Scan:
         return self._scan.snapshot
 
     @property
+    def filter(self) -> str:
+        """The filter as text.
+
+        Raises:
+            Invalid: It does not fit the table's schema.
+            Unsupported: It tests a type that has no order.
+        """
+        _ = self._scan.bound
+        return str(self._scan.predicate)
+
+    @property
     def schema(self) -> Schema:
         """The columns of the result."""
         return Schema((*self._scan.projection.fields, *self._metadata_columns))

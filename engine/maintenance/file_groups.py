@@ -120,10 +120,25 @@ class Selection:
         most = target + (self.largest - target) // 2
         if size < target:
             return most
-        count, rest = divmod(size, target)
-        if rest > self.smallest or size / count >= min(_ROUNDED_DOWN * target, most):
-            count += bool(rest)
+        count = file_count(size, target, smallest=self.smallest, most=most)
         return min(max(int(size / count * _ROOM), target), most)
+
+
+def file_count(size: float, target: float, *, smallest: float | None = None, most: float | None = None) -> int:
+    """Into how many files of about the target size a rewrite divides so much, so that none is small; at least one.
+
+    Args:
+        size: In any unit, and so are the others.
+        target: Of a file.
+        smallest: What remains is divided among the others up to here; 75 % of the target by default.
+        most: Of a file; half-way from the target to 180 % of it by default.
+    """
+    if size < target:
+        return 1
+    smallest = target * _MIN_RATIO if smallest is None else smallest
+    most = target * (1 + _MAX_RATIO) / 2 if most is None else most
+    count, rest = divmod(size, target)
+    return int(count + ((rest > smallest or size / count >= min(_ROUNDED_DOWN * target, most)) and rest > 0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,24 +49,38 @@ def shares(column: pa.Array | pa.ChunkedArray, bits: int) -> UInt64s:
 
     Equal values have equal shares, and a greater value never a lesser one; nulls are less than all values.
     """
+    return shares_of_ranks(ranked(column)[0], bits)
+
+
+def ranked(column: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], pa.Array]:
+    """For each row the rank of its value among the distinct ones, -1 for null; and these values in their order, as
+    Arrow stores them."""
     array = storage_of(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks)
-    count = len(array)
-    if array.null_count == count:
-        return np.zeros(count, np.uint64)
+    if array.null_count == len(array):
+        return np.full(len(array), -1, np.int64), array[:0]
     encoded = array.dictionary_encode()
-    distinct = len(encoded.dictionary)
-    numbers = pa.array(np.arange(distinct))
-    order = pa.table({"value": encoded.dictionary, "number": numbers}).sort_by("value")["number"].to_numpy()
-    codes = encoded.indices.fill_null(distinct).to_numpy(zero_copy_only=False)
-    rows = np.bincount(codes, minlength=distinct + 1)
-    before = np.zeros(distinct + 1, np.uint64)
-    before[order] = rows[distinct] + np.cumsum(rows[order]) - rows[order]
+    numbers = pa.array(np.arange(len(encoded.dictionary)))
+    order = pa.table({"value": encoded.dictionary, "number": numbers}).sort_by("value")["number"].combine_chunks()
+    ranks = np.empty(len(order) + 1, np.int64)
+    ranks[order.to_numpy()] = np.arange(len(order))
+    ranks[-1] = -1
+    codes = encoded.indices.fill_null(len(order)).to_numpy(zero_copy_only=False)
+    return ranks[codes], encoded.dictionary.take(order)
+
+
+def shares_of_ranks(ranks: npt.NDArray[np.int64], bits: int) -> UInt64s:
+    """`shares` of a column from the ranks of its rows."""
+    count = len(ranks)
+    if not count:
+        return np.zeros(0, np.uint64)
+    rows = np.bincount(ranks + 1)
+    before = (np.cumsum(rows) - rows).astype(np.uint64)
     # No share is as much as one, so that it fits. More than 2**32 rows leave fewer bits.
     exact = np.uint64(min(bits, 64 - count.bit_length()))
     scaled = ((before << exact) // np.uint64(count)) << (np.uint64(bits) - exact)
-    return scaled[codes]
+    return scaled[ranks + 1]
 
 
 def interleave_bits(columns: Sequence[UInt64s], bits: int) -> UInt64s:

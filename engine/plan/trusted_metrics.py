@@ -50,7 +50,7 @@ from engine.expressions.vectors import NumberVector, Vector, from_serialized, re
 from engine.spec.schema import Schema
 from engine.spec.types import DecimalType, PrimitiveType
 
-_MICROS = frozenset({"timestamp", "timestamptz"})
+MICROSECONDS = frozenset({"timestamp", "timestamptz"})
 _MILLISECOND = 1_000
 _LAST = np.iinfo(np.int64).max
 _FARTHEST_MILLISECONDS = 10_000_000_000_000
@@ -110,8 +110,8 @@ def _bounds(
     if type_.name in ("string", "binary"):
         doubtful = _may_pass_over_row_groups(columns)
         lower, upper = (restricted(vector, ~doubtful) if doubtful.any() else vector for vector in (lower, upper))
-    if type_.name in _MICROS:
-        lower, upper = _microseconds(lower, upper)
+    if type_.name in MICROSECONDS:
+        lower, upper = trusted_microseconds(lower, upper)
     return *believed_bounds(type_, lower, upper, columns.count), unreadable
 
 
@@ -120,7 +120,7 @@ def _usable(vector: NumberVector, type_: PrimitiveType) -> BoolArray:
     return fits & (np.abs(vector.values) < 10**type_.precision) if isinstance(type_, DecimalType) else fits
 
 
-def _microseconds(lower: Vector | None, upper: Vector | None) -> tuple[Vector | None, Vector | None]:
+def trusted_microseconds(lower: Vector | None, upper: Vector | None) -> tuple[Vector | None, Vector | None]:
     """Bounds that hold even if milliseconds were taken for microseconds, or values were truncated to milliseconds."""
     if isinstance(lower, NumberVector):
         early = (lower.values < 0) & (lower.values > -_FARTHEST_MILLISECONDS)
