@@ -1,0 +1,292 @@
+"""What queries ask of a table: filters, columns and join keys, and how often; from SQL, or from logged scans.
+
+Of each query that reads the table, the conditions that concern it alone become one filter of the engine. A condition
+that a plan cannot use (it compares two tables, or computes) is listed with the reason: what advice does not take into
+account should be known.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.scope import Scope, traverse_scope
+from sqlglot.optimizer.simplify import simplify
+
+import engine
+from bench.errors import ConfigError
+from engine.errors import EngineError
+
+_WEIGHT = re.compile(r"\bweight\b\s*[:=]?\s*(\d+(?:\.\d+)?)", re.IGNORECASE)
+_EQUALITIES = (exp.EQ, exp.In, exp.NullSafeEQ)
+_RANGES = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.Like, exp.StartsWith)
+_SHOWN = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """One scan of the table.
+
+    Args:
+        name: Such as ``q3``; ``q3.2`` for the second scan of one statement.
+        weight: How often it is asked, in any unit.
+        filter: Of the engine; None keeps every row.
+        columns: Full names of the columns that are read, those of the filter among them; in the schema's order.
+        equalities: Columns that the filter compares by ``=`` or ``in``.
+        ranges: Columns that it compares by order, or by a prefix.
+        join_keys: Columns that are equal to one of another table.
+    """
+
+    name: str
+    weight: float = 1.0
+    filter: str | None = None
+    columns: tuple[str, ...] = ()
+    equalities: tuple[str, ...] = ()
+    ranges: tuple[str, ...] = ()
+    join_keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unused:
+    """What of a query is not taken into account, and why."""
+
+    query: str
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Queries:
+    """The distinct scans of a table, each with its weight, and what could not be used of them."""
+
+    queries: tuple[Query, ...]
+    unused: tuple[Unused, ...] = ()
+
+    @property
+    def total_weight(self) -> float:
+        """Of all queries."""
+        return sum(query.weight for query in self.queries)
+
+
+def parse_queries(
+    text: str, table: engine.Table, *, name: str | None = None, dialect: str | None = None, path: str = "--queries"
+) -> Queries:
+    """The queries of an SQL script that read the table.
+
+    A statement counts as often as it occurs, or as the comment ``weight: N`` before it says.
+
+    Args:
+        text: Statements, each ended by a semicolon.
+        table: The table.
+        name: What queries call it; by default its own name, with or without what stands before the last dot.
+        dialect: Of sqlglot, such as ``spark`` or ``trino``; by default what most have in common.
+        path: For messages.
+
+    Raises:
+        ConfigError: No SQL, or no query reads the table.
+    """
+    try:
+        statements = sqlglot.parse(text, dialect=dialect)
+    except (SqlglotError, ValueError) as error:
+        raise ConfigError(f"no SQL: {str(error).splitlines()[0]}", path=path) from error
+    reader = _Reader(table, (name or table.name).lower())
+    found: list[Query] = []
+    weight: float | None = None
+    number = 0
+    for statement in statements:
+        if statement is None:
+            continue
+        said = _weight(statement)
+        if isinstance(statement, exp.Semicolon):  # a comment before the next statement
+            weight = said
+            continue
+        number += 1
+        scans = list(reader.scans(statement, f"q{number}"))
+        times = said or weight or 1.0
+        weight = None
+        for place, scan in enumerate(scans, 1):
+            own = f"q{number}" if len(scans) == 1 else f"q{number}.{place}"
+            found.append(replace(scan, name=own, weight=times))
+    if not found:
+        raise ConfigError(f"no query reads a table {reader.name!r}", path=path)
+    return Queries(queries=merged(found), unused=tuple(reader.unused))
+
+
+def logged_queries(lines: Iterable[str], table: engine.Table, *, path: str = "--scans") -> Queries:
+    """The queries of a log of this engine's scans: one JSON object a line (`engine.opening`, ``scan_reports``).
+
+    Scans of other tables are left out.
+
+    Raises:
+        ConfigError: A line is no such object, or no scan is of the table.
+    """
+    reader = _Reader(table, table.name.lower())
+    found = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            values = json.loads(line)
+            location, filter, columns = values["location"], values["filter"], values["columns"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ConfigError(f"line {number} reports no scan", path=path) from error
+        if location == table.location:
+            condition = None if filter in (None, "true") else sqlglot.parse_one(filter, into=exp.Condition)
+            found.append(reader.scan(f"s{number}", [] if condition is None else [condition], columns))
+    if not found:
+        raise ConfigError(f"no scan is of the table at {table.location}", path=path)
+    return Queries(queries=merged(found), unused=tuple(reader.unused))
+
+
+def merged(queries: Iterable[Query]) -> tuple[Query, ...]:
+    """Queries that ask the same become one, under the first's name, with their weights together."""
+    found: dict[tuple[object, ...], Query] = {}
+    for query in queries:
+        key = (query.filter, query.columns)
+        known = found.get(key)
+        found[key] = query if known is None else replace(known, weight=known.weight + query.weight)
+    return tuple(found.values())
+
+
+def _weight(statement: exp.Expr) -> float | None:
+    for node in statement.walk():
+        for comment in node.comments or ():
+            match = _WEIGHT.search(comment)
+            if match:
+                return float(match[1])
+    return None
+
+
+class _Reader:
+    """Finds the scans of one table in statements."""
+
+    def __init__(self, table: engine.Table, name: str) -> None:
+        self._table = table
+        self.name = name
+        self._names = {column.lower(): column for column in table.schema().id_of}
+        self._tops = {name.split(".")[0] for name in self._names}
+        self._order = {field.name: place for place, field in enumerate(table.schema().fields)}
+        self.unused: list[Unused] = []
+
+    def scans(self, statement: exp.Expr, name: str) -> Iterator[Query]:
+        """Each scan of the table in a statement."""
+        query = statement if isinstance(statement, exp.Query) else statement.find(exp.Query)
+        if query is None:
+            self._leave(name, statement, "is no query")
+            return
+        try:
+            scopes = traverse_scope(query)
+        except SqlglotError as error:
+            self._leave(name, statement, str(error).splitlines()[0])
+            return
+        for scope in scopes:
+            for alias, source in scope.sources.items():
+                if isinstance(source, exp.Table) and self._is_table(source):
+                    yield self._of_scope(scope, alias.lower(), name)
+
+    def _is_table(self, source: exp.Table) -> bool:
+        called = ".".join(part.name for part in source.parts).lower()
+        return called == self.name or called.split(".")[-1] == self.name.split(".")[-1]
+
+    def _of_scope(self, scope: Scope, alias: str, name: str) -> Query:
+        found: list[exp.Expr] = []
+        joins: set[str] = set()
+        alone = len(scope.sources) == 1
+        for condition, is_optional in _conditions(scope, alias):
+            for part in _conjuncts(condition):
+                owners = [self._column(column, alias, alone=alone) for column in part.find_all(exp.Column)]
+                if not any(owners):
+                    continue
+                if part.find(exp.Query):
+                    self._leave(name, part, "compares with a subquery")
+                elif is_optional and part.find(exp.Is, exp.Coalesce):
+                    self._leave(name, part, "also finds rows that an outer join lacks")
+                elif None not in owners:
+                    found.append(self._own(part, alias, alone=alone))
+                elif isinstance(part, exp.EQ) and len(owners) == 2:
+                    joins.update(owner for owner in owners if owner)
+                    self._leave(name, part, "compares with another table")
+                else:
+                    self._leave(name, part, "compares with another table")
+        read = {self._column(column, alias, alone=alone) for column in scope.columns}
+        everything = isinstance(scope.expression, exp.Select) and scope.expression.is_star
+        columns = list(self._order) if everything else [column for column in read if column]
+        return replace(self.scan(name, found, columns), join_keys=tuple(sorted(joins)))
+
+    def scan(self, name: str, conditions: Sequence[exp.Expr], columns: Sequence[str]) -> Query:
+        """A scan with those of the conditions that a plan can use."""
+        used: list[exp.Expr] = []
+        for part in conditions:
+            try:
+                _ = self._table.scan(filter=part.sql()).filter
+                used.append(part)
+            except EngineError as error:
+                self._leave(name, part, str(error))
+        kinds: dict[tuple[type[exp.Expr], ...], list[str]] = {_EQUALITIES: [], _RANGES: []}
+        for kind, own in kinds.items():
+            for part in used:
+                for leaf in part.find_all(*kind):
+                    own += [".".join(p.name for p in column.parts) for column in leaf.find_all(exp.Column)]
+        in_filters = {".".join(p.name for p in c.parts) for part in used for c in part.find_all(exp.Column)}
+        tops = {column.split(".")[0] for column in {*columns, *in_filters}}
+        return Query(
+            name=name,
+            filter=" and ".join(f"({part.sql()})" for part in used) or None,
+            columns=tuple(column for column in self._order if column in tops),
+            equalities=tuple(dict.fromkeys(kinds[_EQUALITIES])),
+            ranges=tuple(dict.fromkeys(kinds[_RANGES])),
+        )
+
+    def _column(self, column: exp.Column, alias: str, *, alone: bool) -> str | None:
+        """The full name of a column of the table; None for one of another."""
+        parts = [part.name.lower() for part in column.parts]
+        if len(parts) > 1 and (alias in parts[:-1] or (alone and parts[0] not in self._tops)):
+            after = parts.index(alias) + 1 if alias in parts[:-1] else len(parts) - 1
+            parts = parts[after:]
+        elif len(parts) > 1 and parts[0] not in self._tops:
+            return None
+        return self._names.get(".".join(parts))
+
+    def _own(self, part: exp.Expr, alias: str, *, alone: bool) -> exp.Expr:
+        """The condition with the table's own names for its columns."""
+
+        def renamed(node: exp.Expr) -> exp.Expr:
+            if not isinstance(node, exp.Column):
+                return node
+            name = self._column(node, alias, alone=alone)
+            assert name is not None
+            words = [exp.to_identifier(word, quoted=True) for word in reversed(name.split("."))]
+            return exp.Column(**dict(zip(("this", "table", "db", "catalog"), words, strict=False)))
+
+        return part.copy().transform(renamed)
+
+    def _leave(self, name: str, node: exp.Expr, reason: str) -> None:
+        text = node.sql()
+        self.unused.append(Unused(query=name, text=text[:_SHOWN] + "..." * (len(text) > _SHOWN), reason=reason))
+
+
+def _conditions(scope: Scope, alias: str) -> Iterator[tuple[exp.Expr, bool]]:
+    """The conditions that rows of the source must meet to matter for the result, and whether an outer join may have put
+    nulls in the place of its rows before."""
+    where = scope.expression.args.get("where")
+    is_optional = False
+    for join in scope.expression.args.get("joins") or []:
+        own = join.this.alias_or_name.lower() == alias
+        side = (join.side or "").upper()
+        on = join.args.get("on")
+        # An outer join keeps rows of its outer side whatever it is joined on.
+        is_optional = is_optional or side in ("FULL", "LEFT" if own else "RIGHT")
+        if on is not None and side in ("", "LEFT" if own else "RIGHT"):
+            yield on, False
+    if where is not None:
+        yield where.this, is_optional
+
+
+def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
+    folded = simplify(condition.copy())
+    yield from (folded.flatten() if isinstance(folded, exp.And) else [folded])

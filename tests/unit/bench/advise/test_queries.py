@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import engine
+from bench.advise.queries import Query, parse_queries
+from bench.errors import ConfigError
+
+SCHEMA = pa.schema([
+    ("id", pa.int64()), ("Day", pa.date32()), ("city", pa.string()), ("k", pa.int32()),
+    ("address", pa.struct([("zip", pa.string())])),
+])  # fmt: skip
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> engine.Table:
+    return engine.load_catalog(str(tmp_path)).create_table("db.visits", SCHEMA)
+
+
+def test_conditions_that_concern_the_table_alone_become_its_filter(table: engine.Table) -> None:
+    found = parse_queries(
+        "select v.id, d.name from db.visits v join dim d on v.k = d.k and v.city = 'x' "
+        "where v.day >= date '2024-01-01' + interval '30' day and d.year = 2000 and (v.id < 5 or v.id > 9)",
+        table,
+    )
+    (query,) = found.queries
+    assert query == Query(
+        name="q1",
+        filter="""("city" = 'x') and ("Day" >= CAST('2024-01-31' AS DATE)) and ("id" < 5 OR "id" > 9)""",
+        columns=("id", "Day", "city", "k"),
+        equalities=("city",),
+        ranges=("Day", "id"),
+        join_keys=("k",),
+    )
+    assert [each.reason for each in found.unused] == ["compares with another table"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "filter", "columns"),
+    [
+        ("select * from visits", None, ("id", "Day", "city", "k", "address")),
+        ("select count(*) from visits where address.zip = '1'", "(\"address\".\"zip\" = '1')", ("address",)),
+        ("with visits as (select 1 as id) select v.id from visits v join db.visits w on true where w.k = 1",
+         '("k" = 1)', ("k",)),
+        ("insert into o select id from visits where city in ('a', 'b')", "(\"city\" IN ('a', 'b'))", ("id", "city")),
+        ("select id from visits v left join dim d on d.k = v.k and v.id = 3 where v.k = 2", '("k" = 2)', ("id", "k")),
+        ("select d.k from dim d left join visits v on d.k = v.k and v.id = 3 where v.city is null", '("id" = 3)',
+         ("id", "city", "k")),
+        ("select id from wh.db.visits where exists (select 1 from dim d where d.k = visits.k)", None, ("id", "k")),
+    ],
+)  # fmt: skip
+def test_what_is_read(table: engine.Table, sql: str, filter: str | None, columns: tuple[str, ...]) -> None:
+    (query,) = parse_queries(sql, table).queries
+    assert (query.filter, query.columns) == (filter, columns)
+
+
+def test_what_is_not_used_is_named(table: engine.Table) -> None:
+    found = parse_queries(
+        "select id from visits where upper(city) = 'X' and id = 'no number' and k = id and k in (select k from d); "
+        "select d.k from d left join visits v on d.k = v.k where v.id is null; set x = 1",
+        table,
+    )
+    reasons = [(each.query, each.reason.split(":")[0]) for each in found.unused]
+    assert [query for query, _ in reasons] == ["q1", "q1", "q1", "q1", "q2", "q2", "q3"]
+    expected = {"compares with a subquery", "is no query", "compares with another table"}
+    assert {reason for _, reason in reasons} > expected | {"also finds rows that an outer join lacks"}
+    assert [query.filter for query in found.queries] == [None, None]
+
+
+def test_weights(table: engine.Table) -> None:
+    found = parse_queries(
+        "-- weight: 5\nselect id from visits where k = 1;\nselect id from visits where k = 2;\n"
+        "select id from visits as v where v.k = 2;\n/* weight 2.5 */\nselect 1 from visits where k = 3;",
+        table,
+    )
+    assert [(query.name, query.weight) for query in found.queries] == [("q1", 5.0), ("q2", 2.0), ("q4", 2.5)]
+    assert found.total_weight == 9.5
+
+
+def test_what_is_refused(table: engine.Table) -> None:
+    with pytest.raises(ConfigError, match="no SQL"):
+        parse_queries("select from where (", table)
+    with pytest.raises(ConfigError, match="no query reads"):
+        parse_queries("select 1 from other", table)
