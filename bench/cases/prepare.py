@@ -4,5 +4,5 @@ from __future__ import annotations
 
 import engine
 
-if __name__ == "__main__":
+if __name__ == "__main__" and hasattr(engine, "prepare_kernels"):  # older engines compile at the first use
     engine.prepare_kernels()

@@ -1,8 +1,8 @@
 """Revisions of the engine, each in a directory and an environment of its own, under the same cases.
 
 A directory has the engine of a revision and, as a link, the harness that asks: both sides do the same work, whatever
-cases either revision had. It starts as a copy of the checkout with its machine code, so that only what differs is
-compiled again.
+cases either revision had. It starts with the machine code of the checkout and of the revision that was built last, so
+that only what differs from both is compiled again.
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ def build(revision: str, *, root: Path, cache: Path) -> Revision:
     digest = hashlib.sha256(b"".join(p.encode() + b"\0" + data + b"\0" for p, data in sorted(sources.items())))
     folder = cache / f"engine-{digest.hexdigest()[:16]}"
     if not folder.exists():
-        _lay_out(folder, sources, root)
+        built = sorted(cache.glob("engine-*[0-9a-f]"), key=lambda path: path.stat().st_mtime)
+        _lay_out(folder, sources, [root, *built[-1:]])
     python = sys.executable if lock == (root / _LOCK).read_bytes() else _environment(lock, cache)
     made = Revision(name=name, folder=folder, python=python)
     try:
@@ -149,21 +150,23 @@ def _shown(root: Path, commit: str, path: str) -> bytes:
     ).stdout  # fmt: skip
 
 
-def _lay_out(folder: Path, sources: dict[str, bytes], root: Path) -> None:
-    """Write the sources; files that are those of the checkout keep their time, by which their machine code is found."""
+def _lay_out(folder: Path, sources: dict[str, bytes], compiled: Sequence[Path]) -> None:
+    """Write the sources; files that are those of a compiled engine keep their time, by which machine code is found."""
     making = folder.with_suffix(f".{os.getpid()}.part")
     shutil.rmtree(making, ignore_errors=True)
     for path, data in sources.items():
-        target, there = making / path, root / path
+        target = making / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        if there.is_file() and there.read_bytes() == data:
+        alike = (root / path for root in compiled if (root / path).is_file() and (root / path).read_bytes() == data)
+        if there := next(alike, None):
             shutil.copy2(there, target)
         else:
             target.write_bytes(data)
-    for compiled in (root / "engine").rglob("__pycache__"):
-        place = making / compiled.relative_to(root)
-        if place.parent.is_dir():
-            shutil.copytree(compiled, place, dirs_exist_ok=True)
+    for root in reversed(compiled):
+        for kept in (root / "engine").rglob("__pycache__"):
+            place = making / kept.relative_to(root)
+            if place.parent.is_dir():
+                shutil.copytree(kept, place, dirs_exist_ok=True)
     (making / "bench").symlink_to(Path(__file__).resolve().parents[1], target_is_directory=True)
     making.rename(folder)
 

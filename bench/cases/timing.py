@@ -1,7 +1,8 @@
 """Times cases in this process, for one side of a pair: ``python -m bench.cases.timing WAREHOUSE CASE...``.
 
 Prints JSON: for each case the processor time of a run in seconds (the median of several, once it is warm), or what went
-wrong. Processor time, as a busy neighbour disturbs it least. With ``--profile``, the functions of one case instead.
+wrong. Processor time, as a busy neighbour disturbs it least. With ``--profile``, the functions of one case instead;
+with ``--count``, what each case counts, too, and the environment of that.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from types import CodeType
 from typing import TypedDict
 
 import engine
+from bench.cases.counters import count, environment
+from bench.cases.probe import one_processor
 from bench.cases.tables import Scale, build
 from bench.cases.work import Case, cases
 
@@ -47,9 +50,10 @@ _WARM_RUNS, _LEAST_RUNS, _SECONDS = 3, 5, 0.25
 
 
 class Time(TypedDict, total=False):
-    """Seconds of a case, or its error."""
+    """Seconds of a case, and what it counted where that was asked for; or its error."""
 
     seconds: float
+    counters: Mapping[str, int]
     error: str
 
 
@@ -62,15 +66,18 @@ class Entry(TypedDict):
 
 
 def time_cases(
-    warehouse: str, names: Sequence[str], clock: Callable[[], float] = time.process_time
+    warehouse: str, names: Sequence[str], clock: Callable[[], float] = time.process_time, *, counting: bool = False
 ) -> Mapping[str, Time]:
-    """Time cases one after the other; a case that raises has its error, and the others go on."""
+    """Time cases one after the other, and count them; a case that raises has its error, and the others go on."""
     found: dict[str, Time] = {}
     known = cases()
     for name in names:
         with catalog_for(warehouse, name) as catalog:
             try:
                 found[name] = {"seconds": _seconds(known[name], catalog, clock)}
+                if counting:
+                    with one_processor():
+                        found[name]["counters"] = count(known[name], catalog).counters
             except Exception as error:  # noqa: BLE001 - a dead case is a finding, whatever it raised
                 found[name] = {"error": f"{type(error).__name__}: {error}"}
     return found
@@ -134,6 +141,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("cases", nargs="*")
     parser.add_argument("--build", action="store_true", help="make the tables, and time nothing")
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--count", action="store_true")
     options = parser.parse_args(arguments)
     if options.build:
         with closing(engine.load_catalog(options.warehouse)) as catalog:
@@ -141,11 +149,14 @@ def main(arguments: Sequence[str]) -> None:
         return
     gc.collect()
     gc.freeze()
-    found: object = (
-        profile(options.warehouse, options.cases[0])
-        if options.profile
-        else time_cases(options.warehouse, options.cases)
-    )
+    found: object
+    if options.profile:
+        found = profile(options.warehouse, options.cases[0])
+    elif options.count:
+        timed = time_cases(options.warehouse, options.cases, counting=True)
+        found = {"cases": timed, "environment": environment()}
+    else:
+        found = time_cases(options.warehouse, options.cases)
     sys.stdout.write(json.dumps(found))
 
 

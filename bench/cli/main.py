@@ -36,6 +36,7 @@ COMMANDS = {
     "dataset": Entry("bench.cli.dataset", "dataset", "Make a TPC-DS table with dsdgen and Iceberg Java, to measure."),
     "gate": Entry("bench.cli.gate", "gate", "Compare work with the baseline, or a revision with another."),
     "bisect": Entry("bench.cli.bisect", "bisect", "Find the commit that made something slower."),
+    "history": Entry("bench.cli.history", "history", "Show how work and time changed over revisions; record them."),
     "calibrate": Entry("bench.cli.calibrate", "calibrate", "Tell how often the gate is wrong on this machine."),
     "doctor": Entry("bench.cli.doctor", "doctor", "Examine this machine: Java, Spark, packages, memory, disk, CPU."),
 }

@@ -32,6 +32,11 @@ class Places:
         """The committed work counters of the gate."""
         return self.results / "baselines" / "counters.json"
 
+    @property
+    def history(self) -> Path:
+        """What revisions took and counted, a line each; append-only and committed."""
+        return self.results / "history.jsonl"
+
     def all_runs(self) -> list[Path]:
         """The run files, oldest first; run ids start with their time, so names sort by it."""
         return sorted(self.runs.glob("*.jsonl"), key=lambda path: (path.stat().st_mtime_ns, path.name))

@@ -68,7 +68,7 @@ def fingerprint(
 
 def _hardware() -> dict[str, Any]:
     return {
-        "cpu": _cpu_name(),
+        "cpu": cpu_model(),
         "architecture": platform.machine(),
         # What this process may use, which in a container is less than what the machine has.
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
@@ -77,8 +77,8 @@ def _hardware() -> dict[str, Any]:
 
 
 @cache
-def _cpu_name() -> str:
-    # Takes a second: it asks several programs.
+def cpu_model() -> str:
+    """The name of the processor; takes a second, as several programs are asked."""
     return str(cpuinfo.get_cpu_info().get("brand_raw") or platform.processor() or "unknown")
 
 

@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from bench.report.charts import BarChart, Chart, DotChart, DotPanel, Point, ScatterChart
+from bench.report.charts import BarChart, Chart, DotChart, DotPanel, Point, ScatterChart, SeriesChart, SeriesPanel
 from bench.report.palette import GRID, HATCHES, INK, MUTED, SURFACE, marker, part_colour, series_colour, with_variables
 from bench.report.quantities import digits
 
@@ -29,6 +29,7 @@ _INCHES_A_LETTER, _INCHES_A_BOLD_LETTER = 0.083, 0.088
 _LONGEST_LABEL = 30
 _LONGEST_SCATTER_LABEL = 36
 _SCATTER_HEIGHT, _INCHES_A_LABEL = 3.0, 0.17
+_SERIES_HEIGHT, _SERIES_LEFT = 1.0, 0.55
 _ONE_COLUMN = 4
 """Panels up to which one column is easier to read."""
 
@@ -59,6 +60,8 @@ def draw(chart: Chart, name: str) -> str:
                 figure = _bars(chart)
             case ScatterChart():
                 figure = _scatter(chart)
+            case SeriesChart():
+                figure = _series(chart)
         return _svg(figure)
 
 
@@ -161,6 +164,62 @@ def _scatter(chart: ScatterChart) -> Figure:
     axis.set_xlabel(chart.x_axis)
     axis.set_ylabel(chart.y_axis)
     return figure
+
+
+def _series(chart: SeriesChart) -> Figure:
+    """A panel for each series, in two columns where they are more than one; they share their horizontal axis."""
+    columns = min(2, len(chart.panels))
+    rows = -(-len(chart.panels) // columns)
+    total = rows * (_SERIES_HEIGHT + _TITLE) + _FOOT
+    figure = Figure(figsize=(WIDTH, total))
+    FigureCanvasSVG(figure)
+    width = (WIDTH - _RIGHT / 2) / columns - _SERIES_LEFT
+    last = max(place for panel in chart.panels for place, _ in panel.points)
+    for ordinal, panel in enumerate(chart.panels):
+        row, column = divmod(ordinal, columns)
+        left = _SERIES_LEFT + column * (width + _SERIES_LEFT)
+        bottom = total - (row + 1) * (_SERIES_HEIGHT + _TITLE)
+        axis = figure.add_axes((left / WIDTH, bottom / total, width / WIDTH, _SERIES_HEIGHT / total))
+        axis.set_title(_shortened(panel.title, int(width / _INCHES_A_BOLD_LETTER)), loc="left", fontsize=9,
+                       fontweight="bold", color=INK, pad=4)  # fmt: skip
+        axis.set_xlim(-0.5, last + 0.5)
+        _series_panel(axis, panel)
+        is_lowest = ordinal + columns >= len(chart.panels)
+        axis.xaxis.set_major_locator(FixedLocator([place for place, _ in chart.ticks]))
+        axis.set_xticklabels([name for _, name in chart.ticks] if is_lowest else [], fontsize=8)
+        if is_lowest:
+            axis.set_xlabel(chart.axis)
+    return figure
+
+
+def _series_panel(axis: Axes, panel: SeriesPanel) -> None:
+    axis.set_axisbelow(True)
+    axis.grid(visible=True, axis="y", color=GRID, linewidth=0.8)
+    for side in ("top", "right"):
+        axis.spines[side].set_visible(False)
+    places, values = zip(*panel.points, strict=True)
+    axis.plot(places, values, marker="o", markersize=3.2, color=series_colour(0), linewidth=0.8, alpha=0.75, zorder=3)
+    for before, level in zip((None, *panel.levels), panel.levels, strict=False):
+        axis.plot(
+            [level.start - 0.4, level.stop + 0.4], [level.value] * 2, color=series_colour(1), linewidth=2, zorder=2
+        )
+        if before is not None:
+            axis.axvline(level.start - 0.5, color=series_colour(1), linewidth=0.8, linestyle=":", zorder=1)
+            axis.annotate(level.note, (level.start - 0.3, 1.0), xycoords=("data", "axes fraction"), va="top",
+                          fontsize=7, color=series_colour(1))  # fmt: skip
+    if panel.log:
+        axis.set_yscale("log")
+        low, high = axis.get_ylim()
+        axis.set_ylim(low, high * (high / low) ** 0.15)
+        axis.yaxis.set_major_locator(
+            LogLocator(subs=(1.0, 2.0, 5.0) if high / low > 4 else (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0))
+        )
+        axis.yaxis.set_minor_locator(NullLocator())
+        axis.yaxis.set_minor_formatter(NullFormatter())
+    else:
+        axis.set_ylim(0, 1.25 * max(values) or 1)
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: digits(value)))
+    axis.tick_params(axis="y", labelsize=8)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,197 @@
+"""`icebench history`: what the revisions measured so far took, where that changed, and measuring further ones."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import click
+
+from bench.cases.history import measure
+from bench.cases.revisions import CaseProcessFailed, Revision, Unbuildable, build, commit_of
+from bench.cli.compare_revisions import CACHE, Wanted, warehouse_of
+from bench.cli.context import Context, pass_context
+from bench.cli.places import write_whole
+from bench.errors import ConfigError
+from bench.gate.history import Entry, decode, encode, series_of
+from bench.gate.verdict import ExitCode
+from bench.measure.environment import cpu_model
+from bench.report.history import build_history, print_history
+from bench.report.html import render
+
+CASES = (
+    "scan/partitioned/metrics-filter",
+    "scan/large/decimals",
+    "scan/vectors/no-filter",
+    "plan/many/cold/metrics-filter",
+    "plan/many/warm/metrics-filter",
+    "commit/append",
+    "commit/delete-vectors",
+)
+"""What is recorded unless others are asked for: fewer than the gate times, as it is done for many revisions."""
+ENGINE = ("engine", "requirements.lock")
+"""What a range is narrowed to: the commits that changed one of these."""
+
+Progress = Callable[[str], object]
+
+
+@click.group("history", invoke_without_command=True)
+@click.option("-o", "--output", metavar="FILE.html", type=click.Path(path_type=Path), help="Write a page of plots.")
+@click.option("--case", "patterns", multiple=True, metavar="REGEX", help="Only these cases. Repeatable.")
+@click.option("--long", is_flag=True, help="Name each counter that changed.")
+@click.pass_context
+def history(click_context: click.Context, *, output: Path | None, patterns: tuple[str, ...], long: bool) -> int:
+    """Show how work and processor time changed over the revisions that were recorded."""
+    if click_context.invoked_subcommand is not None:
+        return ExitCode.PASS
+    context: Context = click_context.obj
+    path = context.places.history
+    try:
+        entries = read_history(path)
+        if not entries:
+            raise ConfigError("no history yet: 'icebench history record' measures revisions", path=str(path))
+        series = [each for each in series_of(entries) if not patterns or any(re.search(p, each.case) for p in patterns)]
+    except (ConfigError, re.error) as error:
+        context.terminal.err.print(f"icebench: {error}", markup=False, soft_wrap=True)
+        return ExitCode.CONFIGURATION
+    made = build_history(entries, series, command=f"icebench --results {context.places.results} history")
+    print_history(context.terminal.out, series, long=long)
+    if output is not None:
+        write_whole(output, render(made))
+        context.terminal.out.print(f"{output}", soft_wrap=True)
+    return ExitCode.PASS
+
+
+@history.command("record")
+@click.argument("revisions", default="HEAD", metavar="[REV | REV..REV]")
+@click.option("--most", type=click.IntRange(min=1), help="Of a range: so many revisions, evenly spread.")
+@click.option("--pairs", default=3, type=click.IntRange(min=1), help="Pairs of processes.", show_default=True)
+@click.option("--reference", metavar="REV", help="The frozen revision to measure against.  [default: the file's own]")
+@click.option("--case", "patterns", multiple=True, metavar="REGEX", help="Only these cases. Repeatable.")
+@pass_context
+def record(
+    context: Context, *, revisions: str, most: int | None, pairs: int, reference: str | None, patterns: tuple[str, ...]
+) -> int:
+    """Measure revisions in turns with a frozen one, and append them to the history; those in it are passed over.
+
+    Of a range, the revisions that changed the engine or its packages.
+    """
+    root, path = Path.cwd(), context.places.history
+    try:
+        known = read_history(path)
+        names = Wanted(patterns).names() if patterns else list(CASES)
+        frozen = _reference(reference, known, root)
+        chosen = _chosen(revisions, most, root)
+        cache = (root / CACHE).absolute()
+        with context.terminal.err.status("building the reference") as status:
+            base = build(frozen, root=root, cache=cache)
+            warehouse = warehouse_of(base, cache)
+            for number, revision in enumerate(chosen, 1):
+                if any(entry.revision == revision for entry in known):
+                    continue
+
+                def progress(text: str, what: str = f"{revision[:12]}, {number} of {len(chosen)}") -> None:
+                    status.update(f"{what}: {text}")
+
+                entry = _recorded(revision, base, warehouse, names, pairs=pairs, progress=progress)
+                append(path, entry)
+                _tell(context, entry)
+    except (ConfigError, Unbuildable) as error:
+        context.terminal.err.print(f"icebench: {error}", markup=False, soft_wrap=True)
+        return ExitCode.CONFIGURATION
+    return ExitCode.PASS
+
+
+def read_history(path: Path) -> list[Entry]:
+    """The entries; none where there is no file. Raises ConfigError for a damaged line, with its number."""
+    return decode(path.read_text(encoding="utf-8"), str(path)) if path.is_file() else []
+
+
+def append(path: Path, entry: Entry) -> None:
+    """Add an entry in one write, so that other writers' lines stay whole; a file that ends amid a line is refused.
+
+    Raises:
+        ConfigError: The file's last line was not written whole.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+b", buffering=0) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        size = file.seek(0, os.SEEK_END)
+        if size:
+            file.seek(size - 1)
+            if file.read(1) != b"\n":
+                raise ConfigError("does not end in a line feed: its last line was not written whole", path=str(path))
+        line = encode(entry).encode()
+        try:
+            if file.write(line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+            os.fsync(file.fileno())
+        except OSError:
+            file.truncate(size)
+            raise
+
+
+def _recorded(
+    revision: str, base: Revision, warehouse: Path, names: Sequence[str], *, pairs: int, progress: Progress
+) -> Entry:
+    root = Path.cwd()
+    shown = ["git", "-C", str(root), "log", "-1", "--date=iso-strict-local", "--format=%cd%n%s", revision]
+    counted = ["git", "-C", str(root), "rev-list", "--count", revision]
+    number = int(subprocess.run(counted, capture_output=True, check=True).stdout)
+    environment = {**os.environ, "TZ": "UTC"}
+    date, subject = subprocess.run(
+        shown, env=environment, capture_output=True, text=True, check=True
+    ).stdout.splitlines()[:2]  # fmt: skip
+    entry = Entry(revision=revision, number=number, date=date, subject=subject, reference=base.name, pairs=pairs)
+    progress("building")
+    try:
+        side = build(revision, root=root, cache=(root / CACHE).absolute())
+        random = Random(revision)
+        cases, software = measure(side, base, warehouse, names, pairs=pairs, random=random, progress=progress)
+    except (Unbuildable, CaseProcessFailed) as error:
+        return replace(entry, error=str(error))
+    return replace(entry, cases=cases, environment={"cpu": cpu_model(), **software})
+
+
+def _reference(asked: str | None, known: Sequence[Entry], root: Path) -> str:
+    """The frozen revision: the one that the file has, or the one asked for where the file has none."""
+    if not known:
+        if asked is None:
+            raise ConfigError("the first record freezes the revision that all are measured against: --reference REV")
+        return commit_of(asked, root)
+    frozen = known[-1].reference
+    if asked is not None and commit_of(asked, root) != frozen:
+        raise ConfigError(f"is measured against {frozen[:12]}, not {asked}; start another file: --results")
+    return frozen
+
+
+def _chosen(revisions: str, most: int | None, root: Path) -> list[str]:
+    """The commits, oldest first."""
+    if ".." not in revisions:
+        return [commit_of(revisions, root)]
+    first, _, last = revisions.partition("..")
+    first, last = commit_of(first, root), commit_of(last or "HEAD", root)
+    listed = subprocess.run(
+        ["git", "-C", str(root), "rev-list", "--reverse", "--first-parent", f"{first}..{last}", "--", *ENGINE],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    found = listed.stdout.split()
+    if not found:
+        raise ConfigError(f"no commit of {revisions} changed the engine or its packages")
+    if most is None or most >= len(found):
+        return found
+    return [found[round((number + 1) * len(found) / most) - 1] for number in range(most)]
+
+
+def _tell(context: Context, entry: Entry) -> None:
+    out = context.terminal.out
+    failed = [name for name, case in entry.cases.items() if case.error]
+    said = entry.error or f"{len(entry.cases) - len(failed)} cases" + (f", {len(failed)} cannot run" if failed else "")
+    out.print(f"{entry.revision[:12]} {entry.subject}: {said}", markup=False, soft_wrap=True)

@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import subprocess
+from io import StringIO
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from bench.cases.revisions import CaseProcessFailed, Revision, Unbuildable, commit_of
+from bench.cli import history as commands
+from bench.cli.context import Context
+from bench.cli.failures import run_guarded
+from bench.cli.history import append, history, read_history
+from bench.cli.places import Places
+from bench.cli.terminal import Terminal
+from bench.gate.history import Entry, Measured
+
+CASE = "open/many"
+GIT = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
+
+
+def git(root: Path, *arguments: str, at: int = 0) -> None:
+    environment = {**os.environ, **GIT, "GIT_COMMITTER_DATE": f"2026-01-01T00:{at:02d}:00+02:00"}
+    subprocess.run(["git", "-C", str(root), *arguments], check=True, capture_output=True, env=environment)
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout of eight commits, of which the sixth changes nothing of the engine, and the working directory."""
+    root = tmp_path / "checkout"
+    (root / "engine").mkdir(parents=True)
+    git(root, "init", "--quiet")
+    for number in range(8):
+        (root / ("README" if number == 5 else "engine/code.py")).write_text(str(number))
+        git(root, "add", ".")
+        git(root, "commit", "--quiet", "--message", f"change {number}", at=number)
+    monkeypatch.chdir(root)
+    return root
+
+
+@pytest.fixture
+def sides(root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What each commit takes: seconds, or an error that its process ends with."""
+    given: dict[str, Any] = {}
+
+    def run(self: Revision, module: str, *arguments: str, seed: int = 0) -> str:
+        assert module == "bench.cases.timing"
+        found = given.get(self.name, 1.0)
+        if isinstance(found, Exception):
+            raise found
+        _, *names = arguments
+        case = {"error": found} if isinstance(found, str) else {"seconds": found}
+        if "--count" not in names:
+            return json.dumps(dict.fromkeys(names, case))
+        counted = {**case, "counters": {"files_planned": 3, "function_calls": 1000 + seed % 7}}
+        return json.dumps({"cases": {CASE: counted}, "environment": {"python": "3.11"}})
+
+    def build(name: str, *, root: Path, cache: Path) -> Revision:
+        commit = commit_of(name, root)
+        if isinstance(given.get(commit), Unbuildable):
+            raise given[commit]
+        return Revision(name=commit, folder=cache, python="python")
+
+    monkeypatch.setattr(Revision, "run", run)
+    monkeypatch.setattr(commands, "build", build)
+    monkeypatch.setattr(commands, "warehouse_of", lambda _side, cache: cache)
+    monkeypatch.setattr(commands, "cpu_model", lambda: "a processor")
+    return given
+
+
+def invoked(*arguments: str) -> tuple[int, str]:
+    out = StringIO()
+    console = Console(file=out, width=300)
+    context = Context(places=Places(Path("results")), terminal=Terminal(out=console, err=console))
+
+    def action() -> int:
+        return int(history.main(list(arguments), prog_name="history", standalone_mode=False, obj=context))
+
+    code = run_guarded(action, debug=lambda: False, err=out)
+    return code, out.getvalue()
+
+
+def recorded(*arguments: str) -> tuple[int, str]:
+    return invoked("record", "--case", CASE, *arguments)
+
+
+def entries() -> list[Entry]:
+    return read_history(Path("results/history.jsonl"))
+
+
+def test_a_range_is_measured_against_the_frozen_revision_once(root: Path, sides: dict[str, Any]) -> None:
+    slow = commit_of("HEAD~1", root)
+    sides[slow] = 1.5
+    code, text = recorded("HEAD~4..HEAD", "--reference", "HEAD~3", "--pairs", "2")
+    assert code == 0, text
+    found = entries()
+    assert [entry.subject for entry in found] == ["change 4", "change 6", "change 7"]
+    assert {entry.reference for entry in found} == {commit_of("HEAD~3", root)}
+    assert [entry.cases[CASE].log_ratio for entry in found] == [0.0, round(math.log(1.5), 4), 0.0]
+    assert found[0].date == "2025-12-31T22:04:00+00:00"
+    assert found[0].environment == {"cpu": "a processor", "python": "3.11"}
+    assert found[0].cases[CASE].counters == {"files_planned": 3}
+    before = Path("results/history.jsonl").read_bytes()
+    assert recorded("HEAD~5..HEAD")[0] == 0
+    after = Path("results/history.jsonl").read_bytes()
+    assert after.startswith(before)
+    assert [entry.subject for entry in entries()] == ["change 4", "change 6", "change 7", "change 3"]
+
+
+def test_of_a_range_so_many_are_measured_and_the_last_is_one(root: Path, sides: dict[str, Any]) -> None:
+    assert recorded("HEAD~7..HEAD", "--most", "2", "--reference", "HEAD")[0] == 0
+    assert [entry.subject for entry in entries()] == ["change 3", "change 7"]
+
+
+def test_what_an_old_engine_cannot_do_is_recorded_by_name(root: Path, sides: dict[str, Any]) -> None:
+    sides[commit_of("HEAD~2", root)] = "AttributeError: no scan"
+    sides[commit_of("HEAD~1", root)] = CaseProcessFailed("ImportError: no engine")
+    sides[commit_of("HEAD", root)] = Unbuildable("SyntaxError")
+    for revision in ("HEAD~2", "HEAD~1", "HEAD"):
+        assert recorded(revision, "--reference", "HEAD~3")[0] == 0
+    one, two, three = entries()
+    assert one.cases == {CASE: Measured(error="AttributeError: no scan")}
+    assert (two.error, three.error) == ("ImportError: no engine", "SyntaxError")
+    code, _ = invoked("-o", "page.html")
+    assert code == 0
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert "AttributeError: no scan" in page
+    assert "ImportError: no engine" in page
+
+
+def test_the_history_tells_where_it_changed(root: Path, sides: dict[str, Any]) -> None:
+    for number in range(4, 8):
+        sides[commit_of(f"HEAD~{7 - number}", root)] = 0.5
+    git(root, "commit", "--allow-empty", "--quiet", "--message", "the last", at=8)
+    assert recorded("HEAD~8..HEAD", "--reference", "HEAD", "--pairs", "1")[0] == 0
+    code, text = invoked("--output", "page.html")
+    assert code == 0
+    assert "processor time 1.00x -> 0.50x (-50.0%)" in text
+    assert f"since {commit_of('HEAD~5', root)[:9]}" in text
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert "-50.0% at" in page
+    assert "change 4" in page
+    assert "http" not in page.replace("http://www.w3.org", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "no history yet: 'icebench history record' measures revisions"),
+        (("record",), "the first record freezes the revision that all are measured against: --reference REV"),
+        (("record", "nowhere", "--reference", "HEAD"), "no commit 'nowhere' here"),
+        (("record", "HEAD~2..HEAD~2", "--reference", "HEAD"), "no commit of HEAD~2..HEAD~2 changed the engine"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(sides: dict[str, Any], arguments: tuple[str, ...], message: str) -> None:
+    code, text = invoked(*arguments)
+    assert code == 4
+    assert text.count("\n") == 1
+    assert message in text
+
+
+def test_a_damaged_history_and_another_reference_are_refused(root: Path, sides: dict[str, Any]) -> None:
+    assert recorded("HEAD", "--reference", "HEAD~1")[0] == 0
+    code, text = recorded("HEAD~2", "--reference", "HEAD~3")
+    assert code == 4
+    assert "is measured against" in text
+    with Path("results/history.jsonl").open("a") as file:
+        file.write("{\n")
+    code, text = invoked()
+    assert code == 4
+    assert text.startswith("icebench: results/history.jsonl, line 2: damaged")
+    assert recorded("HEAD~2")[0] == 4
+
+
+def an_entry(number: int) -> Entry:
+    return Entry(revision=f"{number:040x}", number=number, date="", subject="é" * 2000, reference="f", pairs=1)
+
+
+def test_lines_that_are_appended_at_the_same_time_stay_whole(tmp_path: Path) -> None:
+    path = tmp_path / "results" / "history.jsonl"
+    threads = [Thread(target=append, args=(path, an_entry(number))) for number in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(entry.revision for entry in read_history(path)) == [f"{number:040x}" for number in range(20)]
+
+
+def test_a_full_disk_leaves_the_history_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "history.jsonl"
+    append(path, an_entry(1))
+    before = path.read_bytes()
+
+    def fails(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fails)
+    with pytest.raises(OSError, match="No space left"):
+        append(path, an_entry(2))
+    assert path.read_bytes() == before

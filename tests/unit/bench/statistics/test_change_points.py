@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from bench.statistics.change_points import ChangePoint, change_points
+
+LENGTH = 40
+
+
+def noise(random: np.random.Generator, sd: float) -> NDArray[np.float64]:
+    """Student's t with 3 degrees of freedom and, in one value of twenty, a stall."""
+    stalls = random.choice([-0.15, 0.15], LENGTH) * (random.random(LENGTH) < 0.05)
+    return random.standard_t(3, LENGTH) * sd / math.sqrt(3) + stalls
+
+
+def found(step: float, place: int, random: np.random.Generator, sd: float = 0.02) -> list[ChangePoint]:
+    values = noise(random, sd)
+    values[place:] += step
+    return change_points(list(values))
+
+
+def test_a_level_that_stays_has_no_change_points() -> None:
+    random = np.random.default_rng(1)
+    assert sum(bool(found(0.0, LENGTH, random)) for _ in range(100)) <= 3
+
+
+@pytest.mark.parametrize(("step", "least"), [(0.05, 75), (0.1, 85), (-0.2, 95)])
+def test_planted_steps_are_found_where_they_are(step: float, least: int) -> None:
+    random = np.random.default_rng(2)
+    right = 0
+    for _ in range(100):
+        place = int(random.integers(5, 36))
+        points = found(step, place, random)
+        near = [point for point in points if abs(point.index - place) <= 1]
+        right += len(near) == 1 and abs(math.log(near[0].now / near[0].before) - step) < 0.03
+    assert right >= least
+
+
+def test_confidence_grows_with_the_step_and_is_a_share() -> None:
+    confidences = []
+    for step in (0.06, 0.1, 0.4):
+        (point,) = found(step, 20, np.random.default_rng(7))
+        confidences.append(point.confidence)
+    assert confidences == sorted(confidences)
+    assert 0 <= confidences[0] < confidences[-1] <= 1
+    assert confidences[-1] > 0.999
+
+
+def test_a_single_stall_changes_nothing_and_a_pair_of_values_can() -> None:
+    quiet = [0.001, -0.001, 0.0, 0.002] * 5
+    assert change_points([*quiet, 0.5, *quiet]) == []
+    points = change_points([*quiet, 0.5, 0.51])
+    assert [point.index for point in points] == [20]
+    assert points[0].now / points[0].before == pytest.approx(math.exp(0.505), rel=0.01)
+
+
+def test_differences_that_nobody_would_act_on_are_not_told() -> None:
+    assert change_points([0.0] * 10 + [0.02] * 10) == []
+    assert len(change_points([0.0] * 10 + [0.04] * 10)) == 1
+
+
+def test_a_short_series_says_nothing() -> None:
+    assert change_points([0.0, 0.0, 0.0, 1.0, 1.0]) == []
+    assert change_points([]) == []
