@@ -64,6 +64,8 @@ class RollingWriter:
         self._format = format
         self._partition = partition
         self._next_location = next_location
+        # Not another partition's: where its rows compress better, the first file would be far too large.
+        self._expected_ratio = 1.0
         self._writer: ParquetFileWriter | None = None
         self._location = ""
         self.files: list[DataFile] = []
@@ -106,15 +108,24 @@ class RollingWriter:
     def _row_group_size(self, writer: ParquetFileWriter) -> float:
         """The size of the current row group, before compression, that keeps the file within its target."""
         left = max(self._format.target_size_bytes - writer.written_bytes, 0)
-        return min(self._format.options.row_group_size_bytes, left / writer.compression_ratio)
+        return self._encoded_bytes(left, writer)
+
+    def _encoded_bytes(self, file_bytes: int, writer: ParquetFileWriter) -> float:
+        """What becomes so many bytes of the file, as far as one row group goes."""
+        return min(self._format.options.row_group_size_bytes, file_bytes / self._ratio(writer))
+
+    def _ratio(self, writer: ParquetFileWriter) -> float:
+        """Bytes in the file per byte before compression, as this file has them, or else the last one had."""
+        return writer.compression_ratio or self._expected_ratio
 
     def flush(self) -> None:
         """Write the buffered rows as a row group, and close the file if it is full."""
         if self._writer is None:
             return
         self._writer.flush()
-        full_group = min(self._format.options.row_group_size_bytes, self._format.target_size_bytes)
+        full_group = self._encoded_bytes(self._format.target_size_bytes, self._writer)
         if self._row_group_size(self._writer) < _WORTH_A_ROW_GROUP * full_group:
+            self._expected_ratio = self._ratio(self._writer)
             self.end_file()
 
     def end_file(self) -> None:

@@ -200,9 +200,9 @@ class ParquetFileWriter:
         return self._output.tell()
 
     @property
-    def compression_ratio(self) -> float:
-        """Bytes in the file per byte before compression, so far; 1 before the first row group."""
-        return self._output.tell() / self._encoded_bytes if self._encoded_bytes else 1.0
+    def compression_ratio(self) -> float | None:
+        """Bytes in the file per byte before compression, so far; None before the first row group."""
+        return self._output.tell() / self._encoded_bytes if self._encoded_bytes else None
 
     def close(self) -> tuple[FileMetrics, int]:
         """Write the rest, make the file visible, and return its metrics and its size in bytes."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -117,6 +118,30 @@ def test_files_roll_at_the_target_size_and_row_groups_at_theirs() -> None:
         footer = pq.read_metadata(io.BytesIO(store.read(file.file_path)))
         assert footer.num_row_groups == len(file.split_offsets or ())
         assert all(footer.row_group(i).total_byte_size < 260_000 for i in range(footer.num_row_groups))
+
+
+@pytest.mark.parametrize("codec", ["zstd", "snappy", "gzip"])
+def test_a_file_expects_the_compression_that_the_one_before_had(codec: str) -> None:
+    """Each partition by its own: rows of one repeat, so that they compress well, and those of the other do not."""
+    noise = np.random.default_rng(1).integers(0, 1 << 40, 150_000)
+    table = pa.table({"p": ["even", "odd"] * 75_000, "x": np.where(np.arange(150_000) % 2, noise, noise % 200)})
+    target = 20_000
+    metadata = metadata_of(
+        table.schema,
+        [("p", Identity())],
+        properties={"write.target-file-size-bytes": str(target), "write.parquet.compression-codec": codec},
+    )
+    for mode in ("fanout", "clustered"):
+        rows = table if mode == "fanout" else table.sort_by("p")
+        stream = pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches(max_chunksize=1000))
+        store = MemoryStore()
+        files = write_data_files(stream, metadata=metadata, store=store, mode=mode)
+        assert sum(file.record_count for file in files) == table.num_rows
+        for partition in ("even", "odd"):
+            sizes = [(f.file_size_in_bytes, len(f.split_offsets or ())) for f in files if f.partition == (partition,)]
+            assert len(sizes) > 2
+            assert all(0.85 * target < size < 1.15 * target for size, _ in sizes[:-1])
+            assert all(groups == 1 for _, groups in sizes[2:-1])
 
 
 def test_a_table_is_sorted_inside_its_files() -> None:
