@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from engine.catalog import catalog as rooms
+from engine.catalog.addresses import catalog_address, is_name
 from engine.catalog.identifiers import dotted, namespace_identifier, table_identifier
 from engine.catalog.properties import TABLE_DEFAULT, TABLE_OVERRIDE, check_properties
 from engine.catalog.versions import current_metadata_file
@@ -32,7 +33,8 @@ from engine.spec.transforms import Transform, parse_transform
 from engine.spec.views import SqlRepresentation, ViewMetadata, ViewVersion
 from engine.storage.contradictions import Verify
 from engine.storage.relocated import RelocatedStore, home_of, root_of_relative_locations, was_moved
-from engine.storage.resolve import STORAGE_SCHEMES, Stores, absolute_location, normalise_location, scheme_of
+from engine.storage.resolve import Stores, absolute_location, normalise_location
+from engine.storage.user_configuration import configured_catalogs
 from engine.table import Table
 
 if TYPE_CHECKING:
@@ -296,7 +298,7 @@ def load_catalog(
     address: str,
     *,
     warehouse: str | None = None,
-    name: str = "default",
+    name: str | None = None,
     token: str | None = None,
     credential: str | None = None,
     properties: Mapping[str, str] | None = None,
@@ -308,10 +310,13 @@ def load_catalog(
     Args:
         address: The URL of a SQL database (``sqlite:///wh/catalog.db``, ``postgresql+psycopg://...``), the same that
             Iceberg's JDBC catalog and PyIceberg's SQL catalog use; or a directory, laid out as HadoopCatalog does; or
-            the address of a REST catalog (``https://host/api``, without ``/v1``).
+            the address of a REST catalog (``https://host/api``, without ``/v1``); or a name that is configured for
+            PyIceberg, in ``.pyiceberg.yaml`` or in variables ``PYICEBERG_CATALOG__NAME__KEY`` (``./name`` is the
+            directory), or whose ``uri`` or ``type`` is among `properties`. Arguments stand above what is configured.
         warehouse: Where a SQL catalog puts new tables; relative paths are made absolute. For a REST catalog, which of
             the server's warehouses, by the server's name for it.
-        name: The catalog's name. Catalogs that share a database are told apart by it.
+        name: The catalog's name: of one that is configured the name of its configuration, else "default". Catalogs
+            that share a database are told apart by it.
         token: A bearer token for a REST catalog.
         credential: OAuth2 client credentials for a REST catalog, ``"id:secret"``.
         properties: Storage options, such as ``s3.endpoint``; ``table-default.`` and ``table-override.`` before
@@ -326,27 +331,26 @@ def load_catalog(
         Unsupported: A kind of catalog or storage that this engine does not have; a property that nothing reads.
         StorageFailed: The database, directory or server cannot be used.
     """
-    scheme = scheme_of(address)
-    kind = "rest" if scheme in ("http", "https") else "directory" if scheme in STORAGE_SCHEMES else "sql"
-    read = rest_session.REST_PROPERTIES if kind == "rest" else ()
-    check_properties(properties or {}, {TABLE_DEFAULT, TABLE_OVERRIDE, *read}, subject=f"a {kind} catalog")
-    stores = Stores(properties)
-    if kind == "rest":
+    configured = configured_catalogs().get(address.lower(), {}) if is_name(address) else {}
+    own = configured | dict(properties or {})
+    at = catalog_address(address, warehouse=warehouse, name=name, properties=own)
+    read = rest_session.REST_PROPERTIES if at.kind == "rest" else ()
+    check_properties(at.properties, {TABLE_DEFAULT, TABLE_OVERRIDE, *read}, subject=f"a {at.kind} catalog")
+    stores = Stores(at.properties)
+    if at.kind == "rest":
         session = rest_session.open_session(
-            address, warehouse=warehouse, token=token, credential=credential, properties=properties
+            at.uri, warehouse=at.warehouse, token=token, credential=credential, properties=at.properties
         )
-        inner: rooms.Catalog = rest_views.RestViewCatalog(session, name=name)
+        inner: rooms.Catalog = rest_views.RestViewCatalog(session, name=at.name)
     elif token is not None or credential is not None:
         raise Invalid("token= and credential= are for REST catalogs, whose address starts with http:// or https://")
-    elif kind == "directory":
-        if warehouse is not None:
-            raise Invalid("a directory catalog is its own warehouse; give one of the two")
-        root = normalise_location(address)
-        inner = filesystem.FileSystemCatalog(root, stores(root), name=name)
+    elif at.kind == "directory":
+        root = normalise_location(at.uri)
+        inner = filesystem.FileSystemCatalog(root, stores(root), name=at.name)
     else:
-        root_or_none = None if warehouse is None else normalise_location(warehouse)
-        inner = sql_views.SqlViewCatalog(address, warehouse=root_or_none, name=name, store_at=stores)
-    return Catalog(inner, cache=cache, verify=verify, properties=properties)
+        root_or_none = None if at.warehouse is None else normalise_location(at.warehouse)
+        inner = sql_views.SqlViewCatalog(at.uri, warehouse=root_or_none, name=at.name, store_at=stores)
+    return Catalog(inner, cache=cache, verify=verify, properties=at.properties)
 
 
 def load_table(

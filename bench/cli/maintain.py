@@ -13,6 +13,7 @@ import click
 
 import engine
 from bench.cli.context import Context, pass_context
+from bench.cli.naming import catalog_options, open_table
 from bench.cli.progress import RunProgress
 
 Command = Callable[..., Any]
@@ -23,20 +24,14 @@ _SHOWN_LOCATIONS = 20
 def maintain() -> None:
     """Maintain a table: compact its files, forget snapshots, remove what nothing leads to.
 
-    CATALOG is what holds the table: a warehouse directory, an SQL database or the address of a REST catalog. TABLE is
-    its name there, such as db.events.
+    CATALOG is what holds the table: a warehouse directory, an SQL database, the address of a REST catalog or a name of
+    .pyiceberg.yaml. TABLE is its name there, such as db.events.
     """
 
 
 def _of_table(command: Command) -> Command:
     """The arguments and options that name a table."""
-    for add in (
-        click.option("--warehouse", metavar="PLACE", help="The warehouse of an SQL catalog."),
-        click.argument("name", metavar="TABLE"),
-        click.argument("catalog", metavar="CATALOG"),
-    ):
-        command = add(command)
-    return command
+    return catalog_options(click.argument("names", metavar="[CATALOG] TABLE", nargs=-1, required=True)(command))
 
 
 @maintain.command("rewrite-data-files")
@@ -55,7 +50,7 @@ def _of_table(command: Command) -> Command:
 @click.option("--new-sequence-number", is_flag=True, help="New files are newer than deletes of the files they replace.")
 @pass_context
 def rewrite_data_files(
-    context: Context, *, catalog: str, name: str, warehouse: str | None, sort_by: tuple[str, ...],
+    context: Context, *, names: tuple[str, ...], catalog: str | None, warehouse: str | None, sort_by: tuple[str, ...],
     zorder_by: tuple[str, ...], hilbert_by: tuple[str, ...], where: str | None, branch: str,
     target_file_size_bytes: int | None, min_input_files: int | None, rewrite_all: bool, sorting: bool,
     delete_file_threshold: int | None, remove_dangling_deletes: bool, new_sequence_number: bool,
@@ -72,7 +67,7 @@ def rewrite_data_files(
         "remove_dangling_deletes": remove_dangling_deletes,
         "use_starting_sequence_number": not new_sequence_number,
     }
-    table = _load(catalog, name, warehouse)
+    table = _load(names, catalog, warehouse)
     with RunProgress(context.terminal.err) as shown:
         done = table.maintenance.rewrite_data_files(
             "sort" if sorting or sort_by else "zorder" if zorder_by else "hilbert" if hilbert_by else "binpack",
@@ -90,9 +85,11 @@ def rewrite_data_files(
 @_of_table
 @click.option("--branch", default="main", show_default=True, help="Where.")
 @pass_context
-def rewrite_manifests(context: Context, *, catalog: str, name: str, warehouse: str | None, branch: str) -> int:
+def rewrite_manifests(
+    context: Context, *, names: tuple[str, ...], catalog: str | None, warehouse: str | None, branch: str
+) -> int:
     """Write manifests again, the files of a partition together."""
-    snapshot = _load(catalog, name, warehouse).maintenance.rewrite_manifests(branch=branch)
+    snapshot = _load(names, catalog, warehouse).maintenance.rewrite_manifests(branch=branch)
     for key in ("manifests-created", "manifests-kept", "manifests-replaced", "entries-processed"):
         if key in snapshot.summary:
             _line(context, key.replace("-", " "), snapshot.summary[key])
@@ -106,11 +103,11 @@ def rewrite_manifests(context: Context, *, catalog: str, name: str, warehouse: s
 @click.option("--delete", is_flag=True, help="Do it: without this the snapshots are only listed.")
 @pass_context
 def expire_snapshots(
-    context: Context, *, catalog: str, name: str, warehouse: str | None, older_than: str | None,
+    context: Context, *, names: tuple[str, ...], catalog: str | None, warehouse: str | None, older_than: str | None,
     retain_last: int | None, delete: bool,
 ) -> int:  # fmt: skip
     """Forget old snapshots and delete the files that only they need."""
-    table = _load(catalog, name, warehouse)
+    table = _load(names, catalog, warehouse)
     done = table.maintenance.expire_snapshots(older_than=older_than, retain_last=retain_last, dry_run=not delete)
     _tell(context, done)
     _only_told(context, done.snapshot_ids, deletes=delete)
@@ -125,21 +122,29 @@ def expire_snapshots(
 @click.option("--delete", is_flag=True, help="Do it: without this the files are only listed.")
 @pass_context
 def remove_orphan_files(
-    context: Context, *, catalog: str, name: str, warehouse: str | None, older_than: str | None, delete: bool
+    context: Context,
+    *,
+    names: tuple[str, ...],
+    catalog: str | None,
+    warehouse: str | None,
+    older_than: str | None,
+    delete: bool,
 ) -> int:
     """Remove files of the table's directories that nothing in the table leads to.
 
     A file that a writer is about to commit is an orphan until then: a TIME nearer than the longest write loses data.
     """
-    table = _load(catalog, name, warehouse)
+    table = _load(names, catalog, warehouse)
     done = table.maintenance.remove_orphan_files(older_than=older_than, dry_run=not delete)
     _tell(context, done)
     _only_told(context, done.locations, deletes=delete)
     return 1 if done.not_deleted else 0
 
 
-def _load(catalog: str, name: str, warehouse: str | None) -> engine.Table:
-    return engine.load_catalog(catalog, warehouse=warehouse).load_table(name)
+def _load(names: tuple[str, ...], catalog: str | None, warehouse: str | None) -> engine.Table:
+    if len(names) != (2 if catalog is None else 1):
+        raise click.UsageError("name the table: CATALOG TABLE, or --catalog CATALOG TABLE")
+    return open_table(names, catalog, warehouse)[0]
 
 
 def _tell(context: Context, done: object) -> None:

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import click
 
-import engine
 from bench.cli.context import Context, pass_context
+from bench.cli.naming import catalog_options, open_table
 from bench.cli.places import write_whole
-from bench.errors import ConfigError
-from bench.report.profile import Place, mendings, profile_report
+from bench.report.profile import mendings, profile_report
 from bench.report.profile_console import portrait
 
 LINES = 40
@@ -21,7 +20,7 @@ LINES = 40
 @click.command("profile")
 @click.argument("address", metavar="PLACE")
 @click.argument("name", metavar="[TABLE]", required=False)
-@click.option("--warehouse", metavar="PLACE", help="The warehouse of an SQL catalog.")
+@catalog_options
 @click.option("--snapshot", type=int, metavar="ID", help="As of this snapshot; the current one by default.")
 @click.option("--deep", is_flag=True, help="Open all data files: storage by column, and files unlike their entries.")
 @click.option(
@@ -34,22 +33,17 @@ LINES = 40
 @click.option("--lines", type=click.IntRange(min=10), default=LINES, show_default=True, help="Print at most so many.")
 @pass_context
 def profile(
-    context: Context, *, address: str, name: str | None, warehouse: str | None, snapshot: int | None, deep: bool,
-    sample: int | None, as_json: bool, html: Path | None, lines: int,
+    context: Context, *, address: str, name: str | None, catalog: str | None, warehouse: str | None,
+    snapshot: int | None, deep: bool, sample: int | None, as_json: bool, html: Path | None, lines: int,
 ) -> int:  # fmt: skip
     """Describe a table from its metadata: sizes, deletes, partitions, manifests, overlaps, and what costs most.
 
     PLACE is the table's directory or one of its metadata.json files; or, with TABLE, a catalog: a warehouse directory,
-    an SQL database or the address of a REST catalog. Nothing is changed.
+    an SQL database, the address of a REST catalog or a name of .pyiceberg.yaml. With --catalog, PLACE is the table's
+    name there. Nothing is changed.
     """
-    if name is None:
-        if warehouse is not None:
-            raise ConfigError("names the warehouse of a catalog, so give the TABLE, too", path="--warehouse")
-        table, place = engine.load_table(address), Place(opened=(address,))
-    else:
-        table = engine.load_catalog(address, warehouse=warehouse).load_table(name)
-        opened = (address, name) if warehouse is None else (address, name, "--warehouse", warehouse)
-        place = Place(table=name, catalog=address, warehouse=warehouse, opened=opened)
+    words = (address,) if name is None else (address, name)
+    table, place = open_table(words, catalog, warehouse)
     found = table.maintenance.profile(snapshot_id=snapshot, deep=deep, sample_files=sample or 0)
     out = context.terminal.out
     if html is not None:

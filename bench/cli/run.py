@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from bench.cli.context import Context, pass_context
+from bench.cli.naming import catalog_options, named_table, without_password
 from bench.cli.progress import RunProgress
 from bench.cli.report import find_run, print_verdict, write_report
 from bench.errors import ConfigError
@@ -36,6 +37,7 @@ TABLE_ENGINES = ("icebench", "icebench-spark", "pyiceberg", "iceberg-java")
     metavar="PATH",
     help="Measure this table instead: its directory or a metadata.json. Repeatable: tables are compared.",
 )
+@catalog_options
 @click.option("--filter", "filters", multiple=True, metavar="SQL", help="With --table: a filter to plan. Repeatable.")
 @click.option("--relocate", multiple=True, metavar="OLD=NEW", help="With --table: where its files are now. Repeatable.")
 @click.option("--scale", type=click.FloatRange(min=0, min_open=True), help="Another scale factor of the workload.")
@@ -47,16 +49,17 @@ TABLE_ENGINES = ("icebench", "icebench-spark", "pyiceberg", "iceberg-java")
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE.html", help="Where to write the report.")
 @pass_context
 def run(
-    context: Context, *, experiment: str | None, tables: tuple[str, ...], filters: tuple[str, ...],
-    relocate: tuple[str, ...], scale: float | None, repetitions: int | None, only: tuple[str, ...],
-    resume: Path | None, dry_run: bool, yes: bool, output: Path | None,
+    context: Context, *, experiment: str | None, tables: tuple[str, ...], catalog: str | None, warehouse: str | None,
+    filters: tuple[str, ...], relocate: tuple[str, ...], scale: float | None, repetitions: int | None,
+    only: tuple[str, ...], resume: Path | None, dry_run: bool, yes: bool, output: Path | None,
 ) -> int:  # fmt: skip
     """Measure, print the verdict, and write the report; exit code 1 when engines fail or disagree.
 
     EXPERIMENT is a TOML file or the name of one that comes with the project ('icebench list' shows them).
     """
-    options = {"--table": tables, "--filter": filters, "--relocate": relocate, "--scale": scale,
-               "--repetitions": repetitions, "--only": only}  # fmt: skip
+    options = {"--table": tables, "--catalog": catalog and without_password(catalog), "--warehouse": warehouse,
+               "--filter": filters, "--relocate": relocate, "--scale": scale, "--repetitions": repetitions,
+               "--only": only}  # fmt: skip
     asked = arguments(experiment, options)
     if resume is not None:
         if asked != ("run",) or dry_run:
@@ -67,9 +70,12 @@ def run(
     if tables:
         if experiment is not None or scale is not None:
             raise click.UsageError("--table measures a table as it is: no experiment, no --scale")
-        chosen = of_tables(tables, filters, relocate)
-    elif filters or relocate:
-        raise click.UsageError("--filter and --relocate need --table")
+        if catalog is not None:
+            # All engines are given the file, and the same one.
+            places = tuple(named_table(catalog, name, warehouse).metadata_location for name in tables)
+        chosen = of_tables(tables if catalog is None else places, filters, relocate)
+    elif filters or relocate or catalog or warehouse:
+        raise click.UsageError("--filter, --relocate, --catalog and --warehouse need --table")
     else:
         chosen = load_experiment(experiment or "default")
     chosen = chosen.adjusted(scale=scale, repetitions=repetitions, only=only)

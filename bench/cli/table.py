@@ -14,6 +14,7 @@ from rich.table import Table as Grid
 
 import engine
 from bench.cli.context import Context, pass_context
+from bench.cli.naming import catalog_options, open_table
 from bench.errors import ConfigError
 
 SHOWN_ROWS = 50
@@ -23,6 +24,7 @@ _TEXT_WIDTH = 60
 @click.command("table")
 @click.argument("name", metavar="X")
 @click.argument("path", metavar="PATH")
+@catalog_options
 @click.option("--snapshot", type=int, metavar="ID", help="As of this snapshot; the current one by default.")
 @click.option("--column", "columns", multiple=True, metavar="NAME", help="Only this column. Repeatable.")
 @click.option(
@@ -31,14 +33,14 @@ _TEXT_WIDTH = 60
 @click.option("--json", "as_json", is_flag=True, help="Print an object a row, for other programs.")
 @pass_context
 def table(
-    context: Context, *, name: str, path: str, snapshot: int | None, columns: tuple[str, ...], limit: int | None,
-    as_json: bool,
+    context: Context, *, name: str, path: str, catalog: str | None, warehouse: str | None, snapshot: int | None,
+    columns: tuple[str, ...], limit: int | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Print metadata table X (snapshots, files, manifests, partitions, ...) of the Iceberg table at PATH.
 
-    PATH is the table's directory or one of its metadata.json files.
+    PATH is the table's directory or one of its metadata.json files; with --catalog, its name there.
     """
-    found = metadata_table(engine.load_table(path), name, snapshot)
+    found = metadata_table(open_table((path,), catalog, warehouse)[0], name, snapshot)
     unknown = set(columns) - set(found.column_names)
     if unknown:
         known = ", ".join(found.column_names)

@@ -55,7 +55,7 @@ class TablePlace:
     table: str
     catalog: str | None = None
     warehouse: str | None = None
-    name: str = "default"
+    name: str | None = None
     token: str | None = None
     credential: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -390,7 +390,7 @@ class _Given:
             table=path or table or "",
             catalog=catalog,
             warehouse=self.text("warehouse"),
-            name=self.text("catalog-name") or "default",
+            name=self.text("catalog-name"),
             token=self.text("token"),
             credential=self.text("credential"),
             properties=self.properties(_CATALOG_PROPERTY),

@@ -60,7 +60,7 @@ ENGINE_LIBRARIES: dict[str, tuple[str, ...]] = {
     "spec": ("mmh3",),
     "codec": ("cramjam", "deflate", "isal", "numba", "numpy", "pyarrow", "pyroaring", "zstandard"),
     "expressions": ("numpy", "sqlglot"),
-    "storage": ("pyarrow",),
+    "storage": ("pyarrow", "yaml"),
     "runtime": (),
     "columnar": ("numpy", "pyarrow"),
     "formats": ("cramjam", "fastavro", "numba", "numpy", "pyarrow"),
