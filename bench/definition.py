@@ -20,9 +20,8 @@ _MISSING: Any = object()
 _SHOWN = 40
 """Names that an error lists."""
 
-_HERE = Path(__file__).resolve().parent
-DEFINITIONS = next((d for d in (_HERE / "datasets", _HERE.parent / "datasets") if d.is_dir()), _HERE / "datasets")
-"""Where the definitions that come with the project are: in the package once it is installed, else in the repository."""
+DEFINITIONS = Path(__file__).resolve().parents[1] / "datasets"
+"""Where the definitions that come with the project are, in the repository and in a wheel."""
 
 
 class Definition:

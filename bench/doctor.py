@@ -82,18 +82,20 @@ def _packages(machine: Machine) -> Iterator[Check]:
     wrong = 0
     for text in machine.requirements():
         need = Requirement(text)
-        extra = next((e for e in ("peers", "dev") if need.marker and f'extra == "{e}"' in str(need.marker)), None)
-        if extra == "dev" or (extra is None and need.marker is not None and not need.marker.evaluate()):
+        extras = ("", "bench", "peers")
+        extra = next((e for e in extras if need.marker is None or need.marker.evaluate({"extra": e})), None)
+        if extra is None:
             continue
         have = machine.version(need.name)
         if have is not None and need.specifier.contains(have, prereleases=True):
             continue
         wrong += 1
         found = f"{have or 'missing'}, needed is {need.name}{need.specifier}"
-        if extra is None:
-            yield Check(Status.FAIL, need.name, found, "run 'make bench' or 'pip install -e .' again")
+        if extra == "peers":
+            advice = "its engine is skipped; pip install 'icebench[peers]' brings it"
+            yield Check(Status.WARN, need.name, found, advice)
         else:
-            yield Check(Status.WARN, need.name, found, f"its engine is skipped; 'pip install -e .[{extra}]' brings it")
+            yield Check(Status.FAIL, need.name, found, "run 'make bench' or pip install 'icebench[bench]' again")
     if not wrong:
         versions = ", ".join(f"{name} {machine.version(name)}" for name in ("pyarrow", "numpy", "numba"))
         yield Check(Status.OK, "Packages", f"all as required ({versions})")

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from engine import errors
+    from engine import errors, spark_source
     from engine.expressions.parse_scalar import sql
     from engine.expressions.scalar import SqlExpression
     from engine.formats.prepare_kernels import prepare_kernels
@@ -109,6 +109,7 @@ __all__ = [
     "parse_transform",
     "partition_spec",
     "prepare_kernels",
+    "spark_source",
     "sql",
 ]
 
@@ -147,8 +148,8 @@ if not TYPE_CHECKING:  # a type checker would take every name for a public one
     def __getattr__(name: str) -> object:
         if name not in __all__:
             raise AttributeError(f"module 'engine' has no attribute {name!r}")
-        if name == "errors":
-            return import_module("engine.errors")
+        if name in {"errors", "spark_source"}:
+            return import_module(f"{__name__}.{name}")
         value: object = getattr(import_module(_ELSEWHERE.get(name, "engine.spec.types")), name)
         globals()[name] = value
         return value

@@ -8,6 +8,7 @@
     ├── AlreadyExists               the thing to create is there already
     ├── Invalid                     the caller's argument is wrong: a filter, a column, a schema change, a property
     ├── Unsupported                 the format allows it, this engine does not do it; the message names it
+    ├── NotInstalled                a package that only some need is not installed; the message says how to get it
     ├── CorruptTable                bytes of the table contradict the specification; `path` is the place inside the file
     │   └── TooLarge                they would decode to more memory than is allowed, which the user may raise
     ├── StorageFailed               the storage refused: permissions, a full or read-only disk, a broken connection
@@ -61,6 +62,18 @@ class Invalid(EngineError):
 
 class Unsupported(EngineError):
     """The format allows it and this engine does not do it; the message names the feature."""
+
+
+class NotInstalled(EngineError):
+    """A package that only some need is not installed.
+
+    Args:
+        package: The package.
+        extra: The extra of this distribution that brings it.
+    """
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"{package} is not installed: pip install 'icebench[{extra}]'")
 
 
 class CorruptTable(EngineError):

@@ -5,11 +5,17 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from engine.errors import NotInstalled
+
+EXTRAS = {"pyspark": "spark", "xxhash": "spark"}
+"""The extra of this distribution that brings a package."""
+
 
 class LazyModule:
     """A module that is imported when one of its names is used. Thread-safe, as imports are.
 
-    Import the module itself under ``if TYPE_CHECKING``, for type checkers.
+    Import the module itself under ``if TYPE_CHECKING``, for type checkers. Raises NotInstalled, when it is used, if it
+    needs a package of `EXTRAS` that is not there.
     """
 
     def __init__(self, name: str) -> None:
@@ -19,4 +25,11 @@ class LazyModule:
         return f"LazyModule({self._name!r})"
 
     def __getattr__(self, attribute: str) -> Any:  # noqa: ANN401 - whatever the module has
-        return getattr(import_module(self._name), attribute)
+        try:
+            module = import_module(self._name)
+        except ModuleNotFoundError as error:
+            package = (error.name or "").partition(".")[0]
+            if package not in EXTRAS:
+                raise
+            raise NotInstalled(package, EXTRAS[package]) from error
+        return getattr(module, attribute)

@@ -19,6 +19,25 @@ INTERRUPTED = 130
 CLOSED_PIPE = 141
 ISSUES = "please report it with the lines above and the command that you ran"
 
+_EXTRAS = {
+    **dict.fromkeys(
+        (
+            "cpuinfo",
+            "jinja2",
+            "matplotlib",
+            "packaging",
+            "psutil",
+            "pydoe",
+            "pyinstrument",
+            "pyspark",
+            "ruptures",
+            "scipy",
+        ),
+        "bench",
+    ),
+    "xxhash": "spark",
+}
+"""The extra that brings a package; peers are missed by the engines themselves."""
 _ADVICE = {
     errno.ENOSPC: "free some space, or choose another --results directory",
     errno.EDQUOT: "free some space, or choose another --results directory",
@@ -68,6 +87,8 @@ def explain(error: Exception) -> str | None:
             return _one_line(str(error))
         case click.ClickException():
             return _one_line(error.format_message())
+        case ModuleNotFoundError(name=str() as name) if (package := name.partition(".")[0]) in _EXTRAS:
+            return f"{package} is not installed: pip install 'icebench[{_EXTRAS[package]}]'"
         case OSError(errno=number) if number is not None:
             where = " to ".join(str(name) for name in (error.filename, error.filename2) if name is not None)
             said = error.strerror or type(error).__name__

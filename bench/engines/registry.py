@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import cast
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, cast
 
 from bench.engines.engine import AnyEngine, EngineMissing
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,6 @@ def make_engine(name: str, context: EngineContext) -> AnyEngine:
         make = cast("Callable[[EngineContext], AnyEngine]", getattr(import_module(module), factory))
         return make(context)
     except ImportError as error:
-        if (error.name or "").partition(".")[0] in ("bench", "engine"):
+        if (error.name or "").partition(".")[0] in ("bench", "engine", "icebench"):
             raise  # this project's own mistake, not a missing peer
         raise EngineMissing(f"{error.name or error} is not installed: pip install 'icebench[peers]'") from error

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from bench.report.charts import Chart
-from bench.report.remarks import Remark
+
+if TYPE_CHECKING:  # what remarks are made from loads scipy
+    from bench.report.remarks import Remark
 
 Row = Mapping[str, str | float | int | None]
 """Named values, for other programs."""

@@ -21,7 +21,7 @@ from tests.tidy.rules import (
 )
 from tests.tidy.source import REPOSITORY, Finding, Import, Module
 
-OWN_PACKAGES = ("engine", "bench", "tests")
+OWN_PACKAGES = ("engine", "bench", "tests", "icebench", "hatch_build")
 LOCAL_IMPORT_MARK = "# local import: "
 
 
@@ -109,10 +109,10 @@ def libraries(modules: Sequence[Module]) -> Iterator[Finding]:
 
 
 def requirements(pyproject: str) -> list[Requirement]:
-    """What pyproject.toml asks for, extras included."""
+    """What pyproject.toml asks for, extras included, but for those that name other extras."""
     project = tomllib.loads(pyproject)["project"]
     groups = [project["dependencies"], *project["optional-dependencies"].values()]
-    return [Requirement(line) for group in groups for line in group]
+    return [r for group in groups for line in group if (r := Requirement(line)).name != project.get("name")]
 
 
 def declared(modules: Sequence[Module]) -> Iterator[Finding]:

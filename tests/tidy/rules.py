@@ -4,8 +4,8 @@ A room is a package or module right below `engine` or `bench`; "" is the facade,
 """
 
 ENGINE_ROWS: tuple[tuple[str, ...], ...] = (
-    ("errors", "kernels", "lazy_module"),
-    ("spec", "runtime"),
+    ("errors", "kernels"),
+    ("spec", "runtime", "lazy_module"),
     ("codec", "expressions", "storage"),
     ("columnar",),
     ("formats", "file_indexes"),
@@ -15,7 +15,8 @@ ENGINE_ROWS: tuple[tuple[str, ...], ...] = (
     ("operations", "inspect", "maintenance"),
     ("table",),
     ("opening",),
-    ("", "spark_source"),
+    ("spark_source",),
+    ("",),
 )
 """A row imports lower rows only; rooms of one row do not import each other."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
-SETUP = REPOSITORY / ".ci" / "setup"
+SCRIPTS = REPOSITORY / ".ci"
 
 
 @pytest.fixture
@@ -37,8 +37,7 @@ def run(home: Path, commands: Path, script: str) -> subprocess.CompletedProcess[
 
 def test_an_old_python_is_one_line_and_a_failure(tmp_path: Path, commands: Path) -> None:
     command(commands, "python3", "exit 1")
-    (tmp_path / ".ci").mkdir()
-    shutil.copy(SETUP, tmp_path / ".ci" / "setup")
+    shutil.copytree(SCRIPTS, tmp_path / ".ci")
     done = run(tmp_path, commands, ".ci/setup")
     assert done.returncode == 1
     assert done.stdout == ""
@@ -51,9 +50,8 @@ def test_an_old_python_is_one_line_and_a_failure(tmp_path: Path, commands: Path)
 def test_uv_is_told_what_pip_is_configured_with(tmp_path: Path, commands: Path) -> None:
     settings = "global.index-url='https://mirror.example/simple'\n:env:.find-links='/a /b'\nglobal.find-links='/c'\n"
     command(commands, "pip_says", f"printf '%s' \"{settings}\"")
-    functions = SETUP.read_text().partition("install_uv() {")[0].replace('cd "$(dirname "$0")/.."', "")
-    script = functions.replace('"$venv_python" -m pip config list', "pip_says")
-    script += '\nconfigure_uv; echo "$UV_DEFAULT_INDEX $UV_FIND_LINKS ${UV_INDEX:-none} ${SSL_CERT_FILE:-none}"'
+    script = f"source '{SCRIPTS / 'uv-settings'}'; configure_uv pip_says"
+    script += '; echo "$UV_DEFAULT_INDEX $UV_FIND_LINKS ${UV_INDEX:-none} ${SSL_CERT_FILE:-none}"'
     done = run(tmp_path, commands, script)
     assert done.stdout == "https://mirror.example/simple /a,/b none none\n", done.stderr
     done = run(tmp_path, commands, f"export UV_DEFAULT_INDEX=https://own.example/simple\n{script}")

@@ -1,0 +1,8 @@
+"""The command line: ``icebench``, or ``python -m icebench``."""
+
+from bench.cli.main import main
+
+__all__ = ["main"]
+
+if __name__ == "__main__":
+    main()

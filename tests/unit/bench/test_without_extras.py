@@ -1,0 +1,56 @@
+"""The command line without packages that only some need: it does what it can, and says in a line what is missing."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import engine
+
+PEERS = ("duckdb", "polars", "pyiceberg")
+EXTRAS = (
+    *PEERS, "asv", "boto3", "botocore", "cpuinfo", "jinja2", "matplotlib", "packaging", "psutil", "pydoe",
+    "pyinstrument", "pyspark", "ruptures", "scipy", "xxhash",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("warehouse")
+    rows = pa.table({"id": [1, 2, 3]})
+    engine.load_catalog(str(folder)).create_table("db.events", rows.schema).append(rows)
+    return folder
+
+
+def run(blocked: Sequence[str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    program = f"import sys; sys.modules.update(dict.fromkeys({blocked!r})); sys.argv[0] = 'icebench';"
+    command = [sys.executable, "-c", program + "from icebench.__main__ import main; main()", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("blocked", "arguments"),
+    [
+        (PEERS, "list"),
+        (EXTRAS, "--help"),
+        (EXTRAS, "profile {} db.events"),
+        (EXTRAS, "table snapshots {}/db/events"),
+        (EXTRAS, "maintain rewrite-data-files {} db.events"),
+    ],
+)
+def test_commands_that_need_none_work(blocked: Sequence[str], arguments: str, warehouse: Path) -> None:
+    done = run(blocked, *arguments.format(warehouse).split())
+    assert done.returncode == 0, done.stderr[-500:]
+    assert done.stdout
+
+
+@pytest.mark.parametrize("arguments", ["run quick", "doctor", "profile {} db.events --html x.html"])
+def test_others_name_the_extra_in_one_line(arguments: str, warehouse: Path) -> None:
+    done = run(EXTRAS, *arguments.format(warehouse).split())
+    assert done.returncode == 2
+    assert done.stderr.startswith("icebench: ")
+    assert done.stderr.endswith(" is not installed: pip install 'icebench[bench]'\n")
+    assert done.stderr.count("\n") == 1
