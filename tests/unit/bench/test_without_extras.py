@@ -2,13 +2,17 @@
 
 import subprocess
 import sys
+import tomllib
 from collections.abc import Sequence
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from packaging.requirements import Requirement
 
 import engine
+from bench.cli.failures import explain
 
 PEERS = ("duckdb", "polars", "pyiceberg")
 EXTRAS = (
@@ -54,3 +58,13 @@ def test_others_name_the_extra_in_one_line(arguments: str, warehouse: Path) -> N
     assert done.stderr.startswith("icebench: ")
     assert done.stderr.endswith(" is not installed: pip install 'icebench[bench]'\n")
     assert done.stderr.count("\n") == 1
+
+
+def test_every_package_of_the_extra_is_known_by_the_name_that_is_imported() -> None:
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+    wanted = {Requirement(line).name for line in project["optional-dependencies"]["bench"]} - {"icebench"}
+    imported = {name: wanted.intersection(found) for name, found in packages_distributions().items()}
+    packages = {name for name, found in imported.items() if found and not name.startswith("_")}
+    assert len(packages) >= len(wanted)
+    for package in packages - {"mpl_toolkits", "pylab"}:
+        assert explain(ModuleNotFoundError(name=package)), package
