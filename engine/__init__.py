@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from engine import errors, spark_source
+    from engine.expressions.builder import col
     from engine.expressions.parse_scalar import sql
     from engine.expressions.scalar import SqlExpression
     from engine.formats.prepare_kernels import prepare_kernels
@@ -101,6 +102,7 @@ __all__ = [
     "Table",
     "TableProfile",
     "Transform",
+    "col",
     "errors",
     "list_type",
     "load_catalog",
@@ -120,6 +122,7 @@ _ELSEWHERE = {
     "Counters": "engine.runtime.counters",
     "ManifestCache": "engine.plan.cache",
     "SqlExpression": "engine.expressions.scalar",
+    "col": "engine.expressions.builder",
     "sql": "engine.expressions.parse_scalar",
     "LayoutModel": "engine.maintenance.layout_model",
     "ModelledLayout": "engine.maintenance.layout_model",

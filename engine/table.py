@@ -14,7 +14,7 @@ from engine.catalog.identifiers import dotted
 from engine.commit.committer import Committer, Identifier, TableState
 from engine.commit.one_table import OneTable
 from engine.errors import Invalid, Unsupported
-from engine.expressions.predicate import Predicate
+from engine.expressions.predicate import Filter
 from engine.lazy_module import LazyModule
 from engine.operations.metadata_operations import MetadataOperations
 from engine.operations.row_operations import RowOperations
@@ -338,7 +338,7 @@ class Table(MetadataOperations, RowOperations):
 
     def scan(
         self,
-        filter: str | Predicate | None = None,
+        filter: Filter | None = None,
         columns: Sequence[str] | None = None,
         *,
         snapshot_id: int | None = None,
@@ -385,7 +385,7 @@ class Table(MetadataOperations, RowOperations):
         to_snapshot_id: int | None = None,
         *,
         from_inclusive: bool = False,
-        filter: str | Predicate | None = None,
+        filter: Filter | None = None,
         columns: Sequence[str] | None = None,
         case_sensitive: bool = True,
         runner: Runner | None = None,
@@ -424,7 +424,7 @@ class Table(MetadataOperations, RowOperations):
         to_snapshot_id: int | None = None,
         *,
         from_inclusive: bool = False,
-        filter: str | Predicate | None = None,
+        filter: Filter | None = None,
         columns: Sequence[str] | None = None,
         net_changes: bool = False,
         identifier_columns: Sequence[str] | None = None,
@@ -475,7 +475,7 @@ class Table(MetadataOperations, RowOperations):
 
     def _table_scan(
         self,
-        filter: str | Predicate | None,
+        filter: Filter | None,
         columns: Sequence[str] | None,
         *,
         case_sensitive: bool,

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import reduce
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from engine.columnar.columns import column_by_id
-from engine.columnar.decimals import is_narrow, unscaled
+from engine.columnar.decimals import is_narrow, unscaled, widen
+from engine.columnar.scalar_evaluation import evaluate_condition, put_together
 from engine.columnar.scalars import to_arrow_array, to_arrow_scalar
-from engine.columnar.schemas import storage_of
+from engine.columnar.schemas import storage_of, to_arrow_schema
 from engine.expressions.bound import (
     BoundAnd,
     BoundCompare,
+    BoundComputed,
     BoundConstant,
     BoundIn,
     BoundIsNaN,
@@ -30,6 +32,8 @@ from engine.expressions.bound import (
     BoundOr,
     BoundPredicate,
     BoundStartsWith,
+    Column,
+    tests_of_rows,
 )
 from engine.expressions.predicate import Operator
 from engine.spec.schema import Schema
@@ -64,12 +68,54 @@ def outcomes(batch: pa.RecordBatch | pa.Table, bound: BoundPredicate, schema: Sc
         case BoundConstant(value):
             return pa.repeat(pa.scalar(value), batch.num_rows)
         case BoundAnd(children):
-            return reduce(pc.and_kleene, (outcomes(batch, child, schema) for child in children))
+            return _combined(pc.and_kleene, batch, children, schema)
         case BoundOr(children):
-            return reduce(pc.or_kleene, (outcomes(batch, child, schema) for child in children))
+            return _combined(pc.or_kleene, batch, children, schema)
+        case BoundComputed(tree, columns):
+            return evaluate_condition(tree, _values(batch, columns, schema))
         case BoundLeaf(column):
             return _leaf(bound, _plain(column_by_id(batch, schema, column.field_id)))
     raise TypeError(f"{bound!r} is not a bound filter")
+
+
+def _combined(
+    kernel: Callable[[Any, Any], Any],
+    batch: pa.RecordBatch | pa.Table,
+    children: Sequence[BoundPredicate],
+    schema: Schema,
+) -> pa.BooleanArray:
+    """AND or OR of all children. Expressions come last and are evaluated only for rows that the others leave open: a
+    condition may guard a division."""
+    ordered = sorted(children, key=lambda child: bool(tests_of_rows(child)))
+    found = outcomes(batch, ordered[0], schema)
+    decisive = kernel is pc.or_kleene
+    for child in ordered[1:]:
+        if not tests_of_rows(child):
+            found = kernel(found, outcomes(batch, child, schema))
+            continue
+        is_open = pc.fill_null(pc.not_equal(found, decisive), True).to_numpy(zero_copy_only=False)
+        rows = np.flatnonzero(is_open)
+        told = kernel(found.take(pa.array(rows)), outcomes(batch.take(pa.array(rows)), child, schema))
+        found = put_together([np.flatnonzero(~is_open), rows], [found.filter(pa.array(~is_open)), told], "a filter")
+    return found
+
+
+def _values(batch: pa.RecordBatch | pa.Table, columns: Sequence[Column], schema: Schema) -> pa.RecordBatch:
+    """Columns of an expression by their full names, in the types that compute functions support."""
+    found = {"": pa.nulls(batch.num_rows)}  # an expression without columns has rows, too
+    for column in columns:
+        values = column_by_id(batch, schema, column.field_id)
+        if is_narrow(values.type):
+            values = widen(values, pa.decimal128(values.type.precision, values.type.scale))
+        found[column.name] = storage_of(values)
+    return pa.RecordBatch.from_pydict(found)
+
+
+def check_filter(bound: BoundPredicate, schema: Schema) -> None:
+    """Raise what the types of columns in expressions are unfit for: Invalid or Unsupported."""
+    for test in tests_of_rows(bound):
+        rows = to_arrow_schema(schema.select([column.field_id for column in test.columns])).empty_table()
+        outcomes(rows, test, schema)
 
 
 def _plain(values: pa.Array) -> pa.Array:

@@ -6,7 +6,7 @@ rows that take them, so a condition can guard against division by zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -18,13 +18,23 @@ import pyarrow.types as pat
 from engine.columnar.rows import exact_cast
 from engine.columnar.schemas import to_arrow_type
 from engine.errors import Invalid, Unsupported
-from engine.expressions.scalar import Call, CaseNode, CastNode, ColumnValue, LiteralNode, Node, SqlExpression
+from engine.expressions.scalar import (
+    Call,
+    CaseNode,
+    CastNode,
+    ColumnValue,
+    LiteralNode,
+    Node,
+    SqlExpression,
+    text_of,
+)
+from engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalLiteral, parse_temporal
 from engine.spec.types import PrimitiveType
 
 _MOST_DIGITS = 76
 _LONG_DIGITS = 19
 _HALF_UP = "half_towards_infinity"
-_COMPARED = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
+_COMPARED = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "same"}
 
 
 def evaluate(expression: SqlExpression, rows: pa.RecordBatch, target: pa.Field) -> pa.Array:
@@ -49,6 +59,14 @@ def evaluate(expression: SqlExpression, rows: pa.RecordBatch, target: pa.Field) 
         raise Invalid(f"`{expression.text}`: {error}") from error
 
 
+def evaluate_condition(tree: Node, rows: pa.RecordBatch) -> pa.BooleanArray:
+    """The outcome of a boolean expression for each row: true, false or null; raises as `evaluate`."""
+    try:
+        return _boolean(_evaluate(tree, rows), "a filter")
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise Invalid(f"the filter `{text_of(tree)}`: {error}") from error
+
+
 def check_expression(expression: SqlExpression, schema: pa.Schema, name: str) -> None:
     """Raise the errors of `evaluate` that do not depend on values: unknown columns, and types that do not match each
     other or the column."""
@@ -69,13 +87,51 @@ def _evaluate(node: Node, rows: pa.RecordBatch) -> pa.Array:
             return _coalesce(arguments, rows)
         case Call("and" | "or" as name, (left, right)):
             return _logical(name, left, right, rows)
-        case Call("round", (value, LiteralNode(int() as digits))):
-            return _round(_evaluate(value, rows), digits)
+        case Call(name, arguments) if name in _COMPARED:
+            return _compare(name, *_evaluated(arguments, rows))
+        case Call(name, (value, *literals)) if name in _WITH_LITERALS:
+            values = [each.value for each in literals if isinstance(each, LiteralNode)]
+            if len(values) < len(literals):
+                raise Unsupported(f"`{text_of(node)}`: literals are expected after the first argument")
+            return _WITH_LITERALS[name](_evaluate(value, rows), *values)
         case Call(name, arguments):
-            values = [_evaluate(each, rows) for each in arguments]
-            if name in _COMPARED:
-                return _compare(name, *values)
-            return _FUNCTIONS[name](*values)
+            return _FUNCTIONS[name](*(_evaluate(each, rows) for each in arguments))
+
+
+def _evaluated(arguments: Sequence[Node], rows: pa.RecordBatch) -> list[pa.Array]:
+    """The two sides of a comparison; a text or moment is a literal of the other side's type."""
+    types = {index: _evaluate(each, rows) for index, each in enumerate(arguments) if not _is_moment(each)}
+    found = []
+    for index, each in enumerate(arguments):
+        if index in types:
+            found.append(types[index])
+        else:
+            other = types.get(1 - index)
+            found.append(pa.repeat(_moment(each, pa.null() if other is None else other.type), rows.num_rows))
+    return found
+
+
+def _is_moment(node: Node) -> bool:
+    return isinstance(node, LiteralNode) and isinstance(node.value, str | TemporalLiteral)
+
+
+def _moment(node: Node, other: pa.DataType) -> pa.Scalar:
+    """A literal as a value of a date, time or timestamp type, or as itself."""
+    assert isinstance(node, LiteralNode)
+    value = node.value
+    if not (pat.is_date32(other) or pat.is_time64(other) or pat.is_timestamp(other)):
+        return _scalar(value)
+    moment = parse_temporal(value) if isinstance(value, str) else value
+    assert isinstance(moment, TemporalLiteral)
+    zoned = pat.is_timestamp(other) and other.tz is not None
+    kind = "date" if pat.is_date32(other) else "time" if pat.is_time64(other) else "timestamp"
+    if moment.kind != kind + "tz" * zoned and not (moment.kind == "date" and kind == "timestamp" and not zoned):
+        raise Invalid(f"a value of {other} cannot be compared with the {moment.kind} {moment}")
+    unit = NANOS_PER_DAY if kind == "date" else 1 if pat.is_timestamp(other) and other.unit == "ns" else 1000
+    count, rest = divmod(moment.nanoseconds, unit)
+    if rest:
+        raise Invalid(f"the {moment.kind} {moment} is no value of {other}")
+    return pa.scalar(count, pa.int32() if kind == "date" else pa.int64()).cast(other)
 
 
 def _column(path: tuple[str, ...], rows: pa.RecordBatch) -> pa.Array:
@@ -92,6 +148,13 @@ def _column(path: tuple[str, ...], rows: pa.RecordBatch) -> pa.Array:
 
 
 def _scalar(value: Any) -> pa.Scalar:  # noqa: ANN401 - the value of a literal
+    if isinstance(value, TemporalLiteral):
+        if value.kind == "date":
+            return pa.scalar(value.nanoseconds // NANOS_PER_DAY, pa.int32()).cast(pa.date32())
+        if value.kind == "time":
+            return pa.scalar(value.nanoseconds // 1000).cast(pa.time64("us"))
+        tz = "UTC" if value.kind == "timestamptz" else None
+        return pa.scalar(value.nanoseconds // 1000).cast(pa.timestamp("us", tz))
     if isinstance(value, Decimal):
         number = value
     elif isinstance(value, bool) or not isinstance(value, int):
@@ -224,7 +287,7 @@ def _case(branches: tuple[tuple[Node, Node], ...], default: Node, rows: pa.Recor
         left = left[~is_true]
     places.append(left)
     parts.append(_evaluate(default, rows.take(pa.array(left))))
-    return _put_together(places, parts, "case")
+    return put_together(places, parts, "case")
 
 
 def _coalesce(arguments: tuple[Node, ...], rows: pa.RecordBatch) -> pa.Array:
@@ -237,10 +300,10 @@ def _coalesce(arguments: tuple[Node, ...], rows: pa.RecordBatch) -> pa.Array:
         places.append(left[chosen])
         parts.append(found.filter(pa.array(chosen)))
         left = left[~chosen]
-    return _put_together(places, parts, "coalesce")
+    return put_together(places, parts, "coalesce")
 
 
-def _put_together(places: list[Any], parts: list[pa.Array], what: str) -> pa.Array:
+def put_together(places: list[Any], parts: list[pa.Array], what: str) -> pa.Array:
     """Merge parts into one array, each value at its index."""
     order = np.argsort(np.concatenate(places), kind="stable")
     return pa.concat_arrays(_unify(parts, what)).take(pa.array(order))
@@ -254,7 +317,7 @@ def _logical(name: str, left: Node, right: Node, rows: pa.RecordBatch) -> pa.Arr
     second = _boolean(_evaluate(right, rows.take(pa.array(open_rows))), name)
     kernel = pc.and_kleene if name == "and" else pc.or_kleene
     settled = kernel(first.take(pa.array(open_rows)), second)
-    return _put_together([np.flatnonzero(decides), open_rows], [first.filter(pa.array(decides)), settled], name)
+    return put_together([np.flatnonzero(decides), open_rows], [first.filter(pa.array(decides)), settled], name)
 
 
 def _boolean(value: pa.Array, what: str) -> pa.Array:
@@ -293,8 +356,24 @@ def _concat(*values: pa.Array) -> pa.Array:
 
 
 def _compare(name: str, left: pa.Array, right: pa.Array) -> pa.Array:
+    """Compare; NaN equals itself and is above all numbers."""
     one, other = _unify([left, right], name)
-    return pa.nulls(len(one), pa.bool_()) if pat.is_null(one.type) else getattr(pc, name)(one, other)
+    if name == "same":
+        equal = pc.fill_null(_compare("equal", one, other), False)
+        return pc.or_(equal, pc.and_(one.is_null(), other.is_null()))
+    if pat.is_null(one.type):
+        return pa.nulls(len(one), pa.bool_())
+    found = getattr(pc, name)(one, other)
+    if not pat.is_floating(one.type):
+        return found
+    nan, other_nan = pc.is_nan(one), pc.is_nan(other)
+    if name == "not_equal":
+        return pc.and_(found, pc.invert(pc.and_(nan, other_nan)))
+    if name in ("greater", "greater_equal"):
+        found = pc.or_(found, pc.and_not(nan, other_nan))
+    if name in ("less", "less_equal"):
+        found = pc.or_(found, pc.and_not(other_nan, nan))
+    return found if name in ("less", "greater") else pc.or_(found, pc.and_(nan, other_nan))
 
 
 def _nullif(left: pa.Array, right: pa.Array) -> pa.Array:
@@ -317,6 +396,33 @@ def _of_number(name: str) -> Callable[[pa.Array], pa.Array]:
     return compute
 
 
+def _substring(value: pa.Array, start: Any, length: Any = None) -> pa.Array:  # noqa: ANN401 - values of literals
+    if not isinstance(start, int) or start < 1 or not (length is None or (isinstance(length, int) and length >= 0)):
+        raise Unsupported(f"substr from character {start}, of length {length}")
+    stop = None if length is None else start - 1 + length
+    return _text("substr", lambda text: pc.utf8_slice_codeunits(text, start - 1, stop))(value)
+
+
+def _part(name: str) -> Callable[[pa.Array], pa.Array]:
+    kernel = getattr(pc, name)
+
+    def compute(value: pa.Array) -> pa.Array:
+        if pat.is_null(value.type):
+            return value
+        if not pat.is_timestamp(value.type) and not (pat.is_date(value.type) and name != "hour"):
+            raise Unsupported(f"{name} of {value.type}")
+        # Parts of timestamps with a zone are those of UTC, as in partition transforms.
+        return kernel(value.cast(pa.timestamp(value.type.unit)) if pat.is_timestamp(value.type) else value)
+
+    return compute
+
+
+def _is_nan(value: pa.Array) -> pa.Array:
+    if not pat.is_floating(value.type) and not pat.is_null(value.type):
+        raise Invalid(f"isnan of {value.type}; only float and double columns hold NaN")
+    return pc.fill_null(pc.is_nan(value.cast(pa.float64())), False)
+
+
 _FUNCTIONS: dict[str, Callable[..., pa.Array]] = {
     "add": _arithmetic("add"),
     "subtract": _arithmetic("subtract"),
@@ -333,9 +439,20 @@ _FUNCTIONS: dict[str, Callable[..., pa.Array]] = {
     "concat": _concat,
     "upper": _text("upper", pc.utf8_upper),
     "lower": _text("lower", pc.utf8_lower),
+    **{name: _part(name) for name in ("year", "month", "day", "hour")},
+    "is_nan": _is_nan,
     "trim": _text("trim", lambda text: pc.utf8_trim(text, characters=" ")),
     "length": _text("length", lambda text: pc.utf8_length(text).cast(pa.int64())),
 }
+
+
+_WITH_LITERALS: dict[str, Callable[..., pa.Array]] = {
+    "round": _round,
+    "substr": _substring,
+    "like": lambda value, pattern: _text("like", lambda text: pc.match_like(text, pattern))(value),
+    "starts_with": lambda value, prefix: _text("starts_with", lambda text: pc.starts_with(text, prefix))(value),
+}
+"""Functions whose arguments after the first are literals."""
 
 
 def _cast(value: pa.Array, type_: PrimitiveType) -> pa.Array:
@@ -366,6 +483,8 @@ def _is_castable(source: pa.DataType, target: pa.DataType) -> bool:
         return not pat.is_timestamp(target) or target.tz is None
     if pat.is_boolean(source):
         return bool(pat.is_string(target) or pat.is_integer(target))
+    if pat.is_timestamp(source):
+        return bool(pat.is_date(target) and source.tz is None)
     if pat.is_date(source):
         return bool(pat.is_string(target) or (pat.is_timestamp(target) and target.tz is None))
     return False

@@ -8,6 +8,7 @@ from engine.errors import Invalid, Unsupported
 from engine.expressions.bound import (
     BOUND_FALSE,
     BoundCompare,
+    BoundComputed,
     BoundConstant,
     BoundIn,
     BoundIsNaN,
@@ -18,24 +19,26 @@ from engine.expressions.bound import (
     conjunction,
     disjunction,
 )
+from engine.expressions.computed_ranges import range_of
 from engine.expressions.literals import Place, place
 from engine.expressions.predicate import (
     NEGATED,
     And,
     Compare,
+    Computed,
     Constant,
     In,
     IsNaN,
     IsNull,
-    LiteralValue,
     Not,
     Operator,
     Or,
     Predicate,
     StartsWith,
 )
+from engine.expressions.scalar import Call, LiteralValue, Node, columns_of, with_columns
 from engine.spec.schema import Schema
-from engine.spec.types import UNKNOWN, ListType, MapType, PrimitiveType
+from engine.spec.types import UNKNOWN, ListType, MapType, PrimitiveType, Type
 from engine.spec.values import Value
 
 
@@ -95,10 +98,24 @@ class _Binder:
                 return self._in(self._column(name), literals, negated=negated)
             case StartsWith(name, prefix):
                 return self._starts_with(self._column(name), prefix, negated=negated)
+            case Computed(tree):
+                ranges = range_of(tree, self._type_of)
+                if ranges is not None:
+                    return self.bind(ranges, negated=negated)
+                return self._computed(Call("not", (tree,)) if negated else tree)
         raise TypeError(f"{predicate!r} is not a filter")
 
     def _column(self, name: str) -> Column:
         return bound_column(self._schema, self._schema.find(name, case_sensitive=self._case_sensitive).field_id)
+
+    def _computed(self, tree: Node) -> BoundPredicate:
+        columns = {path: self._column(".".join(path)) for path in columns_of(tree)}
+        return BoundComputed(
+            with_columns(tree, lambda path: columns[path].name), tuple(dict.fromkeys(columns.values()))
+        )
+
+    def _type_of(self, path: tuple[str, ...]) -> Type:
+        return self._column(".".join(path)).type
 
     def _compare(self, column: Column, operator: Operator, literal: LiteralValue) -> BoundPredicate:
         type_ = _comparable(column)

@@ -13,6 +13,7 @@ The leaves, with `v` the column's value:
 `BoundStartsWith`    text (by characters) or binary (by bytes) begins with the prefix, or not; null for null
 `BoundIsNull`        never null; `negated` is ``is not null``
 `BoundIsNaN`         never null; false for null, so its negation is true for null
+`BoundComputed`      an expression over any columns, which is no `BoundLeaf`: only rows tell its outcome
 ===================  ======================================================================================
 
 Order of values: numbers by size with ``-0.0 = 0.0`` and NaN above all, text by its UTF-8 bytes, binary and uuid by
@@ -21,12 +22,13 @@ unsigned bytes, false before true.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from engine.expressions.predicate import Operator
+from engine.expressions.scalar import Node, text_of
 from engine.expressions.sql import binary_operator, literal_text, name_text
 from engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalKind, TemporalLiteral
 from engine.spec.types import PrimitiveType, Type
@@ -73,6 +75,12 @@ class BoundPredicate:
     @property
     def field_ids(self) -> frozenset[int]:
         """Ids of the columns that the filter reads."""
+        computed = (column.field_id for each in tests_of_rows(self) for column in each.columns)
+        return self.leaf_ids.union(computed)
+
+    @property
+    def leaf_ids(self) -> frozenset[int]:
+        """Ids of the columns that statistics may answer for."""
         return frozenset(leaf.column.field_id for leaf in leaves(self))
 
 
@@ -167,21 +175,40 @@ class BoundIsNaN(BoundLeaf):
         return f"{self.column} is {'not ' if self.negated else ''}nan"
 
 
+@dataclass(frozen=True, slots=True)
+class BoundComputed(BoundPredicate):
+    """A boolean expression that only rows can tell: statistics leave it open. A path in `tree` is a column's full name;
+    `columns` are all of them."""
+
+    tree: Node
+    columns: tuple[Column, ...]
+
+    def __str__(self) -> str:
+        return f"({text_of(self.tree)})"
+
+
 BOUND_TRUE = BoundConstant(True)
 BOUND_FALSE = BoundConstant(False)
 
 
 def leaves(bound: BoundPredicate) -> list[BoundLeaf]:
-    """All leaves, left to right."""
-    found: list[BoundLeaf] = []
+    """All tests of one column with literals, left to right."""
+    return [each for each in _ends(bound) if isinstance(each, BoundLeaf)]
+
+
+def tests_of_rows(bound: BoundPredicate) -> list[BoundComputed]:
+    """All tests that only rows can tell, left to right."""
+    return [each for each in _ends(bound) if isinstance(each, BoundComputed)]
+
+
+def _ends(bound: BoundPredicate) -> Iterator[BoundPredicate]:
     stack = [bound]
     while stack:
         match stack.pop():
             case BoundAnd(children) | BoundOr(children):
                 stack.extend(reversed(children))
-            case BoundLeaf() as leaf:
-                found.append(leaf)
-    return found
+            case end:
+                yield end
 
 
 def conjunction(children: Iterable[BoundPredicate]) -> BoundPredicate:

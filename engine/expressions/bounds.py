@@ -29,6 +29,7 @@ from engine.expressions.bound import (
     BOUND_FALSE,
     BOUND_TRUE,
     BoundAnd,
+    BoundComputed,
     BoundConstant,
     BoundIsNaN,
     BoundIsNull,
@@ -191,6 +192,8 @@ def _combine(bound: BoundPredicate, sets: Iterator[Outcomes], count: int) -> Out
             return reduce(_and, [_combine(child, sets, count) for child in children])
         case BoundOr(children):
             return reduce(_or, [_combine(child, sets, count) for child in children])
+        case BoundComputed():
+            return np.full(count, TRUE | FALSE | NULL, dtype=np.uint8)
         case _:
             return next(sets)
 

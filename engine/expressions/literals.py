@@ -19,7 +19,7 @@ from fractions import Fraction
 import numpy as np
 
 from engine.errors import Invalid, Unsupported
-from engine.expressions.predicate import LiteralValue
+from engine.expressions.scalar import LiteralValue
 from engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalLiteral, parse_temporal
 from engine.spec.types import DecimalType, FixedType, PrimitiveType
 from engine.spec.values import Value, decimal_of

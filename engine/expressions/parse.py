@@ -8,6 +8,9 @@ Comparisons ``= == != <> < <= > >= <=>`` of a column with a literal, ``[not] in`
 ``is [not] nan``, ``isnan(c)``, ``is [not] true/false``, ``is [not] distinct from``, ``[not] like 'prefix%'``,
 ``starts_with(c, 'prefix')``, boolean columns by themselves, ``and``, ``or``, ``not``, ``true``, ``false``.
 
+Whatever else `engine.expressions.parse_scalar` computes may stand for the column or the literal: another column,
+arithmetic, functions. Such a test is evaluated for each row that the rest of the filter leaves.
+
 Literals: numbers, ``'text'``, ``true``, ``X'00ff'``, ``DATE '...'``, ``TIME '...'``, ``TIMESTAMP '...'``,
 ``UUID '...'`` and ``cast('...' as type)``. Names may be dotted, and quoted with ``"`` or a backtick.
 """
@@ -19,20 +22,22 @@ import re
 import uuid
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
-from typing import Any, ClassVar
+from typing import Any
 
 import sqlglot
-from sqlglot import exp, tokens
-from sqlglot.dialects.dialect import Dialect
+from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from engine.errors import Invalid, Unsupported
+from engine.expressions import parse_scalar
+from engine.expressions.dialect import FilterDialect
+from engine.expressions.like_patterns import like, like_pattern
 from engine.expressions.predicate import (
     FALSE,
     MIRRORED,
     TRUE,
+    Computed,
     Constant,
-    LiteralValue,
     Operator,
     Predicate,
     all_of,
@@ -46,6 +51,7 @@ from engine.expressions.predicate import (
     not_null,
     starts_with,
 )
+from engine.expressions.scalar import LiteralValue
 from engine.expressions.sql import shorten
 from engine.expressions.temporal_literals import TemporalLiteral, parse_temporal
 
@@ -56,19 +62,8 @@ _FOLDS: dict[Operator, Callable[[Any, Any], bool]] = {
     "=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 _INTEGERS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+_PLAIN = (exp.Column, exp.Dot, exp.Literal, exp.Boolean, exp.Null, exp.HexString)
 _TIMESTAMPS = ("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ", "TIMESTAMP_NS", "DATETIME")
-
-
-class FilterDialect(Dialect):
-    """How filters, and expressions, are written: both kinds of quotes for names, one for text."""
-
-    class Tokenizer(tokens.Tokenizer):
-        """Quotes."""
-
-        IDENTIFIERS: ClassVar = ['"', "`"]
-        QUOTES: ClassVar = ["'"]
-        STRING_ESCAPES: ClassVar = ["'"]
-        HEX_STRINGS: ClassVar = [("x'", "'"), ("X'", "'")]
 
 
 def parse(text: str) -> Predicate:
@@ -76,7 +71,7 @@ def parse(text: str) -> Predicate:
 
     Raises:
         Invalid: Not a filter; the message says where.
-        Unsupported: SQL that statistics cannot answer: functions of columns, comparisons of columns, subqueries.
+        Unsupported: SQL that filters do not have, such as subqueries.
     """
     if not text.strip():
         raise Invalid("the filter is empty; write `true` to keep every row")
@@ -95,10 +90,25 @@ def parse(text: str) -> Predicate:
 
 
 def _predicate(node: exp.Expr) -> Predicate:
-    translate = _PREDICATES.get(type(node))
-    if translate is None:
-        raise _unsupported(node)
-    return translate(node)
+    return _PREDICATES.get(type(node), _computed)(node)
+
+
+def _computed(node: exp.Expr) -> Predicate:
+    """A test that is evaluated row by row."""
+    return Computed(parse_scalar.to_tree(node))
+
+
+def _is_plain(column: exp.Expr, *others: exp.Expr) -> bool:
+    """Whether a test is of one column with literals, which statistics answer."""
+    return not any(_is_computed(each) for each in (column, *others)) and not any(map(_is_column, map(_unwrap, others)))
+
+
+def _is_computed(node: exp.Expr) -> bool:
+    """Whether a value is neither a column nor a literal."""
+    inner = _unwrap(node)
+    while isinstance(inner, (exp.Neg, exp.Cast)) and not _is_column(_unwrap(inner.this)):
+        inner = _unwrap(inner.this)
+    return not isinstance(inner, _PLAIN)
 
 
 def _unsupported(node: exp.Expr) -> Unsupported:
@@ -108,8 +118,8 @@ def _unsupported(node: exp.Expr) -> Unsupported:
 def _comparison(node: exp.Expr) -> Predicate:
     symbol = _COMPARISONS[type(node)]
     left, right = _unwrap(node.this), _unwrap(node.expression)
-    if _is_column(left) and _is_column(right):
-        raise Unsupported(f"comparison of two columns in `{node.sql(dialect=FilterDialect)}`")
+    if (_is_column(left) and _is_column(right)) or _is_computed(left) or _is_computed(right):
+        return _computed(node)
     if _is_column(left):
         return compare(_column(left), symbol, _literal(right))
     if _is_column(right):
@@ -128,6 +138,8 @@ def _fold(left: LiteralValue, symbol: Operator, right: LiteralValue, node: exp.E
 
 def _null_safe(node: exp.Expr) -> Predicate:
     left, right = _unwrap(node.this), _unwrap(node.expression)
+    if (_is_column(left) and _is_column(right)) or _is_computed(left) or _is_computed(right):
+        return _computed(node)
     column, value = (left, right) if _is_column(left) else (right, left)
     if isinstance(value, exp.Null):
         return is_null(_column(column))
@@ -136,6 +148,8 @@ def _null_safe(node: exp.Expr) -> Predicate:
 
 
 def _is(node: exp.Expr) -> Predicate:
+    if _is_computed(node.this):
+        return _computed(node)
     name, right = _column(node.this), node.expression
     if isinstance(right, exp.Null):
         return is_null(name)
@@ -149,40 +163,29 @@ def _is(node: exp.Expr) -> Predicate:
 def _in(node: exp.Expr) -> Predicate:
     if node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
         raise _unsupported(node)
-    values = [_literal(each) for each in node.expressions]
-    if not values:
+    if not node.expressions:
         raise Invalid(f"`{node.sql(dialect=FilterDialect)}` has no values")
+    if not _is_plain(node.this, *node.expressions):
+        return any_of(_predicate(exp.EQ(this=node.this, expression=each)) for each in node.expressions)
+    values = [_literal(each) for each in node.expressions]
     return is_in(_column(node.this), values)
 
 
 def _between(node: exp.Expr) -> Predicate:
     if node.args.get("symmetric"):
         raise _unsupported(node)
+    if not _is_plain(node.this, node.args["low"], node.args["high"]):
+        above = exp.GTE(this=node.this, expression=node.args["low"])
+        below = exp.LTE(this=node.this, expression=node.args["high"])
+        return all_of([_predicate(above), _predicate(below)])
     name = _column(node.this)
     low, high = _literal(node.args["low"]), _literal(node.args["high"])
     return all_of([compare(name, ">=", low), compare(name, "<=", high)])
 
 
 def _like(node: exp.Expr, escape: str | None = None) -> Predicate:
-    """Convert a LIKE pattern that is exactly an equality or a prefix test; SQL engines differ on an unannounced
-    backslash."""
-    name, pattern = _column(node.this), _text(node.expression)
-    if escape is None and "\\" in pattern:
-        raise Unsupported(f"the backslash in like '{pattern}'; say what it means with: escape '\\'")
-    if escape is not None and len(escape) != 1:
-        raise Invalid(f"the escape {escape!r} is not one character")
-    special = f"{re.escape(escape)}[%_{re.escape(escape)}]|" if escape else ""
-    parts = re.findall(rf"{special}.", pattern, re.DOTALL)
-    wild = [i for i, part in enumerate(parts) if part in ("%", "_")]
-    if escape and any(part == escape for part in parts):
-        raise Invalid(f"the pattern {pattern!r} has an escape before an ordinary character")
-    text = "".join(part[-1] for part in parts)
-    if not wild:
-        found = equal(name, text)
-    elif parts[wild[0] :] == ["%"] * len(wild):
-        found = starts_with(name, text[: wild[0]])
-    else:
-        raise Unsupported(f"like '{pattern}'; only a prefix such as 'abc%' can be answered from statistics")
+    pattern = like_pattern(_text(node.expression), escape)
+    found = like(parse_scalar.to_tree(node.this), pattern)
     return negation(found) if node.args.get("negate") else found
 
 
@@ -193,6 +196,8 @@ def _escaped(node: exp.Expr) -> Predicate:
 
 
 def _starts_with(node: exp.Expr) -> Predicate:
+    if _is_computed(node.this):
+        return _computed(node)
     value = _literal(node.expression)
     if not isinstance(value, (str, bytes)):
         raise Invalid(f"nothing starts with {value!r}; give a text or binary literal")
@@ -338,5 +343,5 @@ _PREDICATES: dict[type[exp.Expr], Callable[[Any], Predicate]] = {
     exp.Like: _like,
     exp.Escape: _escaped,
     exp.StartsWith: _starts_with,
-    exp.IsNan: lambda node: is_nan(_column(node.this)),
+    exp.IsNan: lambda node: _computed(node) if _is_computed(node.this) else is_nan(_column(node.this)),
 }

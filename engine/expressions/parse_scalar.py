@@ -7,8 +7,9 @@
 
 Columns (nested ones with dots), numbers, ``'text'``, ``true``, ``false``, ``null``, ``DATE '...'``; ``+ - * / %``,
 ``||``, ``= <> < <= > >=``, ``and``, ``or``, ``not``, ``is [not] null``, ``is [not] true``, ``[not] in (...)``,
-``[not] between``, ``case``, ``if``, ``coalesce``, ``nullif``, ``cast``, ``concat``, ``upper``, ``lower``, ``trim``,
-``length``, ``abs``, ``round``.
+``[not] between``, ``is [not] distinct from``, ``[not] like`` with a text, ``starts_with``, ``isnan``, ``case``, ``if``,
+``coalesce``, ``nullif``, ``cast``, ``concat``, ``upper``, ``lower``, ``trim``, ``length``, ``substr`` from a character
+on, ``abs``, ``round``, and of dates and timestamps (in UTC) ``year``, ``month``, ``day``, ``hour``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from engine.errors import Invalid, Unsupported
-from engine.expressions.parse import FilterDialect
+from engine.expressions.dialect import FilterDialect
+from engine.expressions.like_patterns import like_pattern
 from engine.expressions.scalar import Call, CaseNode, CastNode, ColumnValue, LiteralNode, Node, SqlExpression
 from engine.expressions.sql import shorten
 from engine.spec.types import (
@@ -56,7 +58,7 @@ def sql(text: str) -> SqlExpression:
     """
     try:
         tree = sqlglot.parse_one(text, dialect=FilterDialect, into=exp.Condition)
-        return SqlExpression(text, _node(tree))
+        return SqlExpression(text, to_tree(tree))
     except SqlglotError as error:
         raise Invalid(f"cannot parse the expression {shorten(text)!r}: {shorten(str(error))}") from error
     except RecursionError as error:
@@ -67,11 +69,13 @@ _CALLS: dict[type[exp.Expr], str] = {
     exp.Add: "add", exp.Sub: "subtract", exp.Mul: "multiply", exp.Div: "divide", exp.Mod: "remainder",
     exp.EQ: "equal", exp.NEQ: "not_equal", exp.LT: "less", exp.LTE: "less_equal", exp.GT: "greater",
     exp.GTE: "greater_equal", exp.And: "and", exp.Or: "or", exp.DPipe: "concat", exp.Nullif: "nullif",
+    exp.NullSafeEQ: "same", exp.StartsWith: "starts_with",
 }  # fmt: skip
 """Of two arguments, `this` and `expression`."""
 
 _ONE: dict[type[exp.Expr], str] = {
     exp.Neg: "negate", exp.Not: "not", exp.Upper: "upper", exp.Lower: "lower", exp.Length: "length", exp.Abs: "abs",
+    exp.IsNan: "is_nan", exp.Year: "year", exp.Month: "month", exp.Day: "day", exp.DayOfMonth: "day", exp.Hour: "hour",
 }  # fmt: skip
 """Of one argument, `this`."""
 
@@ -81,16 +85,17 @@ _TYPES: dict[str, PrimitiveType] = {
 }  # fmt: skip
 
 
-def _node(node: exp.Expr) -> Node:
+def to_tree(node: exp.Expr) -> Node:
+    """The tree of parsed SQL; raises as `sql`."""
     kind = type(node)
     if kind is exp.Neg and isinstance(node.this, exp.Literal) and not node.this.is_string:
         number = _literal(node.this).value
         assert isinstance(number, int | float | Decimal)
         return LiteralNode(-number)
     if kind in _CALLS:
-        return Call(_CALLS[kind], (_node(node.this), _node(node.expression)))
+        return Call(_CALLS[kind], (to_tree(node.this), to_tree(node.expression)))
     if kind in _ONE and not any(value for name, value in node.args.items() if name != "this"):
-        return Call(_ONE[kind], (_node(node.this),))
+        return Call(_ONE[kind], (to_tree(node.this),))
     translate = _OTHERS.get(kind)
     if translate is None:
         raise _unsupported(node)
@@ -98,7 +103,7 @@ def _node(node: exp.Expr) -> Node:
 
 
 def _unsupported(node: exp.Expr) -> Unsupported:
-    return Unsupported(f"`{node.sql(dialect=FilterDialect)}` in an expression")
+    return Unsupported(f"`{node.sql(dialect=FilterDialect)}` in a filter or an expression")
 
 
 def _column(node: exp.Expr) -> Node:
@@ -122,18 +127,18 @@ def _literal(node: exp.Expr) -> LiteralNode:
 
 def _is(node: exp.Expr) -> Node:
     if isinstance(node.expression, exp.Null):
-        return Call("is_null", (_node(node.this),))
+        return Call("is_null", (to_tree(node.this),))
     if isinstance(node.expression, exp.Boolean):
         wanted = "is_true" if node.expression.this else "is_false"
-        return Call(wanted, (_node(node.this),))
+        return Call(wanted, (to_tree(node.this),))
     raise _unsupported(node)
 
 
 def _in(node: exp.Expr) -> Node:
     if node.args.get("query") or node.args.get("unnest") or not node.expressions:
         raise _unsupported(node)
-    value = _node(node.this)
-    tests = [Call("equal", (value, _node(each))) for each in node.expressions]
+    value = to_tree(node.this)
+    tests = [Call("equal", (value, to_tree(each))) for each in node.expressions]
     found: Node = tests[0]
     for test in tests[1:]:
         found = Call("or", (found, test))
@@ -141,8 +146,8 @@ def _in(node: exp.Expr) -> Node:
 
 
 def _between(node: exp.Expr) -> Node:
-    value = _node(node.this)
-    low, high = Call("greater_equal", (value, _node(node.args["low"]))), _node(node.args["high"])
+    value = to_tree(node.this)
+    low, high = Call("greater_equal", (value, to_tree(node.args["low"]))), to_tree(node.args["high"])
     return Call("and", (low, Call("less_equal", (value, high))))
 
 
@@ -151,17 +156,17 @@ def _case(node: exp.Expr) -> Node:
     default = node.args.get("default")
     branches = []
     for branch in node.args["ifs"]:
-        condition = _node(branch.this)
+        condition = to_tree(branch.this)
         if subject is not None:
-            condition = Call("equal", (_node(subject), condition))
-        branches.append((condition, _node(branch.args["true"])))
-    return CaseNode(tuple(branches), LiteralNode(None) if default is None else _node(default))
+            condition = Call("equal", (to_tree(subject), condition))
+        branches.append((condition, to_tree(branch.args["true"])))
+    return CaseNode(tuple(branches), LiteralNode(None) if default is None else to_tree(default))
 
 
 def _if(node: exp.Expr) -> Node:
     otherwise = node.args.get("false")
-    branch = _node(node.this), _node(node.args["true"])
-    return CaseNode((branch,), LiteralNode(None) if otherwise is None else _node(otherwise))
+    branch = to_tree(node.this), to_tree(node.args["true"])
+    return CaseNode((branch,), LiteralNode(None) if otherwise is None else to_tree(otherwise))
 
 
 def _cast(node: exp.Expr) -> Node:
@@ -171,35 +176,62 @@ def _cast(node: exp.Expr) -> Node:
         numbers = [int(str(each.this.this)) for each in to.expressions]
         if len(numbers) != 2 or not 1 <= numbers[0] <= 38 or not 0 <= numbers[1] <= numbers[0]:
             raise Unsupported(f"`{node.sql(dialect=FilterDialect)}`: a decimal needs a precision and a scale")
-        return CastNode(_node(node.this), DecimalType(*numbers))
+        return CastNode(to_tree(node.this), DecimalType(*numbers))
     if name not in _TYPES or to.expressions or node.args.get("format"):
         raise _unsupported(node)
-    return CastNode(_node(node.this), _TYPES[name])
+    return CastNode(to_tree(node.this), _TYPES[name])
 
 
 def _several(name: str) -> Callable[[exp.Expr], Node]:
     def translate(node: exp.Expr) -> Node:
         first = [node.this] if isinstance(node.this, exp.Expr) else []
-        return Call(name, tuple(_node(each) for each in [*first, *node.expressions]))
+        return Call(name, tuple(to_tree(each) for each in [*first, *node.expressions]))
 
     return translate
+
+
+def _like(node: exp.Expr) -> Node:
+    escape = None
+    if isinstance(node, exp.Escape):
+        node, escape = node.this, str(node.expression.this)
+    if not isinstance(node, exp.Like) or not (isinstance(node.expression, exp.Literal) and node.expression.is_string):
+        raise _unsupported(node)
+    found = Call("like", (to_tree(node.this), LiteralNode(str(like_pattern(str(node.expression.this), escape)))))
+    return Call("not", (found,)) if node.args.get("negate") else found
+
+
+def _substring(node: exp.Expr) -> Node:
+    limits = [node.args.get("start"), node.args.get("length")]
+    if not all(each is None or (isinstance(each, exp.Literal) and each.is_int) for each in limits):
+        raise _unsupported(node)
+    start, length = (None if each is None else int(str(each.this)) for each in limits)
+    if not start:
+        raise _unsupported(node)
+    return Call("substr", (to_tree(node.this), LiteralNode(start), *([] if length is None else [LiteralNode(length)])))
+
+
+def _extract(node: exp.Expr) -> Node:
+    part = str(node.this.this).lower()
+    if part not in ("year", "month", "day", "hour"):
+        raise _unsupported(node)
+    return Call(part, (to_tree(node.expression),))
 
 
 def _trim(node: exp.Expr) -> Node:
     if node.args.get("expression") or node.args.get("position") or node.args.get("collation"):
         raise _unsupported(node)
-    return Call("trim", (_node(node.this),))
+    return Call("trim", (to_tree(node.this),))
 
 
 def _round(node: exp.Expr) -> Node:
     digits = node.args.get("decimals")
     if node.args.get("truncate") or not (digits is None or (isinstance(digits, exp.Literal) and digits.is_int)):
         raise _unsupported(node)
-    return Call("round", (_node(node.this), LiteralNode(0 if digits is None else int(str(digits.this)))))
+    return Call("round", (to_tree(node.this), LiteralNode(0 if digits is None else int(str(digits.this)))))
 
 
 _OTHERS: dict[type[exp.Expr], Callable[[exp.Expr], Node]] = {
-    exp.Paren: lambda node: _node(node.this),
+    exp.Paren: lambda node: to_tree(node.this),
     exp.Column: _column,
     exp.Dot: _column,
     exp.Literal: _literal,
@@ -215,4 +247,9 @@ _OTHERS: dict[type[exp.Expr], Callable[[exp.Expr], Node]] = {
     exp.Concat: _several("concat"),
     exp.Trim: _trim,
     exp.Round: _round,
+    exp.Like: _like,
+    exp.Escape: _like,
+    exp.Substring: _substring,
+    exp.Extract: _extract,
+    exp.NullSafeNEQ: lambda node: Call("not", (Call("same", (to_tree(node.this), to_tree(node.expression))),)),
 }

@@ -18,17 +18,14 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal, Protocol, TypeAlias
 
 from engine.errors import Invalid
+from engine.expressions.scalar import Argument, LiteralValue, Node, text_of
 from engine.expressions.sql import binary_operator, literal_text, name_text
 from engine.expressions.temporal_literals import TemporalLiteral, to_temporal
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">="]
-LiteralValue = bool | int | float | Decimal | str | bytes | uuid.UUID | TemporalLiteral
-"""A literal as a node holds it."""
-Argument = LiteralValue | dt.date | dt.time | dt.datetime
-"""A literal as a caller may give it; standard library dates and times become `TemporalLiteral`."""
 
 NEGATED: dict[Operator, Operator] = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 """The operator that is true where the key is false."""
@@ -48,6 +45,20 @@ class Predicate:
 
     def __invert__(self) -> Predicate:
         return negation(self)
+
+    def __bool__(self) -> bool:
+        raise TypeError("a filter has no truth of its own: combine filters with &, | and ~, in brackets")
+
+
+class ForeignFilter(Protocol):
+    """A filter of another kind: a column of `engine.col`, or an expression of pyarrow or PyIceberg."""
+
+    def __invert__(self) -> Any:  # noqa: ANN401 - its own kind
+        ...
+
+
+Filter: TypeAlias = str | Predicate | ForeignFilter
+"""Whatever can be given as a filter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +159,16 @@ class IsNaN(Predicate):
 
     def __str__(self) -> str:
         return f"{name_text(self.column)} is nan"
+
+
+@dataclass(frozen=True, slots=True)
+class Computed(Predicate):
+    """True where a boolean expression over the columns of the row is."""
+
+    tree: Node
+
+    def __str__(self) -> str:
+        return f"({text_of(self.tree)})"
 
 
 TRUE = Constant(True)

@@ -3,11 +3,21 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import uuid
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeAlias
 
-from engine.spec.types import PrimitiveType
+from engine.expressions.sql import literal_text, name_text
+from engine.expressions.temporal_literals import TemporalLiteral
+from engine.spec.types import LONG, STRING, PrimitiveType
+
+LiteralValue: TypeAlias = bool | int | float | Decimal | str | bytes | uuid.UUID | TemporalLiteral
+"""A literal as a node holds it."""
+Argument: TypeAlias = LiteralValue | dt.date | dt.time | dt.datetime
+"""A literal as a caller may give it; standard library dates and times become `TemporalLiteral`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +31,7 @@ class ColumnValue:
 class LiteralNode:
     """A value that the text says. Numbers with a point are decimals, those with an exponent doubles."""
 
-    value: bool | int | float | Decimal | str | None
+    value: LiteralValue | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +67,82 @@ class SqlExpression:
 
     text: str
     tree: Node
+
+
+def columns_of(node: Node) -> Iterator[tuple[str, ...]]:
+    """The paths of all columns in a tree."""
+    if isinstance(node, ColumnValue):
+        yield node.path
+    for child in _children(node):
+        yield from columns_of(child)
+
+
+def _children(node: Node) -> tuple[Node, ...]:
+    match node:
+        case Call(_, arguments):
+            return arguments
+        case CastNode(value):
+            return (value,)
+        case CaseNode(branches, default):
+            return (*(each for branch in branches for each in branch), default)
+    return ()
+
+
+def with_columns(node: Node, name_of: Callable[[tuple[str, ...]], str]) -> Node:
+    """The tree with other names of columns: each path becomes one full name."""
+    match node:
+        case ColumnValue(path):
+            return ColumnValue((name_of(path),))
+        case Call(name, arguments):
+            return Call(name, tuple(with_columns(each, name_of) for each in arguments))
+        case CastNode(value, type_):
+            return CastNode(with_columns(value, name_of), type_)
+        case CaseNode(branches, default):
+            return CaseNode(
+                tuple((with_columns(test, name_of), with_columns(value, name_of)) for test, value in branches),
+                with_columns(default, name_of),
+            )
+    return node
+
+
+_INFIX = {
+    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "remainder": "%", "equal": "=", "not_equal": "!=",
+    "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "and": "and", "or": "or", "concat": "||",
+    "same": "is not distinct from",
+}  # fmt: skip
+_AFTER = {"is_null": "is null", "is_true": "is true", "is_false": "is false"}
+_BEFORE = {"negate": "-", "not": "not "}
+_NAMES = {"is_nan": "isnan"}
+
+
+def text_of(node: Node) -> str:
+    """SQL that `engine.expressions.parse_scalar` reads back as the same tree."""
+    match node:
+        case ColumnValue(path):
+            return name_text(".".join(path))
+        case LiteralNode(value):
+            return "null" if value is None else literal_text(value)
+        case CastNode(value, type_):
+            name = {LONG: "bigint", STRING: "varchar"}.get(type_, str(type_))
+            return f"cast({text_of(value)} as {name})"
+        case CaseNode(branches, default):
+            tests = "".join(f" when {text_of(test)} then {text_of(value)}" for test, value in branches)
+            return f"case{tests} else {text_of(default)} end"
+        case Call("like", (value, LiteralNode(str() as pattern))):
+            escape = r" escape '\'" if "\\" in pattern else ""
+            return f"{_operand(value)} like {literal_text(pattern)}{escape}"
+        case Call(name, (left, right)) if name in _INFIX:
+            return f"{_operand(left)} {_INFIX[name]} {_operand(right)}"
+        case Call(name, (value,)) if name in _AFTER:
+            return f"{_operand(value)} {_AFTER[name]}"
+        case Call(name, (value,)) if name in _BEFORE:
+            return f"{_BEFORE[name]}{_operand(value)}"
+        case Call(name, arguments):
+            return f"{_NAMES.get(name, name)}({', '.join(map(text_of, arguments))})"
+    raise TypeError(f"{node!r} is not an expression")
+
+
+def _operand(node: Node) -> str:
+    text = text_of(node)
+    is_whole = isinstance(node, ColumnValue | CastNode) or (isinstance(node, LiteralNode) and not text.startswith("-"))
+    return text if is_whole else f"({text})"

@@ -13,7 +13,7 @@ from engine.commit.committer import TableState
 from engine.commit.staging import now_ms
 from engine.commit.target import Target
 from engine.errors import Invalid
-from engine.expressions.predicate import Predicate
+from engine.expressions.predicate import Filter
 from engine.file_indexes.blob import IndexKind
 from engine.lazy_module import LazyModule
 from engine.maintenance.build_index import BuiltIndex, build_file_index
@@ -215,7 +215,7 @@ class Maintenance:
         self,
         strategy: Strategy = "binpack",
         *,
-        where: str | Predicate | None = None,
+        where: Filter | None = None,
         sort_order: SortOrder | Sequence[str] | None = None,
         zorder_by: Sequence[str] = (),
         hilbert_by: Sequence[str] = (),

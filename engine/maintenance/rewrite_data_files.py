@@ -20,7 +20,7 @@ from engine.commit.conflicts import Validation
 from engine.commit.file_refs import ref_of, refs_of_deletes
 from engine.commit.target import Target
 from engine.errors import CommitStateUnknown, EngineError, Invalid
-from engine.expressions.predicate import Predicate
+from engine.expressions.predicate import Filter
 from engine.maintenance.dangling_deletes import remove_dangling_deletes
 from engine.maintenance.file_groups import FileGroup, Selection
 from engine.maintenance.rewrite_group import GroupRewrite, RewrittenGroup
@@ -117,7 +117,7 @@ class Rewrite:
     sort_order: SortOrder | Sequence[str] | None = None
     zorder_by: Sequence[str] = ()
     hilbert_by: Sequence[str] = ()
-    where: str | Predicate | None = None
+    where: Filter | None = None
     max_concurrent_groups: int | None = None
     partial_progress: bool = False
     partial_progress_max_commits: int = DEFAULT_MAX_COMMITS

@@ -12,7 +12,7 @@ import pyarrow as pa
 from engine.columnar.schemas import from_arrow_schema
 from engine.commit.committer import TableState
 from engine.errors import Invalid, Unsupported
-from engine.expressions.predicate import Predicate
+from engine.expressions.predicate import Filter, Predicate
 from engine.lazy_module import LazyModule
 from engine.plan.scan import TableScan, table_scan
 from engine.runtime.counters import Counters
@@ -165,7 +165,7 @@ class RowOperations(ABC):
 
     def delete(
         self,
-        filter: str | Predicate,
+        filter: Filter,
         mode: Mode | None = None,
         *,
         branch: str = MAIN,
@@ -194,7 +194,7 @@ class RowOperations(ABC):
     def overwrite(
         self,
         data: Rows,
-        filter: str | Predicate | None = None,
+        filter: Filter | None = None,
         *,
         branch: str = MAIN,
         snapshot_properties: Mapping[str, str] | None = None,
@@ -239,7 +239,7 @@ class RowOperations(ABC):
 
     def update(
         self,
-        filter: str | Predicate,
+        filter: Filter,
         assignments: Assignments,
         mode: Mode | None = None,
         *,
@@ -327,7 +327,7 @@ class RowOperations(ABC):
             target=target, on=on, branch=branch, stream_id=stream_id, committed=self._advance
         )
 
-    def _scan_of(self, target: Target, filter: str | Predicate | None, branch: str) -> ScanOf:
+    def _scan_of(self, target: Target, filter: Filter | None, branch: str) -> ScanOf:
         """Makes the scan that finds what to change."""
 
         def scan_of(metadata: TableMetadata) -> TableScan:

@@ -66,13 +66,13 @@ class EntryFilter:
     ) -> None:
         self._schema = schema
         self._metadata = metadata
-        self._written = WrittenSchemas(metadata, schema, bound.field_ids)
+        self._written = WrittenSchemas(metadata, schema, bound.leaf_ids)
         self.evaluator = Evaluator(bound)
         self._indexes = FileIndexes(metadata, schema, self.evaluator.leaves, store, cache)
 
     def metrics(self, spec: PartitionSpec) -> frozenset[int]:
         """The columns whose metrics say more than the partition tuples of this spec."""
-        return self.evaluator.bound.field_ids - columns_decided_by_partition(spec)
+        return self.evaluator.bound.leaf_ids - columns_decided_by_partition(spec)
 
     def select(self, manifests: Sequence[ManifestFile], counters: Counters) -> list[ManifestFile]:
         """Select the manifests that may list matching files: by counts and partition summaries, then by the age of

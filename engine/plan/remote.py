@@ -136,7 +136,7 @@ class _CollectingStore(ForwardingStore):
 def sent_metadata(metadata: TableMetadata, schema: Schema, bound: BoundPredicate) -> TableMetadata:
     """The table as needed for work on its manifests: without history, except the schemas of snapshots if a column of
     the filter is newer than some."""
-    tells = WrittenSchemas(metadata, schema, bound.field_ids).tells
+    tells = WrittenSchemas(metadata, schema, bound.leaf_ids).tells
     snapshots = (replace(s, summary={}, manifest_list=None, manifests=()) for s in metadata.snapshots if tells)
     return replace(
         metadata, snapshots=tuple(snapshots), snapshot_log=(), metadata_log=(), refs={}, current_snapshot_id=None,

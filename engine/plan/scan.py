@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from engine.codec.columns import Int64Array
 from engine.expressions.binding import bind
-from engine.expressions.bound import BOUND_TRUE, BoundPredicate
-from engine.expressions.predicate import TRUE, Predicate
+from engine.expressions.bound import BOUND_TRUE, BoundPredicate, tests_of_rows
+from engine.expressions.predicate import TRUE, Filter, Predicate
 from engine.lazy_module import LazyModule
 from engine.plan.cache import ManifestCache
 from engine.plan.files_table import delete_file_structs, files_table, with_deletes, with_residuals
@@ -31,10 +31,13 @@ from engine.spec.snapshots import Snapshot
 from engine.storage.store import Store
 
 if TYPE_CHECKING:
+    from engine.columnar import filters, foreign_filters
     from engine.expressions import parse
     from engine.plan.remote import Executors
 else:  # the SQL parser is for filters that are text
     parse = LazyModule("engine.expressions.parse")
+    filters = LazyModule("engine.columnar.filters")
+    foreign_filters = LazyModule("engine.columnar.foreign_filters")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,14 +124,17 @@ class TableScan:
         """The full schema that the snapshot is read with."""
         return self.selected.schema
 
-    def filtered(self, filter: str | Predicate) -> TableScan:
+    def filtered(self, filter: Filter) -> TableScan:
         """This scan with a further condition."""
         return replace(self, predicate=self.predicate & as_predicate(filter))
 
     @cached_property
     def bound(self) -> BoundPredicate:
         """The filter bound to `schema`; raises Invalid for unknown columns and literals of another kind."""
-        return bind(self.predicate, self.schema, case_sensitive=self.case_sensitive)
+        found = bind(self.predicate, self.schema, case_sensitive=self.case_sensitive)
+        if tests_of_rows(found):
+            filters.check_filter(found, self.schema)
+        return found
 
     @cached_property
     def projection(self) -> Schema:
@@ -202,18 +208,21 @@ def _numbered_residuals(planned: PlannedEntries) -> tuple[tuple[BoundPredicate, 
     return tuple(numbers), np.concatenate(codes) if codes else np.zeros(0, np.int64)
 
 
-def as_predicate(filter: str | Predicate | None) -> Predicate:
-    """A filter given as text or as an expression; None keeps every row."""
+def as_predicate(filter: Filter | None) -> Predicate:
+    """A filter given as text, made by `engine.col`, or as an expression of pyarrow or PyIceberg; None keeps every row.
+    Raises Invalid for anything else, Unsupported for what has no equal here."""
     if filter is None:
         return TRUE
-    return parse.parse(filter) if isinstance(filter, str) else filter
+    if isinstance(filter, Predicate):
+        return filter
+    return parse.parse(filter) if isinstance(filter, str) else foreign_filters.to_predicate(filter)
 
 
 def table_scan(
     metadata: TableMetadata,
     store: Store,
     *,
-    filter: str | Predicate | None = None,
+    filter: Filter | None = None,
     columns: Sequence[str] | None = None,
     snapshot_id: int | None = None,
     ref: str | None = None,

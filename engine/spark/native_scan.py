@@ -25,7 +25,7 @@ from engine.deletes.equality import joined_fields
 from engine.deletes.files import FileRead
 from engine.deletes.loaded_deletes import NO_DELETES, FileDeletes
 from engine.errors import Unsupported
-from engine.expressions.bound import BoundPredicate
+from engine.expressions.bound import BoundPredicate, tests_of_rows
 from engine.plan.scan import ScanPlan
 from engine.read.plans import planned_files, request_for
 from engine.read.request import ReadRequest
@@ -85,7 +85,8 @@ def plan_to_dataframe(
         runner: Loads delete files in parallel, on this machine.
         table_name: For error messages.
         driver_bytes: If the delete files have more bytes than this in all, executors decode them and read the rows with
-            the Arrow reader; see `engine.spark.arrow_scan`.
+            the Arrow reader; see `engine.spark.arrow_scan`. So they do for filters that compute values, which Spark
+            would do with other rules.
 
     Raises:
         Unsupported: A data file that is not Parquet, a column type that Spark does not have, or a column with the name
@@ -95,7 +96,7 @@ def plan_to_dataframe(
     """
     request = request_for(plan, store, projection=projection, table_name=table_name)
     files = list(planned_files(plan))
-    if delete_bytes(files) > driver_bytes:
+    if delete_bytes(files) > driver_bytes or tests_of_rows(plan.predicate):
         return plan_to_arrow_frame(spark, plan, store, projection=request.projection, table_name=table_name)
     _refuse(files)
     run = runner or LocalRunner()

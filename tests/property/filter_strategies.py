@@ -20,13 +20,13 @@ from engine.expressions.predicate import (
     In,
     IsNaN,
     IsNull,
-    LiteralValue,
     Not,
     Operator,
     Or,
     Predicate,
     StartsWith,
 )
+from engine.expressions.scalar import LiteralValue
 from engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalKind, TemporalLiteral, parse_temporal
 from engine.spec.schema import Schema
 from engine.spec.types import (

@@ -15,7 +15,6 @@ from engine.expressions.predicate import (
     In,
     IsNaN,
     IsNull,
-    LiteralValue,
     Not,
     Predicate,
     StartsWith,
@@ -28,6 +27,7 @@ from engine.expressions.predicate import (
     not_null,
     starts_with,
 )
+from engine.expressions.scalar import LiteralValue
 from engine.expressions.temporal_literals import TemporalLiteral, parse_temporal
 
 UUID_TEXT = "f79c3e09-677c-4bbd-a479-3f349cb785e7"
@@ -125,6 +125,7 @@ def test_literals(text: str, value: LiteralValue) -> None:
         ("a = X'0'", "hexadecimal"),
         ("a = DATE '2024-13-01'", "calendar"),
         ("a like 5", "single quotes"),
+        ("a like b || 'x'", "single quotes"),
         ("a like 'x!y' escape '!'", "ordinary character"),
         ("select 1", "cannot parse"),
         ("'x' is null", "column is expected"),
@@ -139,18 +140,43 @@ def test_what_is_no_filter(text: str, reason: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "a < b", "a = 1 + 1", "a + 1 = 2", "length(a) = 1", "a in (select 1)", "(a, b) in ((1, 2))", "a ilike 'x%'",
-        "a like '%x'", "a like 'a_c'", "a like 'a\\%'", "a rlike 'x'", "cast(a as int) = 1", "case when a then b end",
+        "a in (select 1)", "(a, b) in ((1, 2))", "a ilike 'x%'", "a like 'a\\%'", "a rlike 'x'",
+        "lower(a) like 'a\\%'", "sqrt(a) = 1", "substr(a, 0, 1) = 'x'", "substr(a, b) = 'x'",
+        "extract(epoch from a) = 1",
         "try_cast('1' as int) = a", "a = cast(2.5 as int)",
         "a = cast(2147483648 as int)", "a = cast(9223372036854775808 as bigint)",
         "a = cast('1.234' as decimal(3, 2))", "a = ?",
         "a = cast('abc' as varchar(2))", "a = current_date", "a[0] = 1", "a = 1; b = 2", "exists(a)", "true = 1",
-        "a = cast('2024-02-29T10:00:00' as date)", "a = 'x' 'y'", "a between symmetric 2 and 1",
+        "a = cast('2024-02-29T10:00:00' as date)", "a between symmetric 2 and 1",
     ],
 )  # fmt: skip
 def test_sql_that_a_filter_cannot_be(text: str) -> None:
     with pytest.raises(Unsupported):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a < b", "a = 1 + 1", "a + 1 = -2", "-a < 1", "length(a) = 1", "a like '%x'", "a like '_c'",
+        "a not like '%x_'",
+        "a like '%100!%%!_\\' escape '!'", "cast(a as int) = 1", "case when a then b end", "lower(a) in ('x', b)",
+        "a between b and c.d", "a is not distinct from b", "isnan(a + 1)", "coalesce(a, b) is null",
+        "(a < b) is true",
+        "substr(a, 2, 3) = 'x'", "not (a < b or year(c) = 2020)", "hour(a) % 2 = 0", "a || 'x' != b",
+        "starts_with(upper(a), 'X')", "cast(a as bigint) = 1 and cast(b as varchar) = 'x'",
+        "a = date '2024-02-29' or a < b",
+        "extract(month from a) = dayofmonth(b)",
+    ],
+)  # fmt: skip
+def test_the_text_of_what_rows_must_tell_is_read_back(text: str) -> None:
+    found = parse(text)
+    assert parse(str(found)) == found
+    assert "Computed(" in repr(found)
+
+
+def test_a_search_is_pruned_by_its_prefix() -> None:
+    assert repr(parse("a like 'ab%c'")).startswith("And(children=(StartsWith(column='a', prefix='ab'), Computed(")
 
 
 def test_long_filters() -> None:

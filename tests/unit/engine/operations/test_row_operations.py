@@ -352,9 +352,9 @@ class TestUpdateByExpression:
             made.update("id = 2", {"n": engine.sql(text)}, "copy-on-write")
         assert (made.refresh().current_snapshot, contents(made)) == before
 
-    @pytest.mark.parametrize("text", ["n like 'a%'", "sum(n)", "(select 1)", "try_cast(n as int)", "foo(n)", "*"])
+    @pytest.mark.parametrize("text", ["n rlike 'a'", "sum(n)", "(select 1)", "try_cast(n as int)", "foo(n)", "*"])
     def test_sql_that_is_not_supported_is_named(self, text: str) -> None:
-        with pytest.raises(engine.errors.Unsupported, match="in an expression"):
+        with pytest.raises(engine.errors.Unsupported, match="in a filter or an expression"):
             engine.sql(text)
 
     def test_what_is_no_expression(self) -> None:

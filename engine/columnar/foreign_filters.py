@@ -1,0 +1,227 @@
+"""Filters of pyarrow and of PyIceberg as filters of the engine.
+
+A filter keeps SQL's meaning of null, except that `is_in` of pyarrow is never null, as there. NaN is ordered as
+`engine.expressions.predicate` says. What has no equal here raises Unsupported by name.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from itertools import chain
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from engine.errors import Invalid, Unsupported
+from engine.expressions import predicate
+from engine.expressions.builder import Expression, col, compare
+from engine.expressions.predicate import MIRRORED, Constant, Operator, Predicate, all_of, any_of
+from engine.expressions.temporal_literals import TemporalKind, TemporalLiteral
+
+_OPERATORS: dict[str, Operator] = {
+    "EqualTo": "=", "NotEqualTo": "!=", "LessThan": "<", "LessThanOrEqual": "<=", "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=", "equal": "=", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">",
+    "greater_equal": ">=",
+}  # fmt: skip
+_NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
+_VALUES = {
+    "add": "__add__", "add_checked": "__add__", "subtract": "__sub__", "subtract_checked": "__sub__",
+    "multiply": "__mul__", "multiply_checked": "__mul__", "negate": "__neg__", "negate_checked": "__neg__",
+    "abs": "abs", "abs_checked": "abs", "utf8_lower": "lower", "utf8_upper": "upper", "utf8_length": "length",
+    "coalesce": "coalesce", "year": "year", "month": "month", "day": "day", "hour": "hour",
+}  # fmt: skip
+"""Functions of pyarrow, and the methods of `Expression` that are they."""
+_LINE = re.compile(r"(call|end|literal|options|field_ref|nested_field_ref): '(.*)'")
+
+
+def to_predicate(filter: object) -> Predicate:
+    """The filter of another library as one of the engine.
+
+    Raises:
+        Invalid: It is no filter.
+        Unsupported: A part of it has no equal here; the message names it.
+    """
+    if isinstance(filter, Expression):
+        return filter.as_predicate()
+    if isinstance(filter, pc.Expression):
+        return _ArrowFilter(filter).predicate()
+    if any(base.__module__.startswith("pyiceberg.expressions") for base in type(filter).__mro__):
+        return _of_pyiceberg(filter)
+    raise Invalid(f"{type(filter).__name__} is not a filter; give text, or an object made by engine.col")
+
+
+def _of_pyiceberg(given: Any) -> Predicate:  # noqa: ANN401 - of a library that need not be there
+    name = type(given).__name__
+    match name:
+        case "AlwaysTrue" | "AlwaysFalse":
+            return Constant(name == "AlwaysTrue")
+        case "And":
+            return _of_pyiceberg(given.left) & _of_pyiceberg(given.right)
+        case "Or":
+            return _of_pyiceberg(given.left) | _of_pyiceberg(given.right)
+        case "Not":
+            return ~_of_pyiceberg(given.child)
+    term: Any = getattr(given, "term", None)
+    if type(term).__name__ != "Reference":
+        raise Unsupported(f"{given} of PyIceberg as a filter")
+    column = str(term.name)
+    match name:
+        case "IsNull" | "NotNull":
+            found = predicate.is_null(column)
+        case "IsNaN" | "NotNaN":
+            found = predicate.is_nan(column)
+        case "In" | "NotIn":
+            found = predicate.is_in(column, [_pyiceberg_value(each) for each in given.literals])
+        case "StartsWith" | "NotStartsWith":
+            found = predicate.starts_with(column, given.literal.value)
+        case _ if name in _OPERATORS:
+            return predicate.compare(column, _OPERATORS[name], _pyiceberg_value(given.literal))
+        case _:
+            raise Unsupported(f"{given} of PyIceberg as a filter")
+    return ~found if name.startswith("Not") else found
+
+
+def _pyiceberg_value(literal: Any) -> Any:  # noqa: ANN401 - see `_of_pyiceberg`
+    """PyIceberg holds dates as days and timestamps as microseconds, without a kind."""
+    value = literal.value
+    match type(literal).__name__:
+        case "DateLiteral":
+            return TemporalLiteral("date", value * 86_400 * 10**9)
+        case "TimeLiteral":
+            return TemporalLiteral("time", value * 1000)
+        case "TimestampLiteral":
+            return TemporalLiteral("timestamp", value * 1000)
+        case "TimestampNanoLiteral":
+            return TemporalLiteral("timestamp", value)
+        case "UUIDLiteral":
+            return _uuid(value)
+    return value
+
+
+def _uuid(value: Any) -> Any:  # noqa: ANN401 - bytes or a UUID, by the version of PyIceberg
+    return uuid.UUID(bytes=value) if isinstance(value, bytes) else value
+
+
+_Value: TypeAlias = "Predicate | Expression | pa.Scalar"
+
+
+class _ArrowFilter:
+    """Reads the serialized form of a pyarrow expression: calls in prefix order in the metadata of a record batch, whose
+    columns have literals and options (Arrow C++, `compute::Serialize`)."""
+
+    def __init__(self, expression: pc.Expression) -> None:
+        self._shown = str(expression)
+        try:
+            _, (buffer,) = expression.__reduce__()
+        except pa.ArrowNotImplementedError as error:
+            raise Unsupported(f"the pyarrow filter {self._shown}: {error}") from error
+        self._batch = pa.ipc.open_file(buffer).get_batch(0)
+        text = self._batch.schema.to_string(show_schema_metadata=True, truncate_metadata=False)
+        lines = [_LINE.fullmatch(line) for line in text.partition("-- schema metadata --\n")[2].splitlines()]
+        self._items = iter([("", "") if found is None else (found[1], found[2]) for found in lines])
+
+    def predicate(self) -> Predicate:
+        return self._filter(self._next())
+
+    def _unsupported(self, name: str) -> Unsupported:
+        return Unsupported(f"{name} in the pyarrow filter {self._shown}")
+
+    def _filter(self, value: _Value) -> Predicate:
+        if isinstance(value, Expression):
+            return value.as_predicate()
+        if isinstance(value, pa.BooleanScalar) and value.is_valid:
+            return Constant(value.as_py())
+        if isinstance(value, Predicate):
+            return value
+        raise self._unsupported(f"the value {value} where a filter is expected")
+
+    def _next(self) -> _Value:
+        kind, text = next(self._items)
+        match kind:
+            case "field_ref":
+                return col(text)
+            case "nested_field_ref":
+                return col(".".join(next(self._items)[1] for _ in range(int(text))))
+            case "literal":
+                return self._batch.column(int(text))[0]
+            case "call":
+                return self._call(text)
+        raise self._unsupported("a name of several lines")
+
+    def _call(self, name: str) -> _Value:
+        arguments: list[_Value] = []
+        options: dict[str, Any] = {}
+        while True:
+            kind, text = next(peeked := self._items)
+            if kind == "end":
+                break
+            if kind == "options":
+                options = self._batch.column(int(text))[0]
+                continue
+            self._items = chain([(kind, text)], peeked)
+            arguments.append(self._next())
+        return self._applied(name, arguments, dict(options))
+
+    def _applied(self, name: str, arguments: list[_Value], options: dict[str, pa.Scalar]) -> _Value:
+        match name, arguments:
+            case (("and_kleene" | "or_kleene"), [left, right]):
+                combine = all_of if name == "and_kleene" else any_of
+                return combine([self._filter(left), self._filter(right)])
+            case "invert", [value]:
+                return ~self._filter(value)
+            case (("is_null" | "is_valid"), [Expression() as value]):
+                found = value.is_null()
+                if options and options["nan_is_null"].as_py():
+                    found |= value.is_nan()
+                return found if name == "is_null" else ~found
+            case "is_nan", [Expression() as value]:
+                return value.is_nan() | (value != value)  # noqa: PLR0124 - null for null, as there
+            case "is_in", [Expression() as value]:
+                return self._is_in(value, options)
+            case (("starts_with" | "match_substring" | "match_like"), [Expression() as value]):
+                return self._search(name, value, options)
+            case _, [left, right] if name in _OPERATORS:
+                return self._compared(name, left, right)
+            case _, [Expression() as first, *others] if name in _VALUES:
+                values = [self._operand(each) for each in others]
+                return getattr(first, _VALUES[name])(*values)
+        raise self._unsupported(f"the function {name}")
+
+    def _operand(self, value: _Value) -> Any:  # noqa: ANN401 - an expression or the value of a literal
+        if isinstance(value, Predicate):
+            raise self._unsupported(f"the filter {value} where a value is expected")
+        return value if isinstance(value, Expression) else _python_value(value)
+
+    def _compared(self, name: str, left: _Value, right: _Value) -> Predicate:
+        if isinstance(left, Expression):
+            return compare(left, _OPERATORS[name], self._operand(right))
+        if isinstance(right, Expression):
+            return compare(right, MIRRORED[_OPERATORS[name]], self._operand(left))
+        raise self._unsupported(f"{name} without a column")
+
+    def _is_in(self, value: Expression, options: dict[str, pa.Scalar]) -> Predicate:
+        """Never null: a null value is one of the values if they have a null."""
+        values = options["value_set"].values
+        found = value.isin([_python_value(each) for each in values.drop_null()])
+        return found | value.is_null() if values.null_count else found & value.not_null()
+
+    def _search(self, name: str, value: Expression, options: dict[str, pa.Scalar]) -> Predicate:
+        if options["ignore_case"].as_py():
+            raise self._unsupported(f"{name} without regard to case")
+        pattern = options["pattern"].as_py()
+        if name == "starts_with":
+            return value.startswith(pattern)
+        if name == "match_substring":
+            pattern = "%" + re.sub(r"[%_\\]", r"\\\g<0>", pattern) + "%"
+        return value.like(pattern, "\\" if "\\" in pattern else None)
+
+
+def _python_value(scalar: pa.Scalar) -> Any:  # noqa: ANN401 - as an expression takes it
+    """A literal; timestamps and times exactly."""
+    type_ = scalar.type
+    if scalar.is_valid and (pa.types.is_timestamp(type_) or pa.types.is_time(type_)):
+        kind: TemporalKind = "time" if pa.types.is_time(type_) else "timestamp" if type_.tz is None else "timestamptz"
+        return TemporalLiteral(kind, scalar.value * _NANOS[type_.unit])
+    return scalar.as_py()
