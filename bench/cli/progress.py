@@ -10,13 +10,14 @@ from typing import Self
 from rich.console import Console
 from rich.progress import (
     BarColumn,
-    MofNCompleteColumn,
     Progress,
     TaskID,
     TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
 )
+
+_FEWEST_SECONDS, _LEAST_SHARE = 20.0, 0.05
+"""What must be over of a phase before its speed says when it ends."""
 
 
 class RunProgress:
@@ -33,44 +34,47 @@ class RunProgress:
         self._task: TaskID | None = None
         self._phase: tuple[str, int] = ("", 0)
         self._clock = clock
-        self._began = (0.0, 0)
+        self._began = (0.0, 0.0)
         if console.is_terminal:
             self._bar = Progress(
                 TextColumn("[bold]{task.fields[phase]:<9}"),
                 BarColumn(bar_width=24),
-                MofNCompleteColumn(),
+                TextColumn("{task.fields[count]}"),
                 TimeElapsedColumn(),
-                TextColumn("left:"),
-                TimeRemainingColumn(),
                 TextColumn("{task.description}"),
                 console=console,
                 transient=True,
             )
 
-    def __call__(self, phase: str, detail: str, done: int, total: int) -> None:
+    def __call__(self, phase: str, detail: str, done: int, total: int, share: float | None = None) -> None:
         """One step: see the Protocol."""
-        # Warming up and rounds are of one phase, and of another speed: their totals tell them apart.
-        anew = (phase, total) != self._phase
+        # Steps that are not weighed have the speed of those of their kind, which have their total in common.
+        kind = (phase, total if share is None else 0)
+        anew = kind != self._phase
+        share = done / max(total, 1) if share is None else share
+        now = self._clock()
         if anew:
-            self._phase, self._began = (phase, total), (self._clock(), done)
+            self._phase, self._began = kind, (now, share)
+        detail += self._left(now, share)
         if self._bar is None:
-            left = self._left(done, total)
-            self._console.print(f"{phase}: {detail} ({done}/{total}){left}", markup=False, soft_wrap=True)
+            self._console.print(f"{phase}: {detail} ({done}/{total})", markup=False, soft_wrap=True)
             return
         if self._task is None or anew:
             # A bar for each phase, so that the clock beside it is the phase's own.
             if self._task is not None:
                 self._bar.remove_task(self._task)
-            self._task = self._bar.add_task(detail, total=total, phase=phase)
-        self._bar.update(self._task, description=detail, completed=done, total=total)
+            self._task = self._bar.add_task(detail, total=1.0, phase=phase, count="")
+        self._bar.update(self._task, description=detail, completed=share, count=f"{done}/{total}")
 
-    def _left(self, done: int, total: int) -> str:
-        """How long the rest of the phase will take, by its speed so far; nothing where that is a matter of seconds."""
+    def _left(self, now: float, share: float) -> str:
+        """How long the rest of the phase will take, by its speed so far; nothing where that is a matter of seconds, or
+        where too little is done to tell."""
         start, before = self._began
-        if done <= before:
+        seconds, done = now - start, share - before
+        if seconds < _FEWEST_SECONDS or done < _LEAST_SHARE:
             return ""
-        seconds = (self._clock() - start) / (done - before) * (total - done)
-        return f", {seconds / 60:.0f} min left" if seconds >= 60 else ""
+        left = seconds / done * (1 - share)
+        return f", {left / 60:.0f} min left" if left >= 60 else ""
 
     def __enter__(self) -> Self:
         if self._bar is not None:

@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
     """Be the process; gives its exit code."""
     path, process, cache = Path(arguments[0]), int(arguments[1]), Path(arguments[2])
 
-    def told(phase: str, detail: str, done: int, total: int) -> None:
+    def told(phase: str, detail: str, done: int, total: int, share: float | None = None) -> None:  # noqa: ARG001 - a line has none
         sys.stderr.write(f"process {process}, {phase}: {detail} ({done}/{total})\n")
 
     try:

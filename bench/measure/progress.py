@@ -9,11 +9,12 @@ class Progress(Protocol):
     """Called at every step of a run, by one thread.
 
     `phase` is "datasets", a measurement's name, or "engines"; `detail` is the step in words, such as ``monthly:
-    one_month, round 3 of 7``; `done` of `total` steps of the phase on this table are finished.
+    one_month, round 3 of 7``; `done` of `total` steps of the phase on this table are finished. `share` is that of the
+    phase's work that is done, in time, where steps are not alike.
     """
 
-    def __call__(self, phase: str, detail: str, done: int, total: int) -> None: ...
+    def __call__(self, phase: str, detail: str, done: int, total: int, share: float | None = None) -> None: ...
 
 
-def silent(phase: str, detail: str, done: int, total: int) -> None:
+def silent(phase: str, detail: str, done: int, total: int, share: float | None = None) -> None:
     """A `Progress` that tells nobody."""

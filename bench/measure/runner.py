@@ -24,6 +24,8 @@ from bench.measure.recorder import Recorder
 from bench.measure.trial import Trial
 
 WINDOW_SECONDS = 0.1
+AROUND_SECONDS = 0.02
+"""About what goes by around each run: a handle is opened, garbage collected."""
 STEADY = 0.9
 """A case is warm when its processor time in a window of runs is at least this share of that in the window before."""
 
@@ -98,6 +100,48 @@ class ClockExecutor:
 
 
 @dataclass(kw_only=True)
+class Work:
+    """How much of what a workload's cases will take is done: by seconds, as a Spark job is no plan of ten files.
+
+    Args:
+        pace: How often and how long.
+        least: The least seconds of a run of each case; None for those that have not run, which take the usual time.
+    """
+
+    pace: Pace
+    least: dict[Case, float | None]
+    done: float = 0.0
+    warm: dict[Case, float] = field(default_factory=dict)
+    rounds: dict[Case, int] = field(default_factory=dict)
+
+    def ran(self, case: Case, cost: Cost, *, recorded: bool) -> None:
+        """A run is over."""
+        known, seconds = self.least[case], cost.wall + AROUND_SECONDS
+        self.done += seconds
+        if recorded:
+            self.rounds[case] = self.rounds.get(case, 0) + 1
+        else:
+            self.warm[case] = self.warm.get(case, 0.0) + seconds
+            self.least[case] = cost.wall if known is None else min(known, cost.wall)
+
+    def share(self, alive: Collection[Case], warming: Collection[Case]) -> float:
+        """Of all the work of the cases that are left, those that are not warm among them."""
+        known = [seconds for seconds in self.least.values() if seconds is not None]
+        usual = sum(known) / len(known) if known else 0.0
+        left = 0.0
+        for case in alive:
+            seconds = self.least[case]
+            seconds = usual if seconds is None else seconds
+            rounds = self.pace.rounds(case.measurement, seconds) - self.rounds.get(case, 0)
+            left += max(0, rounds) * (seconds + AROUND_SECONDS)
+        for case in warming:
+            seconds = self.least[case]
+            windows = 2 * max(usual if seconds is None else seconds, WINDOW_SECONDS)
+            left += max(0.0, min(self.pace.warm_seconds, windows) - self.warm.get(case, 0.0))
+        return self.done / (self.done + left) if self.done else 0.0
+
+
+@dataclass(kw_only=True)
 class Runner:
     """Runs the trials of one workload after another.
 
@@ -139,8 +183,10 @@ class Runner:
             case: {s.round for s in self.taken.get(case, ()) if (s.process - self.process) % self.processes == 0}
             for case in alive
         }
-        seconds = self._warm(workload, alive, there, random)
-        rounds = {case: self.pace.rounds(case.measurement, seconds[case]) for case in alive}
+        work = Work(pace=self.pace, least={case: trial.seconds for case, trial in alive.items()})
+        work.rounds = {case: len(known) for case, known in there.items()}
+        self._warm(workload, alive, there, random, work)
+        rounds = {case: self.pace.rounds(case.measurement, work.least[case] or 0.0) for case in alive}
         total = max(rounds.values(), default=0)
         for ordinal in range(total):
             order = [case for case in alive if ordinal < rounds[case] and ordinal not in there[case]]
@@ -151,30 +197,35 @@ class Runner:
             for case in order:
                 if (cost := self._attempt(alive, case)) is not None:
                     self.recorder.sample(case, Sample(process=self.process, round=ordinal, cost=cost))
+                    work.ran(case, cost, recorded=True)
             self.recorder.round(workload, self.process, ordinal, conditions.since())
-            self.progress(workload, f"round {ordinal + 1} of {total}, {len(order)} cases", ordinal + 1, total)
+            detail = f"round {ordinal + 1} of {total}, {len(order)} cases"
+            self.progress(workload, detail, ordinal + 1, total, work.share(alive, ()))
 
     def _warm(
-        self, workload: str, alive: dict[Case, Trial], there: Mapping[Case, Collection[int]], random: Random
-    ) -> dict[Case, float]:
-        """Run each until its processor time falls no more; gives the least seconds of a run of each."""
-        least = {case: trial.seconds for case, trial in alive.items()}
+        self,
+        workload: str,
+        alive: dict[Case, Trial],
+        there: Mapping[Case, Collection[int]],
+        random: Random,
+        work: Work,
+    ) -> None:
+        """Run each until its processor time falls no more."""
         runs: dict[Case, list[Cost]] = {case: [] for case in alive if not self._is_over(case, there[case])}
         waiting = [case for case in runs if not self._is_warm(alive[case], runs[case])]
         told = -1
         while waiting:
             warm = len(runs) - len(waiting)
             if warm != told:
-                self.progress(workload, f"warming up {len(waiting)} of {len(runs)} cases", warm, len(runs))
+                detail = f"warming up {len(waiting)} of {len(runs)} cases"
+                self.progress(workload, detail, warm, len(runs), work.share(alive, waiting))
             told = warm
             random.shuffle(waiting)
             for case in waiting:
                 if (cost := self._attempt(alive, case)) is not None:
                     runs[case].append(cost)
-                    known = least[case]
-                    least[case] = cost.wall if known is None else min(known, cost.wall)
+                    work.ran(case, cost, recorded=False)
             waiting = [case for case in waiting if case in alive and not self._is_warm(alive[case], runs[case])]
-        return {case: least[case] or 0.0 for case in alive}
 
     def _is_over(self, case: Case, there: Collection[int]) -> bool:
         """Whether all rounds of a case were run by an earlier attempt."""

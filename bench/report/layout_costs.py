@@ -32,6 +32,7 @@ class LayoutCost:
         build_seconds: To write it; None for a table that was there.
         size: Bytes on disk; None as above.
         query: Quantity -> the mean over the filters, by the keys of `bench.report.layouts.grids`.
+        engine: Whose time of a query that is.
         saved: Seconds that a query takes less than on the baseline: low, middle, high; None where that cannot be told.
         extra_seconds: What building it takes more than the baseline.
     """
@@ -40,6 +41,7 @@ class LayoutCost:
     build_seconds: float | None
     size: float | None
     query: Mapping[str, float]
+    engine: str
     saved: tuple[float, float, float] | None
     extra_seconds: float | None
 
@@ -71,6 +73,7 @@ def layout_costs(records: Records, costing: Costing) -> list[LayoutCost]:
                 build_seconds=own,
                 size=_median(builds, layout, "build_bytes_on_disk"),
                 query=_means(found, layout, costing),
+                engine=timed.engine,
                 saved=None if layout == baseline else _saved(series, baseline, layout, timed, costing),
                 extra_seconds=None if own is None or other is None else own - other,
             )
@@ -104,10 +107,11 @@ def costs_table(costs: Sequence[LayoutCost], costing: Costing) -> Table:
     }
     rows = zip((plain(c.layout) for c in costs), *columns.values(), strict=True)
     return Table(
-        title=f"What each layout costs, and when it pays over {baseline}",
+        title=f"What each layout costs with {costs[0].engine}, and when it pays over {baseline}",
         columns=("Layout", *columns),
         rows=tuple(rows),
-        note="Seconds from S3 and dollars are modelled from counted requests and bytes, at list prices.",
+        note=f"The time of a query is that of {costs[0].engine}. Seconds from S3 and dollars are modelled from counted "
+        "requests and bytes, at list prices.",
     )
 
 

@@ -33,17 +33,23 @@ def test_in_a_terminal_a_bar_is_drawn_and_taken_away() -> None:
 
 def test_the_time_that_is_left_is_by_the_speed_of_the_phase() -> None:
     out = StringIO()
-    times = iter([0.0, 100.0, 110.0, 500.0, 560.0, 570.0])
+    times = iter([0.0, 15.0, 110.0, 310.0, 400.0, 500.0, 515.0, 560.0, 590.0])
     with RunProgress(Console(file=out), lambda: next(times)) as progress:
-        for done in (0, 1, 2):
-            progress("tpcds", "warming up", done, 4)
-        # Rounds are another phase: what warming up took says nothing of them.
-        progress("tpcds", "round 1", 1, 6)
-        progress("tpcds", "round 2", 2, 6)
+        for done, share in ((0, 0.0), (500, 0.1), (550, 0.04), (560, 0.25)):
+            progress("tpcds", "warming up", done, 600, share)
+        # Rounds go on with the same work.
+        progress("tpcds", "round 1", 1, 6, 0.5)
+        # Tables are another phase, of steps that are alike.
+        for done in (0, 1, 2, 3):
+            progress("tables", "made", done, 4)
     assert out.getvalue().splitlines() == [
-        "tpcds: warming up (0/4)",
-        "tpcds: warming up (1/4), 5 min left",
-        "tpcds: warming up (2/4), 2 min left",
-        "tpcds: round 1 (1/6)",
-        "tpcds: round 2 (2/6), 4 min left",
+        "tpcds: warming up (0/600)",
+        "tpcds: warming up (500/600)",
+        "tpcds: warming up (550/600)",
+        "tpcds: warming up, 16 min left (560/600)",
+        "tpcds: round 1, 7 min left (1/6)",
+        "tables: made (0/4)",
+        "tables: made (1/4)",
+        "tables: made, 1 min left (2/4)",
+        "tables: made (3/4)",
     ]

@@ -1,7 +1,6 @@
 import gc
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,7 +13,7 @@ from bench.measure.case import Case, Cost, Evidence, Sample
 from bench.measure.progress import silent
 from bench.measure.recorder import Recorder
 from bench.measure.run_file import RunWriter, read_run
-from bench.measure.runner import ClockExecutor, Runner, is_steady, out_of_collection
+from bench.measure.runner import ClockExecutor, Runner, Work, is_steady, out_of_collection
 from bench.measure.trial import Timed, Trial
 from tests.unit.bench.measure.scripted import Clock
 
@@ -291,11 +290,27 @@ def test_and_back_in_it_after_an_error() -> None:
 
 
 def test_rounds_are_told(writer: RunWriter) -> None:
-    told: list[tuple[str, int, int]] = []
+    told: list[tuple[str, int, int, float]] = []
     made = Made(writer, Listening(), pace(2, warmups=3))
-    made.runner.progress = lambda phase, detail, done, total: told.append((detail, done, total))
+    made.runner.progress = lambda _, detail, done, total, share=None: told.append((detail, done, total, share or 0.0))
     made.run(trial("1"), trial("2"))
-    assert told == [
+    assert [each[:3] for each in told] == [
         ("warming up 2 of 2 cases", 0, 2), ("round 1 of 2, 2 cases", 1, 2), ("round 2 of 2, 2 cases", 2, 2),
     ]  # fmt: skip
-    assert all(one[1] <= other[1] for one, other in pairwise(told))
+    assert [each[3] for each in told] == pytest.approx([0, 4 / 5, 1], abs=0.01)
+
+
+def test_the_work_that_is_done_is_weighed_by_what_cases_take() -> None:
+    """One of ten seconds that is not warm, and one of a second that has run all its rounds, of 50 + 5 seconds."""
+    slow, fast = case("slow"), case("fast")
+    work = Work(pace=pace(5, warm_seconds=30), least={slow: None, fast: None})
+    assert work.share([slow, fast], [slow, fast]) == 0
+    work.ran(fast, Cost(wall=2, cpu=2), recorded=False)
+    # What has not run is taken to be as slow as what has: 4 + 10 seconds each, of which 2 are over.
+    assert work.share([slow, fast], [slow, fast]) == pytest.approx(2 / 28, rel=0.05)
+    work.ran(slow, Cost(wall=10, cpu=10), recorded=False)
+    assert work.share([slow, fast], [slow]) == pytest.approx(12 / (12 + 10 + 60), rel=0.05)
+    for _ in range(5):
+        work.ran(fast, Cost(wall=2, cpu=2), recorded=True)
+    assert work.share([slow, fast], [slow]) == pytest.approx(22 / (22 + 10 + 50), rel=0.05)
+    assert work.share([fast], []) == 1

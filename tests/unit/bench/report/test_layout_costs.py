@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from io import StringIO
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from bench.costs.costing import Costing
 from bench.measure.case import Case
@@ -13,6 +15,8 @@ from bench.measure.run_file import Run
 from bench.report.build import build_report
 from bench.report.charts import DotChart, ScatterChart
 from bench.report.compare import Records
+from bench.report.console import renderables, verdict
+from bench.report.exports import comparison_of, exported
 from bench.report.html import render
 from bench.report.layout_costs import costs_section, layout_costs, payments
 from bench.report.model import Report, Section, Table
@@ -62,6 +66,7 @@ def test_a_layout_pays_after_as_many_queries_as_make_up_for_building_it() -> Non
         "plain": "baseline", "fast": "after 41 queries", "slow": "never", "cheap": "at once", "alike": "cannot be told",
     }  # fmt: skip
     assert column(table, "$ per month")[0] == "0.23 $"
+    assert "The time of a query is that of icebench" in table.note
     assert [f.statement for f in payments(costs, costing)] == [
         "cheap pays over plain at once.", "fast pays over plain after 41 queries.",
     ]  # fmt: skip
@@ -81,6 +86,17 @@ def test_another_baseline_is_held_against() -> None:
     table = section(report, "costs").tables[0]
     assert table.title.endswith("when it pays over slow")
     assert column(table, "Pays")[2] == "baseline"
+
+
+def test_every_form_of_a_report_says_whose_time_a_query_takes() -> None:
+    report = build_report(run_of(QUERIES, BUILDS), results_file="r")
+    said, text = "What each layout costs with icebench", StringIO()
+    out = Console(file=text, width=120)
+    for part in (*renderables(report), *verdict(report, out, lines=25)):
+        out.print(part)
+    assert said in render(report)
+    assert said in exported(comparison_of(report, ()), "markdown")
+    assert text.getvalue().count(said) == 2
 
 
 def test_the_picture_joins_what_none_beats_in_both() -> None:
