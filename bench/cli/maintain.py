@@ -81,6 +81,38 @@ def rewrite_data_files(
     return 1 if done.failed else 0
 
 
+@maintain.command("cluster")
+@_of_table
+@click.option("--strategy", type=click.Choice(["sort", "zorder", "hilbert"]), help="Declare it in the table first.")
+@click.option("--key", "keys", metavar="NAME", multiple=True, help="Declare this column as a key first. Repeatable.")
+@click.option("--max-bytes", type=click.IntRange(min=1), help="Rewrite so many bytes of data files at most.")
+@click.option("--branch", default="main", show_default=True, help="Where.")
+@click.option("--dry-run", is_flag=True, help="Only tell what would be merged; nothing is declared, either.")
+@pass_context
+def cluster(
+    context: Context, *, catalog: str, name: str, warehouse: str | None, strategy: str | None, keys: tuple[str, ...],
+    max_bytes: int | None, branch: str, dry_run: bool,
+) -> int:  # fmt: skip
+    """Merge the files that overlap too much in the keys by which the table declares to be clustered.
+
+    A pass rewrites what is due and no more, and rewrites a row a logarithmic number of times however the table grows.
+    """
+    declared = {"strategy": strategy, "keys": ", ".join(keys)}
+    changes = {f"icebench.clustering.{key}": value for key, value in declared.items() if value}
+    if changes and dry_run:
+        raise click.UsageError("--strategy and --key change the table's properties: --dry-run allows neither")
+    table = _load(catalog, name, warehouse)
+    if changes:
+        table.set_properties(changes)
+    with RunProgress(context.terminal.err) as shown:
+        done = table.maintenance.cluster(
+            max_bytes=max_bytes, dry_run=dry_run, branch=branch,
+            progress=lambda at: shown("cluster", f"{at.size_bytes:,} bytes", at.groups, at.groups_total),
+        )  # fmt: skip
+    _tell(context, done)
+    return 0
+
+
 @maintain.command("rewrite-manifests")
 @_of_table
 @click.option("--branch", default="main", show_default=True, help="Where.")
@@ -154,6 +186,8 @@ def _tell(context: Context, done: object) -> None:
         label = field.name.replace("_", " ")
         if isinstance(value, int):
             _line(context, label, f"{value:,}")
+        elif isinstance(value, float):
+            _line(context, label, f"{value:,.2f}")
         elif isinstance(value, tuple) and field.name not in {"failed", "snapshots"}:
             _line(context, label, f"{len(value):,}")
             for each in value[:_SHOWN_LOCATIONS]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from engine.deletes.files import FileRead
 from engine.errors import Invalid
@@ -19,6 +20,19 @@ _ROOM = 1.02
 DEFAULT_GROUP_SIZE_BYTES = 100 << 30
 DEFAULT_SORTED_GROUP_SIZE_BYTES = 4 << 30
 """The keys of all rows of a group are in memory while they are sorted."""
+
+
+class Grouping(Protocol):
+    """Which files are rewritten, and which of them together."""
+
+    @property
+    def output_spec_id(self) -> int:
+        """The partition spec of the new files."""
+        ...
+
+    def groups(self, files: Iterable[FileRead]) -> list[FileGroup]:
+        """The groups, from the files of a plan."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +105,7 @@ class Selection:
             for packed in _pack(chosen, self.max_file_group_size_bytes):
                 if self.rewrite_all or self._is_worth_it(packed):
                     partition = None if key is None else packed[0].partition
-                    found.append(FileGroup(len(found), tuple(packed), partition, self._split_size(packed)))
+                    found.append(FileGroup(len(found), tuple(packed), partition, self.split_size(packed)))
         return found
 
     def _is_candidate(self, file: FileRead) -> bool:
@@ -114,7 +128,7 @@ class Selection:
             return True
         return size > self.largest or any(map(self._has_many_deletes, group))
 
-    def _split_size(self, group: Sequence[FileRead]) -> int:
+    def split_size(self, group: Sequence[FileRead]) -> int:
         """The size of a group's new files that leaves none small."""
         size, target = sum(map(_size, group)), self.target_file_size_bytes
         most = target + (self.largest - target) // 2
@@ -139,6 +153,38 @@ def file_count(size: float, target: float, *, smallest: float | None = None, mos
     most = target * (1 + _MAX_RATIO) / 2 if most is None else most
     count, rest = divmod(size, target)
     return int(count + ((rest > smallest or size / count >= min(_ROUNDED_DOWN * target, most)) and rest > 0))
+
+
+@dataclass(frozen=True)
+class ChosenFiles:
+    """Files that were chosen before, each cluster in groups of its own.
+
+    Args:
+        selection: Sizes and the output spec.
+        clusters: Locations of files of one partition of that spec.
+    """
+
+    selection: Selection
+    clusters: Sequence[Sequence[str]]
+
+    @property
+    def output_spec_id(self) -> int:
+        """See `Grouping`."""
+        return self.selection.output_spec_id
+
+    def groups(self, files: Iterable[FileRead]) -> list[FileGroup]:
+        """The groups; a cluster that is too large for one is divided in its order."""
+        wanted = {path for cluster in self.clusters for path in cluster}
+        known = {file.file_path: file for file in files if file.file_path in wanted}
+        packs = (
+            packed
+            for cluster in self.clusters
+            for packed in _pack([known[path] for path in cluster], self.selection.max_file_group_size_bytes)
+        )
+        return [
+            FileGroup(number, tuple(packed), packed[0].partition, self.selection.split_size(packed))
+            for number, packed in enumerate(packs)
+        ]
 
 
 @dataclass(frozen=True, slots=True)

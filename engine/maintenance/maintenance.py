@@ -17,6 +17,7 @@ from engine.expressions.predicate import Filter
 from engine.file_indexes.blob import IndexKind
 from engine.lazy_module import LazyModule
 from engine.maintenance.build_index import BuiltIndex, build_file_index
+from engine.maintenance.cluster import ClusteringPass, cluster
 from engine.maintenance.executor_groups import ExecutorGroups
 from engine.maintenance.expire_snapshots import ExpiredSnapshots, commit_expiry, delete_expired, preview_expiry
 from engine.maintenance.file_groups import DEFAULT_SORTED_GROUP_SIZE_BYTES, Selection
@@ -67,6 +68,13 @@ class CourseOptions(TypedDict, total=False):
     use_starting_sequence_number: bool
     remove_dangling_deletes: bool
     sort_memory_bytes: int
+
+
+class ClusterOptions(CourseOptions, total=False):
+    """Options of a clustering pass."""
+
+    target_file_size_bytes: int
+    max_file_group_size_bytes: int
 
 
 class RewriteOptions(SelectionOptions, CourseOptions, total=False):
@@ -120,6 +128,56 @@ class Maintenance:
         state, built = build_file_index(self.table, column, kind=kind, fpp=fpp)
         self.advance(state)
         return built
+
+    def cluster(
+        self,
+        *,
+        max_bytes: int | None = None,
+        dry_run: bool = False,
+        branch: str = MAIN,
+        snapshot_properties: Mapping[str, str] | None = None,
+        spark: Any = None,  # noqa: ANN401 - Spark's own types are at home in `engine.spark` alone
+        progress: Callable[[Progress], object] | None = None,
+        **options: Unpack[ClusterOptions],
+    ) -> ClusteringPass:
+        """Rewrite the data files that overlap too much in the keys by which the table declares to be clustered.
+
+        The table properties ``icebench.clustering.strategy`` (``sort``, ``zorder`` or ``hilbert``) and
+        ``icebench.clustering.keys`` (columns, separated by commas; none for a sort by the table's own order) are the
+        declaration. Files are merged where ``icebench.clustering.fan-in`` (4) or more of about the same density
+        overlap, the most depth per byte first, so that a row is rewritten a logarithmic number of times however the
+        table grows; a second pass over an unchanged table does nothing. Rows and their lineage stay, as in
+        `rewrite_data_files`.
+
+        Args:
+            max_bytes: The most bytes of data files to rewrite; None for all that is due. Sets are merged whole.
+            dry_run: Only report what would be merged first.
+            branch: Where.
+            snapshot_properties: Entries for the snapshot summaries.
+            spark: A `pyspark.sql.SparkSession` whose executors rewrite groups; without one, threads do it here.
+            progress: Called after each group.
+            options: See `Rewrite`, and `Selection` for the sizes.
+
+        Raises:
+            Invalid: No declaration, one of other columns, or an option that there is not.
+            ValidationFailed: As `rewrite_data_files`.
+        """
+        _check_options("cluster", options, ClusterOptions)
+        state = self.table.load()
+        selection = _selection(options, "sort", state.metadata)
+        course = Rewrite(
+            selection=selection,
+            branch=branch,
+            properties=dict(snapshot_properties or {}),
+            executors=None if spark is None else _executors(spark),
+            progress=progress or (lambda _: None),
+            **_course(options),
+        )
+        state, done = cluster(
+            self.table, state, course, selection=selection, max_bytes=max_bytes, dry_run=dry_run, new_id=self.new_id
+        )
+        self.advance(state)
+        return done
 
     def expire_snapshots(
         self,
@@ -249,10 +307,7 @@ class Maintenance:
             ValidationFailed: Rows of the rewritten files were deleted meanwhile; with partial progress, such groups are
                 among `RewrittenDataFiles.failed`.
         """
-        unknown = options.keys() - RewriteOptions.__annotations__.keys()
-        if unknown:
-            known = ", ".join(sorted(RewriteOptions.__annotations__))
-            raise Invalid(f"rewrite_data_files has no option {min(unknown)!r}; there are: {known}")
+        _check_options("rewrite_data_files", options, RewriteOptions)
         state = self.table.load()
         rewrite = Rewrite(
             selection=_selection(options, strategy, state.metadata),
@@ -265,7 +320,7 @@ class Maintenance:
             properties=dict(snapshot_properties or {}),
             executors=None if spark is None else _executors(spark),
             progress=progress or (lambda _: None),
-            **{name: value for name, value in options.items() if name in CourseOptions.__annotations__},  # type: ignore[arg-type]
+            **_course(options),
         )
         state, done = rewrite_data_files(self.table, state, rewrite, self.new_id())
         self.advance(state)
@@ -305,7 +360,18 @@ def _executors(spark: Any) -> ExecutorGroups:  # noqa: ANN401 - Spark's own type
     return ExecutorGroups(partial(jobs.run_job, spark), spark.sparkContext.defaultParallelism)
 
 
-def _selection(options: RewriteOptions, strategy: Strategy, metadata: TableMetadata) -> Selection:
+def _check_options(call: str, options: Mapping[str, object], known: type) -> None:
+    unknown = options.keys() - known.__annotations__.keys()
+    if unknown:
+        names = ", ".join(sorted(known.__annotations__))
+        raise Invalid(f"{call} has no option {min(unknown)!r}; there are: {names}")
+
+
+def _course(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name in CourseOptions.__annotations__}
+
+
+def _selection(options: Mapping[str, Any], strategy: Strategy, metadata: TableMetadata) -> Selection:
     """The options, with the table's own target size and partition spec where they say none."""
     own = {name: value for name, value in options.items() if name in SelectionOptions.__annotations__}
     own.setdefault("target_file_size_bytes", TARGET_FILE_SIZE_BYTES.of(metadata.properties))
@@ -314,4 +380,4 @@ def _selection(options: RewriteOptions, strategy: Strategy, metadata: TableMetad
     spec_id = own.setdefault("output_spec_id", metadata.default_spec_id)
     if spec_id not in metadata.spec_by_id:
         raise Invalid(f"the table has no partition spec {spec_id}")
-    return Selection(**own)  # type: ignore[arg-type]
+    return Selection(**own)

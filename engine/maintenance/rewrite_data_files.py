@@ -22,7 +22,7 @@ from engine.commit.target import Target
 from engine.errors import CommitStateUnknown, EngineError, Invalid
 from engine.expressions.predicate import Filter
 from engine.maintenance.dangling_deletes import remove_dangling_deletes
-from engine.maintenance.file_groups import FileGroup, Selection
+from engine.maintenance.file_groups import FileGroup, Grouping
 from engine.maintenance.rewrite_group import GroupRewrite, RewrittenGroup
 from engine.maintenance.row_order import Ordering
 from engine.plan.scan import table_scan
@@ -112,7 +112,7 @@ class Rewrite:
         progress: Told after each group.
     """
 
-    selection: Selection
+    selection: Grouping
     strategy: Strategy = "binpack"
     sort_order: SortOrder | Sequence[str] | None = None
     zorder_by: Sequence[str] = ()

@@ -87,6 +87,20 @@ def _probability(text: str) -> float:
     return value
 
 
+def _two_or_more(text: str) -> int:
+    value = _whole(text)
+    if value < 2:
+        raise ValueError("is less than 2")
+    return value
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise ValueError("are no names separated by commas")
+    return names
+
+
 def _boolean(text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise ValueError("is neither true nor false")
@@ -179,6 +193,14 @@ MERGE_MODE: Property[str | None] = Property("write.merge.mode", None, _MODES)
 DELETE_ISOLATION = Property("write.delete.isolation-level", "serializable", _ISOLATION)
 UPDATE_ISOLATION = Property("write.update.isolation-level", "serializable", _ISOLATION)
 MERGE_ISOLATION = Property("write.merge.isolation-level", "serializable", _ISOLATION)
+
+# Clustering; see `engine.maintenance.clustering`.
+CLUSTERING_STRATEGY: Property[str | None] = Property(
+    "icebench.clustering.strategy", None, _one_of("sort", "zorder", "hilbert")
+)
+CLUSTERING_KEYS: Property[tuple[str, ...]] = Property("icebench.clustering.keys", (), _names)
+"""Full names of columns; none for a sort by the table's own sort order."""
+CLUSTERING_FAN_IN = Property("icebench.clustering.fan-in", 4, _two_or_more)
 
 # Reading.
 SPLIT_SIZE = Property("read.split.target-size", 128 * _MB, _positive)

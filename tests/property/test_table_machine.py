@@ -282,12 +282,7 @@ class TableMachine(RuleBasedStateMachine):
         if branch not in self.heads:
             return
         by = [self.columns[N], "id"]
-        columns = list(self.columns.values())
-        lineage = ["_row_id", "_last_updated_sequence_number"]
-        found = self.table.scan(columns=[*columns, *lineage], ref=branch).to_arrow()
-        # Rows from before an upgrade get their ids with the next commit, whatever it is.
-        columns += lineage if self.version == 3 and not found["_row_id"].null_count else []
-        before = bag(found.select(columns))
+        columns, before = self.with_lineage(branch)
         done = self.table.maintenance.rewrite_data_files(
             how,
             where=None if where is None else where.text.format(self.columns[where.column]),
@@ -304,6 +299,32 @@ class TableMachine(RuleBasedStateMachine):
         assert not any("_sorting" in info.location for info in self.table.store.list(self.table.location))
         for snapshot in done.snapshots:
             self.made(branch, snapshot, self.rows(branch))
+
+    @precondition(lambda self: "main" in self.heads)
+    @rule(
+        how=st.sampled_from(["sort", "sort", "zorder", "hilbert"]), fan_in=st.sampled_from("224"), branch=branches,
+        partial=st.booleans(),
+    )  # fmt: skip
+    def cluster(self, *, how: str, fan_in: str, branch: str, partial: bool) -> None:
+        if branch not in self.heads:
+            return
+        names = ["strategy", "keys", "fan-in"]
+        values = [how, f"{self.columns[N]}, id", fan_in]
+        self.table.set_properties({f"icebench.clustering.{n}": v for n, v in zip(names, values, strict=True)})
+        columns, before = self.with_lineage(branch)
+        done = self.table.maintenance.cluster(branch=branch, partial_progress=partial)
+        assert bag(self.table.scan(columns=columns, ref=branch).to_arrow()) == before
+        for snapshot in done.snapshots:
+            self.made(branch, snapshot, self.rows(branch))
+        assert self.table.maintenance.cluster(branch=branch).snapshots == ()
+
+    def with_lineage(self, branch: str) -> tuple[list[str], list[str]]:
+        """Columns that a rewrite keeps, and their rows."""
+        columns, lineage = list(self.columns.values()), ["_row_id", "_last_updated_sequence_number"]
+        found = self.table.scan(columns=[*columns, *lineage], ref=branch).to_arrow()
+        # Rows from before an upgrade get their ids with the next commit, whatever it is.
+        columns += lineage if self.version == 3 and not found["_row_id"].null_count else []
+        return columns, bag(found.select(columns))
 
     # ---- what must hold ----------------------------------------------------------------------------------------------
 

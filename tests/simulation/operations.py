@@ -303,6 +303,19 @@ def _rewrite(target: Any, step: Step) -> object:
     )
 
 
+def _draw_rewrite(drawing: Drawing) -> Mapping[str, Any]:
+    rng = drawing.rng
+    return {
+        "strategy": rng.choice(("binpack", "sort")),
+        "partial": rng.random() < 0.3,
+        "dangling": rng.random() < 0.3,
+    }
+
+
+def _cluster(target: Any, step: Step) -> object:
+    return target.maintenance.cluster(partial_progress=step.operation.args["partial"])
+
+
 def _expire(target: Any, step: Step) -> object:
     args = step.operation.args
     cut = target.world.now_ms - args["days"] * 86_400_000
@@ -363,15 +376,8 @@ KINDS: Mapping[str, Kind] = {
     ),
     "overwrite_partitions": Kind(_two, _overwrite_partitions, _overwrite_partitions_effect),
     "keyed": Kind(_draw_keyed, _keyed, _keyed_effect, needs=2),
-    "rewrite": Kind(
-        lambda d: {
-            "strategy": d.rng.choice(("binpack", "sort")),
-            "partial": d.rng.random() < 0.3,
-            "dangling": d.rng.random() < 0.3,
-        },
-        _rewrite,
-        group="stored",
-    ),
+    "rewrite": Kind(_draw_rewrite, _rewrite, group="stored"),
+    "cluster": Kind(_draw_rewrite, _cluster, group="stored"),
     "rewrite_manifests": Kind(
         lambda d: {"by_partition": d.rng.random() < 0.5},
         lambda target, step: target.maintenance.rewrite_manifests(by_partition=step.operation.args["by_partition"]),

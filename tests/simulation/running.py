@@ -197,7 +197,13 @@ def _prepared(variant: Variant) -> _Prepared:
 
 
 def _create(process: Process, variant: Variant) -> None:
-    properties = {"commit.manifest.min-count-to-merge": str(variant.merge_count), "commit.retry.num-retries": "4"}
+    properties = {
+        "commit.manifest.min-count-to-merge": str(variant.merge_count),
+        "commit.retry.num-retries": "4",
+        "icebench.clustering.strategy": "sort",
+        "icebench.clustering.keys": "k",
+        "icebench.clustering.fan-in": "2",
+    }
     spec = partition_spec(SCHEMA, [(name, parse_transform(text)) for name, text in _SPECS[variant.partitioning]])
     metadata = new_table_metadata(
         SCHEMA,

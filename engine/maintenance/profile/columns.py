@@ -19,7 +19,13 @@ from engine.errors import Invalid
 from engine.expressions.vectors import Vector, representation
 from engine.maintenance.profile.figures import ColumnFigures, Overlap, PartitionOverlap
 from engine.maintenance.profile.live_files import LiveFiles, histogram, sum_by
-from engine.maintenance.profile.overlap import count_overlaps, count_overlaps_within, rank_values, select_rows
+from engine.maintenance.profile.overlap import (
+    count_overlaps,
+    count_overlaps_within,
+    rank_values,
+    select_rows,
+    value_positions,
+)
 from engine.maintenance.profile.partitions import LISTED, PartitionPaths, schema_with
 from engine.plan.manifests import ManifestSource, live_entries
 from engine.plan.trusted_metrics import metric_bounds
@@ -75,6 +81,39 @@ def column_figures(
         del told
         found += runner.map(lambda each: _figures(*each, files=files, metadata=metadata, paths=paths), by_column)
     return tuple(found)
+
+
+@dataclass(frozen=True)
+class ColumnRanges:
+    """Ranges of a column's values.
+
+    Args:
+        known: Of each file, whether both bounds are known.
+        ranks: Those of the lower and of the upper bound of each file, comparable with each other; 0 where not known.
+        positions: Their values as numbers (`value_positions`), likewise.
+    """
+
+    known: NDArray[np.bool_]
+    ranks: Int64Array
+    positions: NDArray[np.float64]
+
+
+def column_ranges(
+    ids: Sequence[int], files: LiveFiles, source: ManifestSource, runner: Runner, metadata: TableMetadata
+) -> list[ColumnRanges]:
+    """The ranges of a few columns that have a `comparable_schema`; otherwise as `column_figures`."""
+    manifests = [each.manifest for each in files.data]
+    told = list(runner.map(partial(_read_metrics, ids=ids, source=source, metadata=metadata), manifests))
+    found = []
+    for place in range(len(ids)):
+        _, known, bounds = _bounds([each[place] for each in told], files)
+        each = ColumnRanges(known, np.zeros((2, len(files)), np.int64), np.zeros((2, len(files))))
+        ranks = rank_values(bounds)
+        if known.any():
+            each.ranks[:, known] = np.concatenate(ranks).reshape(2, -1)
+            each.positions[:, known] = np.concatenate(value_positions(bounds, ranks)).reshape(2, -1)
+        found.append(each)
+    return found
 
 
 def first_group(files: LiveFiles, metadata: TableMetadata) -> list[int]:
@@ -182,7 +221,9 @@ def _figures(
 ) -> ColumnFigures:
     schema = schema_with(field_id, metadata)
     assert schema is not None
-    may_hold, known, low, high = _ranges(told, files)
+    may_hold, known, bounds = _bounds(told, files)
+    ranks = np.concatenate([np.zeros(0, np.int64), *rank_values(bounds)])
+    low, high = np.split(ranks, 2)
     is_compared = told != [] and told[0].may_hold is not None
     overall = within = None
     if is_compared and known.any():
@@ -206,10 +247,9 @@ def _figures(
     )
 
 
-def _ranges(
-    told: Sequence[_Metrics], files: LiveFiles
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Int64Array, Int64Array]:
-    """Of each file whether it may have values, and whether both bounds are known; of the latter the bounds' ranks."""
+def _bounds(told: Sequence[_Metrics], files: LiveFiles) -> tuple[NDArray[np.bool_], NDArray[np.bool_], list[Vector]]:
+    """Of each file whether it may have values, and whether both bounds are known; the lower bounds of the latter by
+    manifest, then the upper ones."""
     may_hold, known = np.zeros(len(files), np.bool_), np.zeros(len(files), np.bool_)
     lower: list[Vector] = []
     upper: list[Vector] = []
@@ -226,9 +266,7 @@ def _ranges(
         rows = np.flatnonzero(is_known)
         lower.append(select_rows(own.lower, rows))
         upper.append(select_rows(own.upper, rows))
-    ranks = rank_values([*lower, *upper])
-    both = np.concatenate(ranks) if ranks else np.zeros(0, np.int64)
-    return may_hold, known, both[: len(both) // 2], both[len(both) // 2 :]
+    return may_hold, known, [*lower, *upper]
 
 
 def _valid(vector: Vector) -> NDArray[np.bool_]:

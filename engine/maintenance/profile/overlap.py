@@ -8,6 +8,7 @@ as many files as cover it, so depths of 1 mean perfect clustering. Everything is
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,11 @@ from engine.expressions.vectors import BytesVector, NumberVector, Vector
 
 _SPARSE = 8
 """Whole numbers serve as ranks if their span is at most this many times their count; sorting takes longer."""
+_PAIRS = 1 << 22
+"""Pairs of boxes that are compared at a time."""
+_PREFIX_BYTES = 8
+_MOST_POSITION = 1e300
+"""Infinities are as far away as this."""
 _RADIX_BITS = 48
 """Whole numbers of a wider span are sorted by comparison."""
 
@@ -33,6 +39,32 @@ def rank_values(vectors: Sequence[Vector]) -> list[Int64Array]:
     else:
         ranks = rank_bytes(_concatenated([each for each in vectors if isinstance(each, BytesVector)]))
     return np.split(ranks, np.cumsum([len(each) for each in vectors])[:-1]) if vectors else []
+
+
+def value_positions(vectors: Sequence[Vector], ranks: Sequence[Int64Array]) -> list[NDArray[np.float64]]:
+    """Numbers in the order of the values, whose differences tell how far values are apart: numbers themselves, and of
+    byte strings the eight bytes after what all have in common.
+
+    Args:
+        vectors: Of one type, without nulls.
+        ranks: Their ranks, by `rank_values`.
+    """
+    numbers = [each for each in vectors if isinstance(each, NumberVector)]
+    if len(numbers) == len(vectors):
+        return [np.clip(each.values.astype(np.float64), -_MOST_POSITION, _MOST_POSITION) for each in numbers]
+    strings = _concatenated([each for each in vectors if isinstance(each, BytesVector)])
+    every = np.concatenate(ranks)
+    if not len(every):
+        return [np.zeros(0) for _ in vectors]
+    first, last = (strings[int(at)].as_py() for at in (every.argmin(), every.argmax()))
+    offsets, data = offsets_of(strings), data_of(strings)
+    common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
+    at = offsets[:-1] + common
+    positions = np.zeros(len(every))
+    for place in range(_PREFIX_BYTES):
+        has = at + place < offsets[1:]
+        positions[has] += data[at[has] + place] * 256.0**-place
+    return np.split(positions, np.cumsum([len(each) for each in vectors])[:-1])
 
 
 def select_rows(vector: Vector, rows: Int64Array) -> Vector:
@@ -101,6 +133,24 @@ def count_overlaps_within(groups: Int64Array, low: Int64Array, high: Int64Array)
     apart = groups * (int(high.max()) + 1)
     both = compact_ranks(np.concatenate([apart + low, apart + high]))
     return count_overlaps(both[: len(low)], both[len(low) :])
+
+
+def count_boxes_within(groups: Int64Array, low: NDArray[np.float64], high: NDArray[np.float64]) -> Int64Array:
+    """The depth of boxes, with a row of `low` and `high` for each dimension: the boxes of the same group that hold the
+    middle of a box, itself included.
+
+    Pairs are compared within a group, for the most that cover one point of a box takes exponential time in dimensions.
+    """
+    found = np.zeros(len(groups), np.int64)
+    middle = (low + high) / 2
+    for group in np.unique(groups).tolist():
+        own = np.flatnonzero(groups == group)
+        for part in np.array_split(own, -(-len(own) * len(own) // _PAIRS)):
+            holds = np.ones((len(part), len(own)), np.bool_)
+            for at, begin, end in zip(middle, low, high, strict=True):
+                holds &= (begin[own] <= at[part, None]) & (at[part, None] <= end[own])
+            found[part] = holds.sum(axis=1)
+    return found
 
 
 def _range_max(values: NDArray[np.int32], first: NDArray[np.int32], last: NDArray[np.int32]) -> Int64Array:

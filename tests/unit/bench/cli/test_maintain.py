@@ -43,6 +43,22 @@ def test_rows_are_sorted(table: engine.Table, tmp_path: Path) -> None:
     assert table.refresh().scan().to_arrow()["a"].to_pylist() == [0, 1, 2, 3, 4, 5, 10, 10, 10, 10, 10, 10]
 
 
+def test_files_are_clustered_as_declared(
+    table: engine.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["maintain", "cluster", tmp_path / "wh", "db.t"]
+    assert exit_code(*command) == 2
+    assert "declares no clustering" in capsys.readouterr().err
+    assert exit_code(*command, "--dry-run", "--key", "a") == 2
+    capsys.readouterr()
+    assert exit_code(*command, "--strategy", "sort", "--key", "a") == 0
+    figures = {"depth after": "1.00", "merges": "1", "rewritten data files": "6", "added data files": "1"}
+    assert said(capsys).items() >= figures.items()
+    assert table.refresh().scan().to_arrow()["a"].to_pylist() == [0, 1, 2, 3, 4, 5, 10, 10, 10, 10, 10, 10]
+    assert exit_code(*command, "--dry-run") == 0
+    assert said(capsys)["merges"] == "0"
+
+
 def test_manifests_are_put_together(table: engine.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code("maintain", "rewrite-manifests", tmp_path / "wh", "db.t") == 0
     assert said(capsys).items() >= {"manifests created": "1", "manifests replaced": "6"}.items()
