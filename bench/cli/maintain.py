@@ -90,8 +90,8 @@ def rewrite_data_files(
 @click.option("--dry-run", is_flag=True, help="Only tell what would be merged; nothing is declared, either.")
 @pass_context
 def cluster(
-    context: Context, *, catalog: str, name: str, warehouse: str | None, strategy: str | None, keys: tuple[str, ...],
-    max_bytes: int | None, branch: str, dry_run: bool,
+    context: Context, *, names: tuple[str, ...], catalog: str | None, warehouse: str | None, strategy: str | None,
+    keys: tuple[str, ...], max_bytes: int | None, branch: str, dry_run: bool,
 ) -> int:  # fmt: skip
     """Merge the files that overlap too much in the keys by which the table declares to be clustered.
 
@@ -101,7 +101,7 @@ def cluster(
     changes = {f"icebench.clustering.{key}": value for key, value in declared.items() if value}
     if changes and dry_run:
         raise click.UsageError("--strategy and --key change the table's properties: --dry-run allows neither")
-    table = _load(catalog, name, warehouse)
+    table = _load(names, catalog, warehouse)
     if changes:
         table.set_properties(changes)
     with RunProgress(context.terminal.err) as shown:

@@ -28,7 +28,7 @@ def rows(seed: int, count: int = 200, part: str | None = None) -> pa.Table:
     )
 
 
-def table_of(place: Path, appends: int = 4, *, spec: tuple[str, ...] = (), **clustering: str) -> engine.Table:
+def table_of(place: Path, appends: int = 4, spec: tuple[str, ...] = (), **clustering: str) -> engine.Table:
     properties = {f"icebench.clustering.{name.replace('_', '-')}": value for name, value in clustering.items()}
     table = engine.load_catalog(str(place)).create_table(
         "db.t",
@@ -87,7 +87,7 @@ def test_another_declaration_arranges_rows_again(tmp_path: Path) -> None:
 
 
 def test_partitions_are_merged_apart_within_a_budget(tmp_path: Path) -> None:
-    table = table_of(tmp_path, spec=("b",), strategy="sort", keys="a")
+    table = table_of(tmp_path, 4, ("b",), strategy="sort", keys="a")
     plan = table.maintenance.cluster(dry_run=True)
     assert plan.merges == 3
     part = table.maintenance.cluster(max_bytes=plan.rewritten_bytes // 2)
@@ -105,15 +105,9 @@ def test_files_without_a_place_stay(tmp_path: Path) -> None:
 
 def test_descending_keys_of_the_tables_own_order(tmp_path: Path) -> None:
     table = table_of(tmp_path, 0, strategy="sort")
-    table.replace_sort_order(
-        engine.SortOrder(
-            tuple(
-                engine.SortField(source_ids=(i,), transform=engine.parse_transform("identity"), direction=direction)
-                for i, direction in ((2, "desc"), (1, "asc"))
-            ),
-            1,
-        )
-    )
+    identity = engine.parse_transform("identity")
+    first = engine.SortField(source_ids=(2,), transform=identity, direction="desc")
+    table.replace_sort_order(engine.SortOrder((first, engine.SortField(source_ids=(1,), transform=identity)), 1))
     for seed in range(4):
         table.append(rows(seed, 400))
     table.maintenance.cluster()
@@ -137,7 +131,7 @@ def test_descending_keys_of_the_tables_own_order(tmp_path: Path) -> None:
     ],
 )
 def test_declarations_that_are_none(tmp_path: Path, clustering: dict[str, str], message: str) -> None:
-    table = table_of(tmp_path, 1, **clustering)
+    table = table_of(tmp_path, 1, (), **clustering)
     with pytest.raises(Invalid, match=message):
         table.maintenance.cluster()
 
