@@ -151,6 +151,10 @@ class IgnoredPropertyWarning(UserWarning):
     """A catalog property has no effect here, and none on rows: it tunes other engines."""
 
 
+class PlainTextWarning(UserWarning):
+    """Credentials travel over plain http, to a host that is not this one."""
+
+
 def refuse(contradiction: Contradiction) -> None:
     """Raise CorruptTable for a contradiction."""
     raise CorruptTable(contradiction.reason, location=contradiction.location)

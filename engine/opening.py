@@ -299,7 +299,7 @@ def load_catalog(
     *,
     warehouse: str | None = None,
     name: str | None = None,
-    token: str | None = None,
+    token: str | Callable[[], str] | None = None,
     credential: str | None = None,
     properties: Mapping[str, str] | None = None,
     cache: ManifestCache | None = None,
@@ -317,7 +317,8 @@ def load_catalog(
             the server's warehouses, by the server's name for it.
         name: The catalog's name: of one that is configured the name of its configuration, else "default". Catalogs
             that share a database are told apart by it.
-        token: A bearer token for a REST catalog.
+        token: A bearer token for a REST catalog, or a function that returns one: it is asked at first use, and when its
+            token was refused.
         credential: OAuth2 client credentials for a REST catalog, ``"id:secret"``.
         properties: Storage options, such as ``s3.endpoint``; ``table-default.`` and ``table-override.`` before
             properties of new tables; for a REST catalog also those of `engine.catalog.rest_session.open_session`. One

@@ -7,9 +7,11 @@ it may have been carried out.
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -43,6 +45,25 @@ class Timeouts:
 
     connect_seconds: float = 10.0
     read_seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transport:
+    """How a server is reached.
+
+    Args:
+        timeouts: Of every request.
+        retries: The most times that a request is sent again.
+        proxy: The proxy's address; None takes that of the environment (``https_proxy``, ``no_proxy``).
+        proxy_user: ``user:password`` at the proxy.
+        tls: Certificates; None for those of the system.
+    """
+
+    timeouts: Timeouts = Timeouts()
+    retries: int = 4
+    proxy: str | None = None
+    proxy_user: str | None = field(default=None, repr=False)
+    tls: ssl.SSLContext | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,24 +116,22 @@ class Secrets:
 class HttpClient:
     """A pool of connections to one server. Thread-safe. Redirects are not followed.
 
-    A proxy is taken from the environment (``https_proxy``, ``no_proxy``).
-
     Args:
         base: The address, such as ``https://host/api``.
-        timeouts: Timeouts of every request.
-        retries: The most times that a request is sent again.
+        transport: How it is reached.
         secrets: Texts to replace in messages.
         waiting: Waits between retries.
+        now_ms: The clock by which tokens end.
     """
 
     def __init__(
         self,
         base: str,
         *,
-        timeouts: Timeouts = Timeouts(),
-        retries: int = 4,
+        transport: Transport = Transport(),
         secrets: Secrets | None = None,
         waiting: Waiting | None = None,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         try:
             parts = urlsplit(base)
@@ -124,12 +143,18 @@ class HttpClient:
             raise Invalid(f"{base!r} is not the address of a REST catalog, such as https://host/catalog")
         self.base = base.rstrip("/")
         self.secrets = secrets or Secrets()
+        self.now_ms = now_ms
         self._waiting = waiting or Waiting()
         self._backoff = Backoff(
-            retries=retries, min_wait_ms=100, max_wait_ms=5_000, total_timeout_ms=120_000, waiting=self._waiting
+            retries=transport.retries,
+            min_wait_ms=100,
+            max_wait_ms=5_000,
+            total_timeout_ms=120_000,
+            waiting=self._waiting,
         )
+        timeouts = transport.timeouts
         self._timeout = urllib3.Timeout(connect=timeouts.connect_seconds, read=timeouts.read_seconds)
-        self._pool = _pool(parts.scheme, parts.hostname)
+        self._pool = _pool(parts.scheme, parts.hostname, transport)
 
     def close(self) -> None:
         """Close the connections; a later request opens new ones."""
@@ -242,7 +267,11 @@ def _content(response: urllib3.BaseHTTPResponse, url: str) -> bytes:
     return b"".join(pieces)
 
 
-def _pool(scheme: str, host: str) -> urllib3.PoolManager:
-    proxy = None if proxy_bypass(host) else getproxies().get(scheme)
+def _pool(scheme: str, host: str, transport: Transport) -> urllib3.PoolManager:
+    proxy = transport.proxy or (None if proxy_bypass(host) else getproxies().get(scheme))
     # Each thread of a catalog's user may hold one.
-    return urllib3.ProxyManager(proxy, maxsize=16) if proxy else urllib3.PoolManager(maxsize=16)
+    options: dict[str, Any] = {"maxsize": 16} | ({"ssl_context": transport.tls} if transport.tls else {})
+    if not proxy:
+        return urllib3.PoolManager(**options)
+    user = transport.proxy_user
+    return urllib3.ProxyManager(proxy, proxy_headers=urllib3.make_headers(proxy_basic_auth=user), **options)

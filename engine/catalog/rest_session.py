@@ -10,9 +10,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
-from engine.catalog.rest_auth import Authentication, BearerToken, ClientCredentials
+from engine.catalog.rest_auth import Authentication, BearerToken
+from engine.catalog.rest_credentials import (
+    CREDENTIAL_PROPERTIES,
+    OAUTH_PROPERTIES,
+    Token,
+    authentication_of,
+    secrets_of,
+    signer_of,
+    transport_of,
+)
 from engine.catalog.rest_errors import error_of
-from engine.catalog.rest_http import Answer, HttpClient, Secrets, Timeouts
+from engine.catalog.rest_http import Answer, HttpClient, Secrets
+from engine.catalog.rest_sigv4 import SigV4Signer
 from engine.codec.metadata_json.objects import JsonObject, write_json
 from engine.codec.metadata_json.rest import Page, RestConfig, config_from_json
 from engine.commit.retry import Waiting
@@ -51,7 +61,6 @@ _VIEW_ENDPOINTS = frozenset(
 )
 _USUAL_HEADERS = {"Accept": "application/json", "Accept-Encoding": "gzip"}
 _REAUTHENTICATE = (401, 419)
-_MOST_DIGITS = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +107,7 @@ class Session:
         authentication: The client's credentials.
         config: The server's answer to ``/v1/config``; empty until it is known.
         properties: The client's properties, which override the server's defaults and are overridden by its overrides.
+        signer: Signs every request.
         now_ms: The clock of idempotency keys and expiry times.
         random_bits: Random bits of idempotency keys, by their number.
     """
@@ -109,15 +119,18 @@ class Session:
         config: RestConfig,
         properties: Mapping[str, str],
         *,
+        signer: SigV4Signer | None = None,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         random_bits: Callable[[int], int] = secrets.randbits,
     ) -> None:
         self.http = http
         self.properties = {**config.defaults, **properties, **config.overrides}
         self._authentication = authentication
+        self._signer = signer
         self.now_ms = now_ms
         self._random_bits = random_bits
         self._takes_keys = config.idempotency_key_lifetime is not None
+        self._page_size = self.properties.get("rest-page-size")
         self._separator = self.properties.get("namespace-separator", "%1F")
         self._endpoints = config.endpoints if config.endpoints is not None else self._assumed_endpoints()
         self._headers = {
@@ -163,6 +176,8 @@ class Session:
         token, seen = "", {""}
         while True:
             query = {**request.query, "pageToken": quote(token, safe="")}
+            if self._page_size:
+                query["pageSize"] = quote(self._page_size)
             answer = self.ask(replace(request, query=query))
             page = read(answer.json())
             yield from page.names
@@ -182,12 +197,17 @@ class Session:
         self.http.close()
 
     def _send(self, method: str, url: str, headers: dict[str, str], body: bytes | None, *, repeatable: bool) -> Answer:
+        def send(authorization: str | None) -> Answer:
+            own = _with(headers, authorization)
+            if self._signer is not None:
+                own = self._signer.sign(method, url, own, body)
+            return self.http.send(method, url, headers=own, body=body, repeatable=repeatable)
+
         used = self._authentication.header()
-        answer = self.http.send(method, url, headers=_with(headers, used), body=body, repeatable=repeatable)
+        answer = send(used)
         # A refused request was not carried out: with a new token, any may be sent again.
         if answer.status in _REAUTHENTICATE and self._authentication.renewed(used):
-            again = self._authentication.header()
-            answer = self.http.send(method, url, headers=_with(headers, again), body=body, repeatable=repeatable)
+            answer = send(self._authentication.header())
         return answer
 
     def _path(self, template: str, namespace: Sequence[str], name: str) -> str:
@@ -206,7 +226,7 @@ def open_session(
     address: str,
     *,
     warehouse: str | None = None,
-    token: str | None = None,
+    token: Token | None = None,
     credential: str | None = None,
     properties: Mapping[str, str] | None = None,
     waiting: Waiting | None = None,
@@ -216,15 +236,14 @@ def open_session(
     Args:
         address: Up to, and without, ``/v1``.
         warehouse: Which of the server's catalogs, in the server's own terms.
-        token: A bearer token.
+        token: A bearer token, or a function that returns one.
         credential: ``"id:secret"`` of OAuth2 client credentials.
-        properties: More properties by the names of Iceberg Java and PyIceberg: ``oauth2-server-uri``, ``scope``,
-            ``audience``, ``resource``, ``header.<name>``, ``prefix``, ``rest.client.connection-timeout-ms``,
-            ``rest.client.socket-timeout-ms``, and storage options.
+        properties: More properties by the names of Iceberg Java and PyIceberg, `REST_PROPERTIES`, and storage options.
         waiting: How waits between retries are made.
 
     Raises:
         Invalid: An address, timeout or credential that is none; both a token and a credential.
+        Unsupported: A type of authentication; signing without botocore.
         StorageFailed: The server cannot be reached, or refuses the client.
         CorruptTable: The answer contradicts the specification.
     """
@@ -234,18 +253,16 @@ def open_session(
         raise Invalid("give a REST catalog a token or a credential, not both")
     if warehouse is not None:
         own["warehouse"] = warehouse
-    hidden = Secrets(secret for secret in (token, credential) if secret)
-    timeouts = Timeouts(
-        connect_seconds=_seconds(own, "rest.client.connection-timeout-ms", Timeouts().connect_seconds),
-        read_seconds=_seconds(own, "rest.client.socket-timeout-ms", Timeouts().read_seconds),
-    )
-    http = HttpClient(address, timeouts=timeouts, secrets=hidden, waiting=waiting)
-    authentication = _authentication(http, token, credential, own)
+    hidden = Secrets([*(text for text in (token, credential) if isinstance(text, str)), *secrets_of(own)])
+    transport = transport_of(own)
+    http = HttpClient(address, transport=transport, secrets=hidden, waiting=waiting)
+    authentication = authentication_of(http, token, credential, own)
+    signer = signer_of(own, http.base)
     first = RestConfig(defaults={}, overrides={}, endpoints=frozenset({str(_CONFIG)}), idempotency_key_lifetime=None)
     query = {} if warehouse is None else {"warehouse": quote(warehouse, safe="")}
     subject = f"the REST catalog at {http.base}"
     try:
-        session = Session(http, authentication, first, own)
+        session = Session(http, authentication, first, own, signer=signer)
         answer = session.ask(Request(endpoint=_CONFIG, subject=subject, query=query))
         config = config_from_json(answer.json())
     except BaseException:
@@ -256,39 +273,24 @@ def open_session(
     is_moved = moved is not None and moved.rstrip("/") != http.base
     if moved is not None and is_moved:
         http.close()
-        http = HttpClient(moved, timeouts=timeouts, secrets=hidden, waiting=waiting)
-    if is_moved or any(merged.get(name) != own.get(name) for name in _OAUTH_PROPERTIES):
-        authentication = _authentication(http, token, credential, merged)
+        http = HttpClient(moved, transport=transport, secrets=hidden, waiting=waiting)
+    if is_moved or any(merged.get(name) != own.get(name) for name in OAUTH_PROPERTIES):
+        authentication = authentication_of(http, token, credential, merged)
+    if any(merged.get(name) != own.get(name) for name in _SIGNING):
+        signer = signer_of(merged, http.base)
     given = config.overrides.get("token") or (config.defaults.get("token") if token is None else None)
     if given is not None and credential is None:
         hidden.add(given)
         authentication = BearerToken(given)
-    return Session(http, authentication, _without_secrets(config), own)
+    return Session(http, authentication, _without_secrets(config), own, signer=signer)
 
 
 _CONFIG = Endpoint("GET", "/v1/config")
-_OAUTH_PROPERTIES = ("oauth2-server-uri", "scope", "audience", "resource")
-REST_PROPERTIES = frozenset(
-    {
-        "token", "credential", *_OAUTH_PROPERTIES, "prefix", "namespace-separator", "view-endpoints-supported",
-        "header.", "rest.client.connection-timeout-ms", "rest.client.socket-timeout-ms",
-    }
-)  # fmt: skip
+_SIGNING = ("rest.sigv4-enabled", "rest.auth.type", "rest.signing-name", "rest.signing-region")
+REST_PROPERTIES = CREDENTIAL_PROPERTIES | {
+    "prefix", "namespace-separator", "view-endpoints-supported", "header.", "rest-page-size"
+}  # fmt: skip
 """Properties that a REST catalog reads itself."""
-
-
-def _authentication(
-    http: HttpClient, token: str | None, credential: str | None, properties: Mapping[str, str]
-) -> Authentication:
-    if credential is None:
-        return BearerToken(token)
-    return ClientCredentials(
-        http,
-        endpoint=properties.get("oauth2-server-uri", f"{http.base}/v1/oauth/tokens"),
-        credential=credential,
-        scope=properties.get("scope", "catalog"),
-        parameters={name: properties[name] for name in ("audience", "resource") if name in properties},
-    )
 
 
 def _without_secrets(config: RestConfig) -> RestConfig:
@@ -308,15 +310,6 @@ def _merge_headers(*headers: Mapping[str, str]) -> dict[str, str]:
     """Merge headers: the last of each name counts, in any case; one without a value is not sent."""
     found = {name.lower(): (name, value) for each in headers for name, value in each.items()}
     return {name: value for name, value in found.values() if value}
-
-
-def _seconds(properties: Mapping[str, str], name: str, default: float) -> float:
-    text = properties.get(name)
-    if text is None:
-        return default
-    if not text.isdecimal() or len(text) > _MOST_DIGITS or int(text) == 0:
-        raise Invalid(f"{name}={text!r} is not a positive number of milliseconds")
-    return int(text) / 1000
 
 
 def _uuid7(now_ms: int, random: int) -> uuid.UUID:

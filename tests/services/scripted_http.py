@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -58,7 +59,7 @@ class ScriptedServer:
 
 
 @contextmanager
-def scripted_server(answer: Callable[[Seen], Reply]) -> Iterator[ScriptedServer]:
+def scripted_server(answer: Callable[[Seen], Reply], *, tls: ssl.SSLContext | None = None) -> Iterator[ScriptedServer]:
     """A server on the loopback address; `answer` is called by several threads."""
     seen: list[Seen] = []
 
@@ -109,10 +110,12 @@ def scripted_server(answer: Callable[[Seen], Reply]) -> Iterator[ScriptedServer]
             """A client that gave up waiting is part of a test."""
 
     server = Server(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
-        yield ScriptedServer(f"http://127.0.0.1:{server.server_port}", seen)
+        yield ScriptedServer(f"http{'s' if tls else ''}://127.0.0.1:{server.server_port}", seen)
     finally:
         server.shutdown()
         server.server_close()

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from engine.catalog.rest_http import Answer, AnswerLost, HttpClient, Secrets, Timeouts, Unreachable
+from engine.catalog.rest_http import Answer, AnswerLost, HttpClient, Secrets, Timeouts, Transport, Unreachable
 from engine.commit.retry import Waiting
 from engine.errors import CorruptTable, Invalid, TooLarge
 from tests.services.processes import free_port
@@ -17,7 +17,9 @@ from tests.unit.engine.catalog.rest_answers import Script
 
 def client(address: str, slept: list[float] | None = None, secrets: Secrets | None = None) -> HttpClient:
     waiting = Waiting(sleep=(slept if slept is not None else []).append, monotonic=lambda: 0.0, random=lambda: 0.0)
-    return HttpClient(address, timeouts=Timeouts(read_seconds=0.3), retries=2, waiting=waiting, secrets=secrets)
+    return HttpClient(
+        address, transport=Transport(timeouts=Timeouts(read_seconds=0.3), retries=2), waiting=waiting, secrets=secrets
+    )
 
 
 def send(http: HttpClient, method: str = "GET", *, repeatable: bool = False) -> Answer:
