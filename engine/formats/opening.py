@@ -44,9 +44,11 @@ def open_source(
         name_mapping: Field ids for files that have none.
         without_ids: The same where there is no name mapping.
         needed_by: What refers to the file, for errors, e.g. ``"table db.t, snapshot 17"``.
-        dictionaries: Text columns, by name, that may come as Arrow dictionaries.
-        size_bytes: The size of the file according to its manifest entry, if known.
-        field_ids: The top-level columns that will be read, so that the metadata of others is skipped; None for any.
+        dictionaries: Text columns of Parquet files, by name, that may come as Arrow dictionaries.
+        size_bytes: The size of the file according to its manifest entry, if known; small Parquet files are then read
+            by one request.
+        field_ids: The top-level columns that will be read, so that the metadata of others is skipped in Parquet files;
+            None for any.
 
     Raises:
         FileNotFound: Naming the file and `needed_by`.
@@ -56,14 +58,7 @@ def open_source(
     check_format(file_format, location)
     if file_format != "parquet":
         source = OrcSource if file_format == "orc" else AvroSource
-        return source(
-            store,
-            location,
-            name_mapping=name_mapping,
-            without_ids=without_ids,
-            needed_by=needed_by,
-            size_bytes=size_bytes,
-        )
+        return source(store, location, name_mapping=name_mapping, without_ids=without_ids, needed_by=needed_by)
     return ParquetSource(
         store,
         location,

@@ -48,8 +48,6 @@ class Source(ABC):
         name_mapping: Gives field ids to a file that has none.
         without_ids: Does so where there is no name mapping.
         needed_by: What refers to the file, for errors, e.g. ``"table db.t, snapshot 17"``.
-        size_bytes: The file's size according to the metadata, if known: how much to fetch at once. A file of another
-            size is found all the same.
 
     Attributes:
         location: The file.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.formats.parquet.chunk_storage import chunk_storages
+from engine.formats.parquet.content_end import end_of_content
 from engine.formats.parquet.footer_chunks import FooterChunks, listed_by_kernel, listed_in_python
 from engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
 from tests.property.test_parquet_footer import TYPES, footer_of, metadata_of, written
@@ -104,3 +107,17 @@ def test_kernel_and_python_read_the_same(types, row_group_size, seed, damage, cu
     assert (found is None) == (expected is None)
     if found is not None and expected is not None:
         assert found.tolist() == expected.tolist()
+
+
+def test_storage_and_end_of_damaged_footers_are_found_or_refused():
+    whole = footer_of(written([pa.int64(), pa.string()], 12, row_group_size=4, seed=0))
+    assert end_of_content(whole) is not None
+    random = np.random.default_rng(0)
+    for _ in range(1_000):
+        footer = bytearray(whole)
+        for place in random.integers(0, len(footer), 3):
+            footer[place] = random.integers(256)
+        end = end_of_content(bytes(footer))
+        assert end is None or end > 0
+        with suppress(IndexError, ValueError):
+            assert all(each.compressed_bytes >= 0 for each in chunk_storages(bytes(footer)))

@@ -55,12 +55,10 @@ class AvroSource(Source):
         name_mapping: NameMapping | None = None,
         without_ids: FilesWithoutIds | None = None,
         needed_by: str | None = None,
-        size_bytes: int | None = None,
     ) -> None:
         self.location = location
         with explaining_missing_file(location, needed_by):
             self._data = store.read(location)
-        del size_bytes
         self.size_bytes = len(self._data)
         self._header: AvroHeader = read_header(self._data, location=location)
         self._stored = arrow_schema(self._header.schema, location)

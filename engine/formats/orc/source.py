@@ -46,9 +46,7 @@ class OrcSource(Source):
         name_mapping: NameMapping | None = None,
         without_ids: FilesWithoutIds | None = None,
         needed_by: str | None = None,
-        size_bytes: int | None = None,
     ) -> None:
-        del size_bytes
         self.location = location
         with explaining_missing_file(location, needed_by):
             self._input = native_file(store.open_input(location))

@@ -5,10 +5,11 @@ Like `engine.formats.parquet.footer_chunks`, without pyarrow's objects, some of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from engine.formats.parquet.thrift import BINARY, LIST, STOP, STRUCT, read_field, read_list, read_number, skip
+from engine.formats.parquet.thrift import read_struct
 
 _CODECS = ("uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4_raw")
 _ENCODINGS = ("plain", "group_var_int", "plain_dictionary", "rle", "bit_packed", "delta_binary_packed",
@@ -16,7 +17,6 @@ _ENCODINGS = ("plain", "group_var_int", "plain_dictionary", "rle", "bit_packed",
 _ROW_GROUPS, _GROUP_COLUMNS, _CHUNK_META = 4, 1, 3
 _ENCODINGS_FIELD, _CODEC, _UNCOMPRESSED, _COMPRESSED, _ENCODING_STATS = 2, 4, 6, 7, 13
 _PAGE_ENCODING, _PAGE_COUNT = 2, 3
-_INT32 = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,66 +48,28 @@ def chunk_storages(footer: bytes) -> list[ChunkStorage]:
     Raises:
         IndexError, ValueError: It is damaged.
     """
-    found = []
-    for group, at in enumerate(_structs(footer, 0, _ROW_GROUPS)):
-        for leaf, chunk in enumerate(_structs(footer, at, _GROUP_COLUMNS)):
-            found.append(_storage(footer, chunk, group, leaf))
-    return found
+    try:
+        return [
+            _storage(chunk.get(_CHUNK_META, {}), group, leaf)
+            for group, columns in enumerate(read_struct(footer)[0].get(_ROW_GROUPS, ()))
+            for leaf, chunk in enumerate(columns.get(_GROUP_COLUMNS, ()))
+        ]
+    except (AttributeError, TypeError) as error:
+        raise ValueError("a field of another type than the format's") from error
 
 
-def _fields(data: bytes, at: int) -> Iterator[tuple[int, int, int]]:
-    """The number, type and position of each field of a struct."""
-    number = 0
-    while True:
-        number, kind, at = read_field(data, at, number)
-        if kind == STOP:
-            return
-        yield number, kind, at
-        at = skip(data, at, kind)
-
-
-def _structs(data: bytes, at: int, wanted: int) -> Iterator[int]:
-    """The positions of the structs in a field of a struct that is a list of them."""
-    for number, kind, place in _fields(data, at):
-        if number == wanted and kind == LIST:
-            count, element, inner = read_list(data, place)
-            if count and element != STRUCT:
-                raise ValueError(f"a list of type {element}")
-            for _ in range(count):
-                yield inner
-                inner = skip(data, inner, STRUCT)
-
-
-def _storage(data: bytes, at: int, group: int, leaf: int) -> ChunkStorage:
-    numbers: dict[int, int] = {}
-    named: list[int] = []
-    pages: list[tuple[int, int]] = []
-    for meta in (place for number, kind, place in _fields(data, at) if (number, kind) == (_CHUNK_META, STRUCT)):
-        pages = [_page_count(data, inner) for inner in _structs(data, meta, _ENCODING_STATS)]
-        for number, kind, place in _fields(data, meta):
-            if number == _ENCODINGS_FIELD and kind == LIST:
-                count, _, inner = read_list(data, place)
-                for _ in range(count):
-                    encoding, inner = read_number(data, inner)
-                    named.append(encoding)
-            elif kind not in (LIST, STRUCT, BINARY):
-                numbers[number] = read_number(data, place)[0]
-    encodings = dict.fromkeys(encoding for encoding, _ in pages) if pages else dict.fromkeys(named)
+def _storage(meta: Mapping[int, Any], group: int, leaf: int) -> ChunkStorage:
+    pages = [(each.get(_PAGE_ENCODING, -1), max(0, each.get(_PAGE_COUNT, 0))) for each in meta.get(_ENCODING_STATS, ())]
+    encodings = dict.fromkeys([encoding for encoding, _ in pages] or meta.get(_ENCODINGS_FIELD, ()))
     return ChunkStorage(
         row_group=group,
         leaf=leaf,
-        codec=_name(_CODECS, numbers.get(_CODEC, -1)),
+        codec=_name(_CODECS, meta.get(_CODEC, -1)),
         encodings=tuple(_name(_ENCODINGS, each) for each in encodings),
-        compressed_bytes=max(0, numbers.get(_COMPRESSED, 0)),
-        uncompressed_bytes=max(0, numbers.get(_UNCOMPRESSED, 0)),
+        compressed_bytes=max(0, meta.get(_COMPRESSED, 0)),
+        uncompressed_bytes=max(0, meta.get(_UNCOMPRESSED, 0)),
         pages=sum(count for _, count in pages) if pages else None,
     )
-
-
-def _page_count(data: bytes, at: int) -> tuple[int, int]:
-    """The encoding of some pages, and how many they are."""
-    told = {number: read_number(data, place)[0] for number, kind, place in _fields(data, at) if kind == _INT32}
-    return told.get(_PAGE_ENCODING, -1), max(0, told.get(_PAGE_COUNT, 0))
 
 
 def _name(names: tuple[str, ...], number: int) -> str:

@@ -50,6 +50,8 @@ class ParquetSource(Source):
     Args:
         dictionaries: Text columns, by name, to decode as Arrow dictionaries.
         field_ids: The top-level columns that will be read; None for any.
+        size_bytes: The file's size according to the metadata, if known: a small file is read by one request. A file of
+            another size is found all the same.
 
     Attributes:
         has_field_ids: Whether they are its own.

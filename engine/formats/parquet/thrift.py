@@ -6,6 +6,8 @@ IndexError where it ends too early, and ValueError for anything else that is wro
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -141,6 +143,32 @@ def _skip_all(data: bytes, at: int, kind: int, depth: int) -> int:
         if kind == STOP:
             return at
         at = skip(data, at, kind, depth)
+
+
+def read_struct(data: bytes, at: int = 0, depth: int = 0) -> tuple[dict[int, Any], int]:
+    """The integers, structs, and lists of either in a struct, by field number, and the position after it."""
+    if depth == STACK_DEPTH:
+        raise ValueError("structs within each other too often")
+    found: dict[int, Any] = {}
+    number = 0
+    while True:
+        number, kind, at = read_field(data, at, number)
+        if kind == STOP:
+            return found, at
+        if kind == STRUCT or INT16 <= kind <= INT64:
+            found[number], at = _read_value(data, at, kind, depth)
+        elif kind == LIST and ((element := read_list(data, at)[1]) == STRUCT or INT16 <= element <= INT64):
+            count, _, at = read_list(data, at)
+            found[number] = values = []
+            for _ in range(count):
+                value, at = _read_value(data, at, element, depth)
+                values.append(value)
+        else:
+            at = skip(data, at, kind)
+
+
+def _read_value(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
+    return read_struct(data, at, depth + 1) if kind == STRUCT else read_number(data, at)
 
 
 def shape_of(footer: bytes) -> tuple[int, int, int]:
