@@ -57,7 +57,7 @@ class BuiltIndex:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """The reusable part of an earlier index: the index, and which of its files."""
+    """The reusable part of an earlier index: the index, and a mask of its files."""
 
     index: FileIndex
     files: BoolArray
@@ -107,7 +107,7 @@ def build_file_index(table: Target, column: str, *, kind: IndexKind, fpp: float)
 
 
 def _indexable(schema: Schema, column: str) -> int:
-    """The id of a column that filters can name; raises Invalid for one inside a list or map."""
+    """The id of a column that filters can use; raises Invalid for a column inside a list or map."""
     field_id = schema.find(column).field_id
     above = schema.parent_of.get(field_id)
     while above is not None:

@@ -26,7 +26,7 @@ from engine.spec.snapshots import Snapshot
 def remove_dangling_deletes(
     table: Target, *, branch: str, properties: Mapping[str, str]
 ) -> tuple[TableState, Snapshot | None, int]:
-    """Remove delete files that apply to no data file of a branch's head.
+    """Remove delete files that apply to no data file of a branch's current snapshot.
 
     Args:
         table: The table.

@@ -64,7 +64,7 @@ class ExecutorGroups:
 
 @dataclass(frozen=True)
 class _EncodedRewrite:
-    """The work of an executor on a group: rewrite it, and encode its new files as a manifest."""
+    """The task of an executor: rewrite a group, and return its new files encoded as a manifest."""
 
     work: GroupRewrite
 

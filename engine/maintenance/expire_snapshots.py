@@ -1,8 +1,8 @@
 """Expires snapshots, and deletes the files that only they needed.
 
-First a commit removes the snapshots from the metadata. Only once that has certainly succeeded are files deleted, and
-only those that nothing in the committed metadata refers to; in doubt a file is kept. Files left behind by a crash in
-between are orphans, which `remove_orphan_files` finds.
+A commit first removes the snapshots from the metadata. Files are deleted only after that commit is known to have
+succeeded, and only if nothing in the committed metadata references them; in doubt a file is kept. A crash in between
+leaves orphan files, which `remove_orphan_files` finds.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def commit_expiry(table: Target, change: ExpireSnapshots) -> TableState:
 
 
 def preview_expiry(table: Target, change: ExpireSnapshots) -> ExpiredSnapshots:
-    """The snapshots that an expiry would remove; changes nothing. Raises as `commit_expiry`."""
+    """Return the snapshots that an expiry would remove, without removing them. Raises as `commit_expiry`."""
     state, staging = table.load(), table.staging()
     updates = change.stage(state.metadata, staging).updates
     after = replace(state, metadata=apply_updates(state.metadata, updates, now_ms=staging.now_ms()))
@@ -82,7 +82,7 @@ def preview_expiry(table: Target, change: ExpireSnapshots) -> ExpiredSnapshots:
 def delete_expired(
     table: Target, change: ExpireSnapshots, state: TableState, *, delete_files: bool
 ) -> ExpiredSnapshots:
-    """Delete the files that only the expired snapshots needed.
+    """Delete the files that only the expired snapshots referenced.
 
     Args:
         table: The table.
@@ -113,11 +113,11 @@ def delete_expired(
 
 
 def _check_references(table: Target, change: ExpireSnapshots, now: TableMetadata, gone: Sequence[Snapshot]) -> None:
-    """Raise where a branch or tag, of which the expiry did not know, may have had one of the snapshots.
+    """Raise if a branch or tag created concurrently with the expiry may have referenced an expired snapshot.
 
-    A REST catalog makes the change on whatever metadata is current; no requirement rules a new reference out, which the
-    catalog then drops together with its snapshot. The metadata that the change was made on is the newest former one
-    with the snapshots.
+    A REST catalog applies the change to whatever metadata is current. No requirement of the protocol excludes a new
+    reference, which the catalog then drops together with its snapshot. The metadata that the change was applied to is
+    the newest entry of the metadata log that still has the snapshots.
 
     Raises:
         ValidationFailed: There was such a reference, or the metadata file is not in the log.
@@ -163,7 +163,7 @@ def _deleted(
 
 
 def delete_all(store: Store, locations: Iterable[str], runner: Runner) -> tuple[int, list[str]]:
-    """Delete files that nothing refers to; returns the number of deleted files, and those that could not be deleted."""
+    """Delete unreferenced files. Returns how many were deleted, and the locations of those that could not be."""
 
     def delete(location: str) -> tuple[str, bool | None]:
         try:

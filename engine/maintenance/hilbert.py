@@ -1,4 +1,4 @@
-"""The Hilbert curve: rows along a curve each step of which goes to a neighbour in one column.
+"""Hilbert curve: orders rows along a curve of which each step changes one column by one.
 
 Like Z-order it fills a cube of any number of dimensions before it leaves it, but it never jumps: files of consecutive
 rows are compact, and filters on several columns meet fewer of them. Columns count by shares, as in Z-order.
@@ -18,13 +18,13 @@ from engine.maintenance.z_order import UInt64s, bits_of_each, interleave_bits, s
 
 
 def hilbert_values(columns: Sequence[pa.Array | pa.ChunkedArray]) -> UInt64s:
-    """The place of each row on the curve. Arguments and errors are those of `z_values`."""
+    """The position of each row on the curve. Arguments and errors are those of `z_values`."""
     bits = bits_of_each(len(columns), "a Hilbert curve")
     return hilbert_indexes([shares(column, bits) for column in columns], bits)
 
 
 def hilbert_indexes(columns: Sequence[UInt64s], bits: int) -> UInt64s:
-    """The places of points on the curve through all points of `bits` bits in each coordinate.
+    """The positions of points on the curve through all points of `bits` bits in each coordinate.
 
     Args:
         columns: The coordinates, one array each; ``len(columns) * bits`` is at most 64.

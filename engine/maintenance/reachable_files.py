@@ -1,4 +1,4 @@
-"""Which files of a table its snapshots lead to."""
+"""Finds the files that snapshots of a table reference, directly or through manifests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engine.storage.store import Store
 
 @dataclass(frozen=True)
 class SnapshotFiles:
-    """Files that snapshots lead to, by what they are: canonical path -> location.
+    """Files that snapshots reference, by kind: canonical path -> location.
 
     Args:
         manifest_lists: Manifest lists.
@@ -36,11 +36,11 @@ class SnapshotFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class Reach:
-    """Follows snapshots to their files.
+    """Collects the files that snapshots reference.
 
     Args:
         store: The table's storage.
-        runner: Reads manifests side by side.
+        runner: Reads manifests concurrently.
         canonical: Compares locations.
     """
 
@@ -49,10 +49,10 @@ class Reach:
     canonical: CanonicalPaths
 
     def only_of(self, gone: Collection[Snapshot], kept: Collection[Snapshot]) -> SnapshotFiles:
-        """The files that some snapshots lead to and no other does.
+        """The files that only the given snapshots reference.
 
         Args:
-            gone: Those snapshots. Files of theirs that are missing already are passed over.
+            gone: Those snapshots. Missing metadata files of theirs are ignored.
             kept: All other snapshots.
 
         Raises:

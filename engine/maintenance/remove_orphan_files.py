@@ -1,4 +1,7 @@
-"""Files beside a table that nothing in it leads to: left by writers that were killed, and by failed deletions."""
+"""Removes orphan files: files in a table's directories that its metadata does not reference.
+
+Killed writers and failed deletions leave them.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +24,13 @@ DEFAULT_AGE_MS = 3 * 24 * 60 * 60 * 1000
 
 @dataclass(frozen=True, kw_only=True)
 class OrphanFiles:
-    """Orphans.
+    """The result of a search for orphan files.
 
     Args:
-        locations: All that were found.
-        size_bytes: Their sizes together.
+        locations: All orphan files that were found.
+        size_bytes: Their total size.
         deleted: How many were deleted.
-        not_deleted: Those that storage refused to delete.
+        not_deleted: Files that the storage refused to delete.
     """
 
     locations: tuple[str, ...] = ()
@@ -37,11 +40,11 @@ class OrphanFiles:
 
 
 def remove_orphan_files(table: Target, *, older_than_ms: int, dry_run: bool) -> OrphanFiles:
-    """Find files in the table's directories that no snapshot, branch, statistics or metadata log leads to.
+    """Find files in the table's directories that no snapshot, statistics file or metadata log references.
 
-    Files are listed first and the table is loaded afterwards, so that what a commit brings in between is known. It is
-    loaded once more before files are deleted: reading all manifests may take long, and a writer that took longer than
-    the age limit may have committed meanwhile.
+    Files are listed before the table is loaded, so that commits in between are seen. The table is loaded again before
+    files are deleted: reading all manifests may take long, and a writer that took longer than the age limit may have
+    committed meanwhile.
 
     Files ``vN.metadata.json`` stay however old they are: a directory catalog commits by creating the next one, so that
     a writer that was stalled through many commits could take a name that is free again for the next version.

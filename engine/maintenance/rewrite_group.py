@@ -1,4 +1,4 @@
-"""One group of data files written again: what a thread or an executor does."""
+"""Rewrites one group of data files, in a thread or on an executor."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from engine.write.locations import FileNames
 
 @dataclass(frozen=True, kw_only=True)
 class RewrittenGroup:
-    """What came of a group: its new files, none of which anything refers to, or why there are none.
+    """The result of rewriting a group: its new files, not yet committed, or the error.
 
     A group whose rows are all deleted has no new files and no error.
     """
@@ -40,20 +40,20 @@ class RewrittenGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupRewrite:
-    """Writes the live rows of a group as new files of the table's current schema. Can be pickled if the store can.
+    """Writes the live rows of a group to new files with the table's current schema. Can be pickled if the store can.
 
     Args:
         metadata: The table.
         store: Its storage.
-        request: How to read; its projection are the columns of the new files, in format version 3 with row lineage.
+        request: How to read. Its projection is the schema of the new files, with row lineage in format version 3.
         spec: The partition spec of the new files.
-        ordering: How rows are sorted; None leaves them as they come.
-        sort_order: The sort order of the table that this is, recorded with the files; None where it is none of them.
-        memory_bytes: For sorting.
-        threads: For reading.
-        operation_id: Part of the names of the new files.
-        task_id: Tells attempts of a group apart.
-        counters: Count the work; None does not.
+        ordering: How to sort; None keeps the order.
+        sort_order: The table's sort order that `ordering` is, recorded in the files' entries; None if it is not one.
+        memory_bytes: Memory for sorting.
+        threads: Threads for reading.
+        operation_id: Becomes part of the names of the new files.
+        task_id: Distinguishes attempts at the same group in file names.
+        counters: Where work is counted; None counts nothing.
     """
 
     metadata: TableMetadata
@@ -69,7 +69,7 @@ class GroupRewrite:
     counters: Counters | None = None
 
     def __call__(self, group: FileGroup) -> RewrittenGroup:
-        """Rewrite a group; what the engine raises is the group's error, and nothing is left of its files then."""
+        """Rewrite a group. Errors of the engine are returned in the result, after new files were deleted."""
         counters = self.counters or Counters()
         try:
             # What a sort has left on storage goes when its rows are closed.

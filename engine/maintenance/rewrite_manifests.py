@@ -1,4 +1,4 @@
-"""Manifests written again, so that plans read few of them and each lists few partitions."""
+"""Rewrites manifests, so that there are few and each lists files of few partitions."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def rewrite_manifests(
     branch: str = MAIN,
     properties: Mapping[str, str] | None = None,
 ) -> tuple[TableState, Snapshot]:
-    """Write all manifests of a branch again, in a snapshot that replaces none of its files.
+    """Rewrite all manifests of a branch, in a snapshot with the same data and delete files.
 
     Args:
         table: The table.
-        by_partition: Bring the files of a partition together, so that a filter on partitions skips whole manifests;
-            otherwise they stay in order, and small manifests become large ones.
-        branch: Where.
+        by_partition: Cluster files by partition, so that filters on partitions skip whole manifests; otherwise the
+            order is kept, and small manifests are merged.
+        branch: The branch.
         properties: Entries for the snapshot summary.
 
     Returns:

@@ -1,8 +1,8 @@
-"""The order in which rewritten rows go into files, and rows brought into it within bounded memory.
+"""Sorts the rows of a rewrite within bounded memory.
 
-A first pass over the group reads the columns that decide and says for each row its place in the whole. Where the rows
-fit into memory they are put there; else the second pass leaves them in stretches of places, each small enough, on
-storage beside the table's data, and takes the stretches one after the other.
+A first pass reads the sort columns of the whole group and computes the position of each row. If all rows fit into
+memory they are then sorted there. Otherwise a second pass partitions them by ranges of positions into temporary files
+in the table's storage, each small enough, and reads these files in order.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _BY_STRETCH = PartitionSpec(
     (PartitionField(source_ids=(_STRETCH.field_id,), field_id=1000, name="_stretch", transform=Identity()),), spec_id=0
 )
 _TAKING = 3
-"""Rows in memory at once, in stretches: as they were read, as they are sorted, and as they wait to be written."""
+"""Copies of a range of rows that are in memory at once: as read, as sorted, and waiting to be written."""
 _LEAST_WAITING_BYTES = 1 << 18
 """Smaller row groups cost more than their memory is worth."""
 
@@ -79,7 +79,7 @@ class Ordering:
 
     @property
     def column_ids(self) -> tuple[int, ...]:
-        """The columns that decide."""
+        """The columns to sort by."""
         if self.sort_order is None:
             return self.z_order or self.hilbert
         return tuple(source_id for key in self.sort_order.fields for source_id in key.source_ids)
@@ -112,7 +112,7 @@ class Sorter:
     counters: Counters
 
     def sorted_rows(self) -> Iterator[pa.RecordBatch]:
-        """The rows in order. Errors as `engine.read.reader.read_files`, and StorageFailed."""
+        """Yield the rows in order. Raises as `engine.read.reader.read_files`, and StorageFailed."""
         places = self._places()
         batches = self._read(self.files, self.request)
         first = next(batches, None)
@@ -130,7 +130,7 @@ class Sorter:
         return read_files(files, request, runner=self.runner, counters=self.counters)
 
     def _places(self) -> Places:
-        """The place of each row, in the order of reading, among all rows."""
+        """The position of each row in the sorted result, in the order of reading."""
         partitioned_by = [source_id for f in self.spec.fields for source_id in f.source_ids]
         schema = self.metadata.schema.select([*self.ordering.column_ids, *partitioned_by])
         request = replace(self.request, projection=schema)
@@ -144,7 +144,7 @@ class Sorter:
     def _by_stretches(
         self, batches: Iterator[pa.RecordBatch], places: Places, stretch_rows: int
     ) -> Iterator[pa.RecordBatch]:
-        """The rows through storage: written by stretch, and read stretch by stretch."""
+        """Sort through temporary files: write the rows by range of positions, then read and sort range by range."""
         own = [_LINEAGE.get(f.field_id, f) for f in self.request.projection.fields]
         fields = (*own, _PLACE, _STRETCH)
         schema = Schema(fields, self.metadata.schema.schema_id)
@@ -189,7 +189,7 @@ class Sorter:
 
 
 def _order(keys: pa.Table, schema: Schema, spec: PartitionSpec, ordering: Ordering) -> Places:
-    """The rows by partition, and within it by the ordering; rows that are equal in it stay in their order."""
+    """The permutation that sorts rows by partition, then by the ordering; stable."""
     numbers = pa.array(np.arange(keys.num_rows))
     if ordering.sort_order is not None:
         numbered = keys.append_column(to_arrow_field(_PLACE), numbers)
@@ -217,7 +217,7 @@ def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa
 def _with_places(
     batches: Iterator[pa.RecordBatch], places: Places, stretch_rows: int, schema: Schema
 ) -> pa.RecordBatchReader:
-    """The rows with their place and stretch as columns."""
+    """The rows with their position and range as two more columns."""
     arrow = to_arrow_schema(schema)
 
     def numbered() -> Iterator[pa.RecordBatch]:
@@ -232,8 +232,8 @@ def _with_places(
 
 
 def _passing_properties(metadata: TableMetadata, waiting_bytes: int) -> dict[str, str]:
-    """How files are written that are read once: away from the table's data, without metrics, and with as many bytes of
-    rows of each waiting in memory."""
+    """Table properties for writing temporary files: outside the data directory, without metrics, and with row groups of
+    this many bytes."""
     return {
         DATA_PATH.name: f"{DataLocations.of(metadata).root}/_sorting",
         DEFAULT_FILE_FORMAT.name: "parquet",

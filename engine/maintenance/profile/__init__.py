@@ -1,1 +1,1 @@
-"""The portrait of a table: what it is made of, what that costs, and what mends it (docs/design/profile.md)."""
+"""Profiles a table: measures its files and metadata, and finds what costs most (docs/design/profile.md)."""

@@ -1,4 +1,4 @@
-"""The figures of a portrait. Sizes are bytes, ages milliseconds; docs/design/profile.md has each one's formula."""
+"""The figures of a table profile. Sizes are bytes, ages milliseconds; docs/design/profile.md has the formulas."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, kw_only=True)
 class Quantiles:
-    """How whole numbers are distributed, by nearest rank; all 0 for no numbers."""
+    """Quantiles of integers by nearest rank; all 0 if there are none."""
 
     least: int = 0
     p25: int = 0
@@ -262,7 +262,7 @@ class ColumnFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class SortOrderFigures:
-    """A sort order that data files claim.
+    """A sort order that is recorded for data files.
 
     Args:
         order_id: Its id; None for files that claim none.
@@ -300,7 +300,7 @@ class RowGroupFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class AgeFigures:
-    """How long ago data files were added, by the snapshots that added them.
+    """Ages of data files, from the snapshots that added them.
 
     Args:
         ages_ms: Of files whose snapshot is known.
@@ -352,7 +352,7 @@ class HistoryFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnStorage:
-    """A leaf column in the Parquet files, by their footers.
+    """Storage of a leaf column in Parquet files, from their footers.
 
     Args:
         name: Its path in the files.
@@ -375,7 +375,7 @@ class ColumnStorage:
 
 @dataclass(frozen=True, kw_only=True)
 class Contradiction:
-    """A file that is not as its manifest entry says.
+    """A file that contradicts its manifest entry.
 
     Args:
         file_path: Which.
@@ -390,7 +390,7 @@ class Contradiction:
 
 @dataclass(frozen=True, kw_only=True)
 class FooterFigures:
-    """Data files by their own metadata.
+    """Figures from the footers of data files.
 
     Args:
         files: How many were opened.
@@ -419,7 +419,7 @@ class FooterFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class OrderFigures:
-    """Files that claim a sort order, and whether those of a sample keep it.
+    """Files with a recorded sort order, and how many of a sample are sorted.
 
     Args:
         claiming_files: Files that claim an order that the table has, other than unsorted.
@@ -439,7 +439,7 @@ class OrderFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class Reason:
-    """One thing that costs, and what mends it.
+    """One cause of cost, and its remedy.
 
     Args:
         key: Which.

@@ -1,4 +1,4 @@
-"""Figures of data files and delete files: sizes, debts, row groups, ages, sort orders."""
+"""Figures of data and delete files: sizes, pending compaction, row groups, ages, sort orders."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def default_selection(metadata: TableMetadata) -> Selection:
 
 
 def deleted_rows(files: LiveFiles) -> Int64Array:
-    """Of each data file, the rows deleted by positions that concern it alone, at most all of them."""
+    """For each data file, its rows deleted by file-scoped position deletes or deletion vectors, at most all rows."""
     if not len(files.matches.indices):
         return np.zeros(len(files), np.int64)
     own = [
@@ -54,7 +54,7 @@ def deleted_rows(files: LiveFiles) -> Int64Array:
 
 
 def file_figures(files: LiveFiles, metadata: TableMetadata, deleted: Int64Array) -> FileFigures:
-    """Sizes, and what compaction with default options would do."""
+    """File sizes, and what compaction with default options would rewrite."""
     sizes, selection = files.size_bytes, default_selection(metadata)
     small, large = sizes < selection.smallest, sizes > selection.largest
     chosen, result = _compaction(files, selection, small | large, is_heavy(files, deleted, selection))
@@ -75,7 +75,7 @@ def file_figures(files: LiveFiles, metadata: TableMetadata, deleted: Int64Array)
 
 
 def is_heavy(files: LiveFiles, deleted: Int64Array, selection: Selection) -> BoolArray:
-    """Which data files compaction rewrites for the share of their rows that is deleted."""
+    """Mask of data files that compaction would rewrite because of their share of deleted rows."""
     found: BoolArray = (deleted > 0) & (deleted >= selection.delete_ratio_threshold * files.records)
     return found
 
@@ -99,7 +99,7 @@ def _compaction(
 
 
 def delete_figures(files: LiveFiles, deleted: Int64Array, metadata: TableMetadata) -> DeleteFigures:
-    """Delete files by kind, and what they weigh on data files."""
+    """Figures of delete files by kind, and their load on data files."""
     contents = numbers_of(files.deletes, "content")
     count = len(contents)
     vectors = _flags([find_delete_targets(e.columns).is_vector[e.rows] for e in files.deletes])
@@ -142,7 +142,7 @@ def _flags(parts: list[BoolArray]) -> BoolArray:
 
 
 def row_group_figures(files: LiveFiles) -> RowGroupFigures:
-    """Row groups by split offsets."""
+    """Figures of row groups, from split offsets."""
     counts = lengths_of(files.data, "split_offsets")
     known = counts > 0
     row_groups = int(counts.sum())
@@ -157,7 +157,7 @@ def row_group_figures(files: LiveFiles) -> RowGroupFigures:
 
 
 def age_figures(files: LiveFiles, metadata: TableMetadata, now_ms: int) -> AgeFigures:
-    """Ages by the snapshots that added files."""
+    """File ages, from the snapshots that added the files."""
     ids = np.concatenate([each.snapshot_id for each in files.data] or [np.zeros(0, np.int64)])
     known = np.array(sorted(metadata.snapshot_by_id), np.int64)
     times = np.array([metadata.snapshot_by_id[i].timestamp_ms for i in known.tolist()], np.int64)
@@ -171,7 +171,7 @@ def age_figures(files: LiveFiles, metadata: TableMetadata, now_ms: int) -> AgeFi
 
 
 def sort_order_figures(files: LiveFiles, metadata: TableMetadata) -> tuple[SortOrderFigures, ...]:
-    """The sort orders that files claim, the commonest first."""
+    """The sort orders recorded for files, most frequent first."""
     claimed = numbers_of(files.data, "sort_order_id", NO_ORDER)
     orders = {order.order_id: order for order in metadata.sort_orders}
     ids, inverse, counts = np.unique(claimed, return_inverse=True, return_counts=True)
@@ -190,7 +190,7 @@ def sort_order_figures(files: LiveFiles, metadata: TableMetadata) -> tuple[SortO
 
 
 def order_text(order: SortOrder, metadata: TableMetadata) -> str:
-    """Keys as ``day(ts) asc nulls-first, id desc nulls-last``."""
+    """Format sort keys as ``day(ts) asc nulls-first, id desc nulls-last``."""
     names = metadata.schema.name_of
     keys = []
     for f in order.fields:

@@ -1,4 +1,4 @@
-"""What the footers of data files say: storage by column, row groups, pages, and where manifests contradict them."""
+"""Figures from data file footers: storage by column, row groups, pages, and contradictions of manifest entries."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LONGEST_TEXT = 60
 
 @dataclass(frozen=True)
 class _Stated:
-    """What the manifest says of a file, and which bounds of which columns."""
+    """A file's manifest entry, with the bounds to compare."""
 
     location: str
     file_format: str
@@ -54,7 +54,7 @@ class _Found:
 
 @dataclass(frozen=True)
 class _Opening:
-    """How files are opened and their columns are found."""
+    """Opens data files and compares them with their entries."""
 
     store: Store
     metadata: TableMetadata
@@ -62,7 +62,7 @@ class _Opening:
     without_ids: FilesWithoutIds
 
     def examine(self, stated: _Stated) -> _Found:
-        """Open a file and compare it with its entry; what is wrong with it is told, not raised."""
+        """Open a file and compare it with its entry. Errors become contradictions; none is raised."""
         found = _Found()
 
         def tell(what: str, detail: str) -> None:
@@ -90,7 +90,7 @@ class _Opening:
         return found
 
     def _outside(self, source: ParquetSource, stated: _Stated) -> Iterator[str]:
-        """The columns whose row groups reach beyond the file's bounds."""
+        """Describe columns whose row-group statistics exceed the bounds of the manifest entry."""
         for field_id, (lower, upper) in stated.bounds.items():
             schema = comparable_schema(field_id, self.metadata)
             assert schema is not None
@@ -119,7 +119,7 @@ def footer_figures(files: LiveFiles, source: ManifestSource, runner: Runner, met
     Args:
         files: The live files.
         source: Where manifests come from, without a cache.
-        runner: Opens files side by side.
+        runner: Opens files concurrently.
         metadata: The table.
     """
     text = NAME_MAPPING.of(metadata.properties)
@@ -135,7 +135,7 @@ def footer_figures(files: LiveFiles, source: ManifestSource, runner: Runner, met
 
 
 def _is_compared(field_id: int, metadata: TableMetadata) -> bool:
-    """Not uuids, which writers compare in two orders."""
+    """Whether bounds can be compared. Those of uuids cannot: writers use two different orders."""
     schema = comparable_schema(field_id, metadata)
     return schema is not None and schema.primitive(field_id).name != "uuid"
 

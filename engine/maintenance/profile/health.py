@@ -1,4 +1,4 @@
-"""What is wrong with a table: reasons in order of cost, each with what mends it and what that gains.
+"""Finds what makes a table expensive: reasons in order of cost, each with a remedy and its gain.
 
 Costs are bytes: those that reading the table, or one filter, reads in vain, or that storage holds in vain. An open
 counts as ``read.split.open-file-cost`` bytes, as in the packing of scan tasks. What costs less than a hundredth of a
@@ -34,7 +34,7 @@ _MOST_NAMED = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Examined:
-    """The figures that reasons are found in."""
+    """The figures that reasons are derived from."""
 
     metadata: TableMetadata
     files: FileFigures
@@ -46,18 +46,18 @@ class Examined:
 
     @property
     def open_cost(self) -> int:
-        """Bytes that an open counts as."""
+        """The cost of opening a file, in bytes."""
         return SPLIT_OPEN_FILE_COST.of(self.metadata.properties)
 
     @property
     def read_cost(self) -> int:
-        """What reading the whole table costs."""
+        """The cost of reading the whole table, in bytes."""
         deletes = sum(kind.size_bytes + kind.files * self.open_cost for kind in self.deletes.kinds)
         return self.files.size_bytes + self.files.files * self.open_cost + deletes
 
 
 def find_reasons(examined: Examined) -> tuple[Reason, ...]:
-    """The reasons worth telling, dearest first."""
+    """The reasons worth reporting, most expensive first."""
     found = [
         *_small_files(examined),
         *_small_partitions(examined),

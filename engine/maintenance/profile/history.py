@@ -17,7 +17,7 @@ _DAY_MS = 24 * 60 * 60 * 1000
 
 
 def history_figures(metadata: TableMetadata, metadata_location: str, store: Store, now_ms: int) -> HistoryFigures:
-    """Snapshots and metadata; one request, for the size of the metadata file."""
+    """Figures of snapshots and metadata. Makes one request, for the size of the metadata file."""
     times = [each.timestamp_ms for each in metadata.snapshots]
     span = max(times, default=0) - min(times, default=0)
     size = store.size(metadata_location)
@@ -43,7 +43,7 @@ def history_figures(metadata: TableMetadata, metadata_location: str, store: Stor
 
 
 def _expired(metadata: TableMetadata, store: Store, now_ms: int) -> frozenset[int]:
-    """What `expire_snapshots` would remove without arguments."""
+    """The snapshots that `expire_snapshots` would remove with default arguments."""
     if not GC_ENABLED.of(metadata.properties):
         return frozenset()
     change = ExpireSnapshots()
@@ -52,13 +52,13 @@ def _expired(metadata: TableMetadata, store: Store, now_ms: int) -> frozenset[in
 
 
 def _removed_bytes(metadata: TableMetadata, snapshot_ids: Collection[int]) -> int:
-    """Bytes of the files that these snapshots removed, which their parents still need."""
+    """Bytes of files that these snapshots removed, and that only their parents still reference."""
     texts = (metadata.snapshot_by_id[i].summary.get("removed-files-size", "0") for i in snapshot_ids)
     return sum(int(text) for text in texts if text.isascii() and text.isdigit())
 
 
 def _forgotten(metadata: TableMetadata, metadata_location: str) -> int:
-    """Former metadata files that are not in the log; the first file of a directory catalog is v1, of others 00000."""
+    """Number of former metadata files missing from the log. Directory catalogs count from v1, others from 00000."""
     if METADATA_DELETE_AFTER_COMMIT.of(metadata.properties):
         return 0
     name = metadata_location.rpartition("/")[2]

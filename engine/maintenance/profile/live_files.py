@@ -1,4 +1,4 @@
-"""The live files of a snapshot as arrays: what all figures but those of single columns are made from."""
+"""The live files of a snapshot as arrays, from which all figures but those of columns are computed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FEW = 4
 
 @dataclass(frozen=True, kw_only=True)
 class LiveFiles:
-    """Live files, manifest by manifest; arrays have a value for each data file unless stated otherwise.
+    """Live files in manifest order; arrays have a value for each data file unless stated otherwise.
 
     Args:
         manifests: All manifests of the snapshot.
@@ -51,7 +51,7 @@ class LiveFiles:
 
     @property
     def partitions(self) -> int:
-        """How many partitions have data files."""
+        """The number of partitions with data files."""
         return int(self.partition.max(initial=-1)) + 1
 
 
@@ -87,7 +87,7 @@ def load_live_files(
 
 
 def numbers_of(entries: Sequence[LiveEntries], name: str, null: int = 0) -> Int64Array:
-    """A number of each entry; `null` where it has none."""
+    """The values of a numeric column of entries; `null` for entries without one."""
     found = []
     for each in entries:
         column = each.columns[name]
@@ -97,7 +97,7 @@ def numbers_of(entries: Sequence[LiveEntries], name: str, null: int = 0) -> Int6
 
 
 def lengths_of(entries: Sequence[LiveEntries], name: str) -> Int64Array:
-    """The length of each entry's list; 0 where it has none."""
+    """The length of a list column by entry; 0 for entries without one."""
     found = [np.diff(offsets_of(each.columns[name]))[each.rows] for each in entries]
     return np.concatenate(found).astype(np.int64) if found else np.zeros(0, np.int64)
 
@@ -112,7 +112,7 @@ def quantiles(values: NDArray[np.int64]) -> Quantiles:
 
 
 def histogram(values: NDArray[np.int64], size_bytes: NDArray[np.int64], *, step: int) -> Histogram:
-    """Bins that begin at 0 and the powers of `step`, a power of two."""
+    """A histogram whose bins begin at 0 and at the powers of `step`, a power of two."""
     if not len(values):
         return Histogram()
     width = step.bit_length() - 1

@@ -1,4 +1,4 @@
-"""Whether files keep the sort orders that they claim, by reading the keys of a sample of them."""
+"""Checks on a sample of files whether rows are in the recorded sort order, by reading the sort keys."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _UNCOMPARED = frozenset({"float", "double", "uuid"})
 
 
 def order_figures(plan: ScanPlan, store: Store, runner: Runner, most_files: int) -> OrderFigures:
-    """Read the sort keys of up to `most_files` files that claim a sort order, evenly spread over the plan.
+    """Read the sort keys of up to `most_files` files with a recorded sort order, evenly spread over the plan.
 
-    Live rows are compared: what a delete leaves of sorted rows is sorted.
+    Only live rows are compared: deletes keep sorted rows sorted.
 
     Raises:
         CorruptTable, FileNotFound, Unsupported: As a scan.

@@ -36,7 +36,7 @@ LISTED = 5
 
 
 class PartitionPaths:
-    """Names partitions as directories do, without the encoding. Holds the values of one file of each partition."""
+    """Formats partitions as their directories are named, unescaped. Holds the values of one file per partition."""
 
     def __init__(self, files: LiveFiles, metadata: TableMetadata) -> None:
         first = np.unique(files.partition, return_index=True)[1]
@@ -91,7 +91,7 @@ def schema_with(field_id: int, metadata: TableMetadata) -> Schema | None:
 
 
 def partition_figures(files: LiveFiles, paths: PartitionPaths, smallest_bytes: int) -> PartitionFigures:
-    """Sizes of partitions, and the largest ones."""
+    """Figures of partition sizes, and the largest partitions."""
     count = files.partitions
     sizes = sum_by(files.partition, files.size_bytes, count)
     numbers = np.bincount(files.partition, minlength=count)
@@ -111,7 +111,7 @@ def partition_figures(files: LiveFiles, paths: PartitionPaths, smallest_bytes: i
 
 
 def manifest_figures(files: LiveFiles, metadata: TableMetadata) -> ManifestFigures:
-    """Manifests, and their clustering by each partition field."""
+    """Figures of manifests, and their clustering by each partition field."""
     sizes = np.array([m.manifest_length for m in files.manifests], np.int64)
     both = (*files.data, *files.deletes)
     live = sum(map(len, both))
@@ -135,7 +135,7 @@ def manifest_figures(files: LiveFiles, metadata: TableMetadata) -> ManifestFigur
 def _clustering(
     field: PartitionField, files: LiveFiles, metadata: TableMetadata, target_manifests: int
 ) -> ManifestClustering | None:
-    """None if the values of the field have no order, or no file has one."""
+    """The clustering by one field; None if its type has no order, or no file has a value."""
     source = source_type(field, metadata)
     if source is None or isinstance(field.transform, UnknownTransform | Void) or not field.transform.accepts(source):
         return None
@@ -178,7 +178,7 @@ def _is_same(field: PartitionField, other: PartitionField) -> bool:
 
 
 def _ranges(bounds: Sequence[ColumnBounds], ranks: Iterator[Int64Array]) -> tuple[Int64Array, Int64Array]:
-    """The sorted ends of the ranges of manifests that may hold a value; an unknown end excludes nothing."""
+    """The sorted lower and upper ends of the manifests' ranges of values; unknown ends are unbounded."""
     lows, highs = [], []
     for each in bounds:
         may_hold = np.broadcast_to(each.presence.value, (each.count,))

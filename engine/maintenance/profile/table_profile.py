@@ -1,4 +1,4 @@
-"""The portrait of a table from its metadata: draws all figures together."""
+"""Profiles a table from its metadata: computes all figures."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from engine.storage.store import Store
 
 @dataclass(frozen=True, kw_only=True)
 class TableProfile:
-    """The portrait of a table at one snapshot; docs/design/profile.md says how each figure is made.
+    """The profile of a table at one snapshot; docs/design/profile.md defines each figure.
 
     Args:
         name: The table's.
@@ -95,7 +95,7 @@ class TableProfile:
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A loaded table to be profiled; nothing of it is changed.
+    """A loaded table to profile; read only.
 
     Args:
         name: Its name.
@@ -117,9 +117,9 @@ class Subject:
 def profile_table(
     subject: Subject, snapshot: Snapshot | None, now_ms: int, *, deep: bool = False, sample_files: int = 0
 ) -> TableProfile:
-    """Profile a snapshot from metadata alone or, if `deep`, from the footers of its data files, too.
+    """Profile a snapshot from its metadata and, if `deep`, from the footers of its data files.
 
-    `sample_files` files that claim a sort order are read to see whether they keep it.
+    Up to `sample_files` files with a recorded sort order are read, to check whether their rows are in that order.
 
     Raises:
         CorruptTable, FileNotFound, Unsupported: As a plan of the snapshot.
