@@ -22,7 +22,7 @@ unsigned bytes, false before true.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,8 +75,13 @@ class BoundPredicate:
     @property
     def field_ids(self) -> frozenset[int]:
         """Ids of the columns that the filter reads."""
-        computed = (column.field_id for each in tests_of_rows(self) for column in each.columns)
-        return self.leaf_ids.union(computed)
+        found: set[int] = set()
+        for each in _ends(self):
+            if isinstance(each, BoundLeaf):
+                found.add(each.column.field_id)
+            elif isinstance(each, BoundComputed):
+                found.update(column.field_id for column in each.columns)
+        return frozenset(found)
 
     @property
     def leaf_ids(self) -> frozenset[int]:
@@ -201,14 +206,15 @@ def tests_of_rows(bound: BoundPredicate) -> list[BoundComputed]:
     return [each for each in _ends(bound) if isinstance(each, BoundComputed)]
 
 
-def _ends(bound: BoundPredicate) -> Iterator[BoundPredicate]:
-    stack = [bound]
+def _ends(bound: BoundPredicate) -> list[BoundPredicate]:
+    found, stack = [], [bound]
     while stack:
         match stack.pop():
             case BoundAnd(children) | BoundOr(children):
                 stack.extend(reversed(children))
             case end:
-                yield end
+                found.append(end)
+    return found
 
 
 def conjunction(children: Iterable[BoundPredicate]) -> BoundPredicate:
