@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
-from engine.errors import Invalid, StorageFailed, Unsupported
+from engine.errors import Invalid, StorageFailed
+from engine.lazy_module import LazyModule
 
+_AUTH, _AWSREQUEST = LazyModule("botocore.auth"), LazyModule("botocore.awsrequest")
+_EXCEPTIONS, _SESSION = LazyModule("botocore.exceptions"), LazyModule("botocore.session")
 _KEYS = (
     ("rest.access-key-id", "rest.secret-access-key", "rest.session-token"),
     ("client.access-key-id", "client.secret-access-key", "client.session-token"),
@@ -24,13 +25,11 @@ SIGV4_PROPERTIES = frozenset({*_KEYS[0], *_KEYS[1], *_REGIONS, *_PROFILES, "rest
 
 
 def aws_session(properties: Mapping[str, str], subject: str) -> Any:  # noqa: ANN401 - botocore has no types
-    """A session of botocore, of the profile that the properties name; raises Unsupported, Invalid."""
-    if find_spec("botocore") is None:
-        raise Unsupported(f"{subject} needs botocore: pip install 'icebench[aws]'")
-    session = import_module("botocore.session").Session(profile=properties.get("client.profile-name"))
+    """A session of botocore, of the profile that the properties name; raises NotInstalled, Invalid."""
+    session = _SESSION.Session(profile=properties.get("client.profile-name"))
     try:
         session.get_scoped_config()
-    except import_module("botocore.exceptions").BotoCoreError as error:
+    except _EXCEPTIONS.BotoCoreError as error:
         raise Invalid(f"{subject}: {error}") from None
     return session
 
@@ -45,7 +44,7 @@ class SigV4Signer:
         subject: What is signed, for messages.
 
     Raises:
-        Unsupported: botocore is not installed.
+        NotInstalled: botocore is not installed.
         Invalid: No region.
     """
 
@@ -72,7 +71,7 @@ class SigV4Signer:
             raise StorageFailed(f"{self._subject} is signed, and there are no AWS credentials")
         own = {f"Original-{name}" if name.lower() == "authorization" else name: text for name, text in headers.items()}
         own["x-amz-content-sha256"] = hashlib.sha256(body or b"").hexdigest()
-        request = import_module("botocore.awsrequest").AWSRequest(method=method, url=url, data=body, headers=own)
+        request = _AWSREQUEST.AWSRequest(method=method, url=url, data=body, headers=own)
         frozen = credentials.get_frozen_credentials()
-        import_module("botocore.auth").SigV4Auth(frozen, self._service, self._region).add_auth(request)
+        _AUTH.SigV4Auth(frozen, self._service, self._region).add_auth(request)
         return dict(request.headers.items())

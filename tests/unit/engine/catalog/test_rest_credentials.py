@@ -6,6 +6,7 @@ import base64
 import json
 import ssl
 import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from engine.catalog.rest_auth import ExchangedToken, jwt_ends_at_ms
 from engine.catalog.rest_credentials import authentication_of, transport_of
 from engine.catalog.rest_http import HttpClient
 from engine.catalog.rest_session import open_session
-from engine.errors import EngineError, Invalid, PlainTextWarning, StorageFailed, Unsupported
+from engine.errors import EngineError, Invalid, NotInstalled, PlainTextWarning, StorageFailed, Unsupported
 from tests.services.scripted_http import Reply, Seen, scripted_server
 from tests.unit.engine.catalog.rest_answers import CONFIG
 
@@ -102,7 +103,7 @@ def test_what_signing_needs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
         load({"rest.signing-region": "eu-west-1", "rest.access-key-id": "a"})
     with pytest.raises(Invalid, match="nobody"):
         load({"rest.signing-region": "eu-west-1", "client.profile-name": "nobody"})
-    with patch("engine.catalog.rest_sigv4.find_spec", return_value=None), pytest.raises(Unsupported, match=r"\[aws\]"):
+    with patch.dict(sys.modules, {"botocore.session": None}), pytest.raises(NotInstalled, match=r"\[aws\]"):
         load({"rest.signing-region": "eu-west-1"})
     with pytest.raises(Invalid, match="neither true nor false"):
         load({"rest.sigv4-enabled": "yes"})
