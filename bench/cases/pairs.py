@@ -9,16 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from sysconfig import get_path
 from typing import Protocol
 
-from bench.cases.timing import Entry, Time
+from bench.cases.timing import Time
 from bench.gate.baseline import Baseline, decode
 from bench.gate.kinds import is_within
 from bench.gate.outcome import CaseOutcome, Outcome
+from bench.gate.stacks import Stacks
 from bench.gate.timing import CONFIRMING, LOOKS, Stand, confirm, ratio_of, screen
 from bench.gate.verdict import REGRESSIONS, Finding, compare
-
-_MOST_FUNCTIONS = 12
 
 Progress = Callable[[str], object]
 
@@ -145,7 +145,7 @@ def compare_revisions(pairs: Pairs, names: Sequence[str], accepted: Baseline) ->
         cases[name] = case
         if case.stand is Stand.REGRESSED:
             pairs.progress(f"profiling {name}")
-            cases[name] = CaseOutcome(stand=case.stand, ratio=case.ratio, profile=_profiles(pairs, name))
+            cases[name] = CaseOutcome(stand=case.stand, ratio=case.ratio, stacks=_profiles(pairs, name))
     return Outcome(base=base.name, head=head.name, cases=cases, notes=_changes(counts[0], counts[1], cases))
 
 
@@ -155,14 +155,7 @@ def _changes(base: Baseline, head: Baseline, cases: Mapping[str, CaseOutcome]) -
     return [str(finding) for finding in compare(base, head).findings if finding.case in regressed]
 
 
-def _profiles(pairs: Pairs, name: str) -> list[tuple[str, float, float]]:
-    """The functions whose own time differs most: base's and head's."""
-    own = []
-    for side in (pairs.base, pairs.head):
-        entries: list[Entry] = json.loads(side.run("bench.cases.timing", str(pairs.warehouse), name, "--profile"))
-        seconds: dict[str, float] = {}
-        for entry in entries:
-            seconds[entry["function"]] = seconds.get(entry["function"], 0.0) + entry["seconds"]
-        own.append(seconds)
-    names = sorted(own[0].keys() | own[1].keys(), key=lambda f: -abs(own[1].get(f, 0.0) - own[0].get(f, 0.0)))
-    return [(f, own[0].get(f, 0.0), own[1].get(f, 0.0)) for f in names[:_MOST_FUNCTIONS]]
+def _profiles(pairs: Pairs, name: str) -> list[Stacks]:
+    """The call stacks of base and of head."""
+    arguments = ("bench.cases.timing", str(pairs.warehouse), name, "--profile", get_path("purelib"))
+    return [json.loads(side.run(*arguments)) for side in (pairs.base, pairs.head)]

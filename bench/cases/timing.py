@@ -1,14 +1,13 @@
 """Times cases in this process, for one side of a pair: ``python -m bench.cases.timing WAREHOUSE CASE...``.
 
 Prints JSON: for each case the processor time of a run in seconds (the median of several, once it is warm), or what went
-wrong. Processor time, as a busy neighbour disturbs it least. With ``--profile``, the functions of one case instead;
+wrong. Processor time, as a busy neighbour disturbs it least. With ``--profile``, the call stacks of one case instead;
 with ``--count``, what each case counts, too, and the environment of that.
 """
 
 from __future__ import annotations
 
 import argparse
-import cProfile
 import gc
 import json
 import sys
@@ -18,14 +17,16 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from types import CodeType
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 import engine
 from bench.cases.counters import count, environment
 from bench.cases.probe import one_processor
 from bench.cases.tables import Scale, build
 from bench.cases.work import Case, cases
+
+if TYPE_CHECKING:
+    from pyinstrument import Profiler
 
 SCALE = Scale(rows=100_000, files=5_000)
 TIMED = (
@@ -47,6 +48,9 @@ TIMED = (
 """The cases that are timed unless others are asked for: one of each kind of work."""
 
 _WARM_RUNS, _LEAST_RUNS, _SECONDS = 3, 5, 0.25
+_INTERVAL, _SAMPLED_SECONDS = 0.0005, 1.0
+_PROFILED = "cases/timing.py:profile"
+"""Whose callees are the case."""
 
 
 class Time(TypedDict, total=False):
@@ -57,12 +61,8 @@ class Time(TypedDict, total=False):
     error: str
 
 
-class Entry(TypedDict):
-    """A function in a profile: calls, and its own seconds."""
-
-    function: str
-    calls: int
-    seconds: float
+Stack = tuple[Sequence[str], float]
+"""Functions from the outermost, and the seconds of a run that the last one takes itself."""
 
 
 def time_cases(
@@ -83,26 +83,41 @@ def time_cases(
     return found
 
 
-def profile(warehouse: str, name: str, most: int = 40) -> list[Entry]:
-    """The functions in which a case spends most time."""
-    case = cases()[name]
-    profiler = cProfile.Profile()
-    with catalog_for(warehouse, name) as catalog:
-        for number in range(2 * _WARM_RUNS):
+def profile(warehouse: str, name: str) -> list[Stack]:
+    """Where a run of a case spends its processor time, by samples of the call stack. Work is done on one processor, as
+    a profile sees one thread."""
+    from pyinstrument import Profiler  # local import: from the harness's packages where the engine's are older
+    from pyinstrument.stack_sampler import get_stack_sampler  # local import: as above
+
+    get_stack_sampler().timer_func = time.process_time
+    case, profiler, runs = cases()[name], Profiler(interval=_INTERVAL, async_mode="disabled"), 0
+    with one_processor(), catalog_for(warehouse, name) as catalog:
+        while runs < _WARM_RUNS + _LEAST_RUNS or _sampled(profiler) < _SAMPLED_SECONDS:
             timed = case.prepare(catalog, engine.Counters())
-            if number < _WARM_RUNS:
+            runs += 1
+            if runs <= _WARM_RUNS:
                 timed()
             else:
-                profiler.runcall(timed)
-    entries: list[Entry] = [
-        {"function": _told(entry.code), "calls": entry.callcount, "seconds": entry.inlinetime}
-        for entry in profiler.getstats()
-    ]
-    return sorted(entries, key=lambda entry: -entry["seconds"])[:most]
+                profiler.start()
+                timed()
+                profiler.stop()
+    session = profiler.last_session
+    seconds: dict[tuple[str, ...], float] = {}
+    for frames, sampled in session.frame_records if session else ():
+        told = [_told(frame) for frame in frames]
+        stack = tuple(told[told.index(_PROFILED) + 1 :])
+        seconds[stack] = seconds.get(stack, 0.0) + sampled / (runs - _WARM_RUNS)
+    return [(stack, own) for stack, own in seconds.items() if stack]
 
 
-def _told(code: CodeType | str) -> str:
-    return code if isinstance(code, str) else f"{'/'.join(Path(code.co_filename).parts[-2:])}:{code.co_name}"
+def _sampled(profiler: Profiler) -> float:
+    return sum(seconds for _, seconds in profiler.last_session.frame_records) if profiler.last_session else 0.0
+
+
+def _told(frame: str) -> str:
+    """``room/file.py:function``, or the name of a function that is not Python's."""
+    function, path, *_ = frame.partition("\x01")[0].split("\x00")
+    return function if path.startswith("<") else f"{'/'.join(Path(path).parts[-2:])}:{function}"
 
 
 def build_tables(warehouse: str) -> None:
@@ -140,7 +155,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("warehouse")
     parser.add_argument("cases", nargs="*")
     parser.add_argument("--build", action="store_true", help="make the tables, and time nothing")
-    parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--profile", metavar="PACKAGES", help="print call stacks; with the profiler of these packages")
     parser.add_argument("--count", action="store_true")
     options = parser.parse_args(arguments)
     if options.build:
@@ -151,6 +166,7 @@ def main(arguments: Sequence[str]) -> None:
     gc.freeze()
     found: object
     if options.profile:
+        sys.path.append(options.profile)
         found = profile(options.warehouse, options.cases[0])
     elif options.count:
         timed = time_cases(options.warehouse, options.cases, counting=True)

@@ -25,6 +25,7 @@ from bench.errors import ConfigError
 from bench.gate.baseline import Baseline
 from bench.gate.outcome import Outcome, as_json, as_junit, as_markdown
 from bench.gate.timing import Stand
+from bench.report.flame import render_regression
 
 CACHE = Path("datasets/cache/gate")
 _UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -100,6 +101,11 @@ def compare_two(
         ("comment.md", as_markdown(outcome)),
     ):
         write_whole(folder / name, text)
+    regression = folder / "regression.html"
+    if any(case.stacks for case in outcome.cases.values()):
+        write_whole(regression, render_regression(outcome))
+    else:
+        regression.unlink(missing_ok=True)
     _print(context, outcome, folder)
     return outcome.exit_code
 

@@ -31,9 +31,7 @@ CASES = (
     "scan/large/decimals",
     "scan/vectors/no-filter",
     "plan/many/cold/metrics-filter",
-    "plan/many/warm/metrics-filter",
     "commit/append",
-    "commit/delete-vectors",
 )
 """What is recorded unless others are asked for: fewer than the gate times, as it is done for many revisions."""
 ENGINE = ("engine", "requirements.lock")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from xml.etree import ElementTree as ET
 
+from bench.gate.stacks import Stacks, differences
 from bench.gate.timing import Ratio, Stand, overall
 from bench.gate.verdict import ExitCode
 
@@ -27,13 +28,18 @@ class CaseOutcome:
         stand: The verdict on it.
         ratio: Of the pairs that decided; None where there are none.
         note: What went wrong, or what was counted.
-        profile: The functions whose own time differs most: name, seconds of base and of head.
+        stacks: The profiles of base and of head; none unless it regressed.
     """
 
     stand: Stand
     ratio: Ratio | None = None
     note: str = ""
-    profile: Sequence[tuple[str, float, float]] = ()
+    stacks: Sequence[Stacks] = ()
+
+    @property
+    def profile(self) -> list[tuple[str, float, float]]:
+        """The functions whose own time differs most: name, seconds of base and of head."""
+        return differences(self.stacks[0], self.stacks[1]) if self.stacks else []
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +63,10 @@ class Outcome:
     def exit_code(self) -> ExitCode:
         """What the process returns."""
         return _CODES[self.stand]
+
+    def notes_of(self, case: str) -> list[str]:
+        """The notes on a case."""
+        return [note for note in self.notes if note.startswith(f"{case}: ")]
 
     def rows(self) -> list[tuple[str, str, str, str, str]]:
         """Case, verdict, ratio, bounds, pairs; the worst first."""

@@ -24,13 +24,16 @@ PADDING = 12
 
 def render(report: Report) -> str:
     """The page. The same report gives the same text."""
+    return page("page.html.j2", report=report, drawing=draw)
+
+
+def page(template: str, **values: object) -> str:
+    """A page from a template beside this module, with the colours, fonts and style of all pages."""
     environment = Environment(
         loader=FunctionLoader(_resource), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True
     )
-    template = environment.get_template("page.html.j2")
-    return template.render(
-        report=report,
-        drawing=draw,
+    return environment.get_template(template).render(
+        **values,
         light=stylesheet(LIGHT),
         dark=stylesheet(DARK),
         fonts=stylesheet(_FONTS),

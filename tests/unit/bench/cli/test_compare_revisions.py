@@ -42,7 +42,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
         if "--build" in arguments:
             return ""
         if "--profile" in arguments:
-            return "[]"
+            return json.dumps([[["scan", "decode"], 0.1 * (1 + (self.name == "head"))], [["scan", "open"], 0.1]])
         if isinstance(seconds[self.name], Exception):
             raise seconds[self.name]
         return json.dumps({CASE: {"seconds": seconds[self.name]}})
@@ -77,6 +77,10 @@ def test_the_outcome_is_printed_and_written(
     assert json.loads((folder / "outcome.json").read_text())["verdict"] == word
     assert (folder / "comment.md").read_text().startswith(f"### icebench gate: {word}")
     assert 'tests="1"' in (folder / "junit.xml").read_text()
+    page = folder / "regression.html"
+    assert page.exists() == (code == 1)
+    if page.exists():
+        assert "decode: 200 ms, 66.7%; the other side 100 ms" in page.read_text(encoding="utf-8")
 
 
 def invoked(tmp_path: Path, *arguments: str) -> tuple[int, str]:

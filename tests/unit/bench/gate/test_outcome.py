@@ -11,7 +11,9 @@ OUTCOME = Outcome(
     head="worktree",
     cases={
         "plan": CaseOutcome(stand=Stand.PASS, ratio=ratio_of([0.0] * 8)),
-        "scan": CaseOutcome(stand=Stand.REGRESSED, ratio=ratio_of([0.3] * 25), profile=[("decode", 0.001, 0.002)]),
+        "scan": CaseOutcome(
+            stand=Stand.REGRESSED, ratio=ratio_of([0.3] * 25), stacks=[[(("decode",), 0.001)], [(("decode",), 0.002)]]
+        ),
         "dead": CaseOutcome(stand=Stand.FAILED, note="head: ValueError: <gone>"),
         "noisy": CaseOutcome(stand=Stand.INCONCLUSIVE, ratio=ratio_of([0.3, -0.3] * 8)),
         "none": CaseOutcome(stand=Stand.INCOMPARABLE, note="base: KeyError"),
