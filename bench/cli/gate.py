@@ -1,4 +1,5 @@
-"""`icebench gate`: work counters against the committed baseline, or one revision against another.
+"""`icebench gate`: work counters against the committed baseline, of the engine or of one's own tables; or one revision
+against another.
 
 Exit codes: 0 pass, 1 regression, 2 a case failed to run, 3 too much noise to say, 4 configuration or incomparable (no
 or damaged baseline, cases that the baseline does not cover, nothing to compare, a base that cannot be built).
@@ -53,6 +54,10 @@ class CasesFailed(BenchError):
 @click.option(
     "--budget", default="15m", metavar="TIME", help="With --base: the longest time, 90s, 15m, 1h.", show_default=True
 )
+@click.option(
+    "--tables", metavar="FILE.toml", type=click.Path(path_type=Path),
+    help="Plans of the tables or layouts of this definition instead; its baseline is beside it.",
+)  # fmt: skip
 @click.option("--case", "patterns", multiple=True, metavar="REGEX", help="With --base: only these cases. Repeatable.")
 @click.option("--seed", default=0, help="With --base: draws the order of processes.", show_default=True)
 @pass_context
@@ -64,6 +69,7 @@ def gate(
     base: str | None,
     head: str,
     budget: str,
+    tables: Path | None,
     patterns: tuple[str, ...],
     seed: int,
 ) -> int:
@@ -72,30 +78,42 @@ def gate(
         raise click.UsageError("--allow needs --accept")
     if base is None and (patterns or head != WORKTREE):
         raise click.UsageError("--head and --case need --base")
-    if base is not None and accepting:
-        raise click.UsageError("--accept takes the counters of the checkout; it goes without --base")
+    if base is not None and (accepting or tables is not None):
+        raise click.UsageError("--accept and --tables go without --base")
     path = context.places.baseline
+    run, runs, again = counted, runs_of_fresh_processes, "icebench gate"
+    if tables is not None:
+        from bench.cli.gate_tables import baseline_of, count_plans  # local import: it takes a second, for Spark
+
+        path, again = baseline_of(tables), f"{again} --tables {tables}"
+
+        def run() -> Baseline:
+            return count_plans(tables)
+
+        def runs() -> list[Baseline]:
+            return [run(), run()]
+
     out = context.terminal.out
     try:
         if base is not None:
             return compare_two(context, base, head, Wanted(patterns, seconds_of(budget), seed))
         with context.terminal.err.status("counting the work of the cases"):
             if accepting:
-                return move_baseline(path, allow, out, runs_of_fresh_processes)
-            return judge(path, counted, out)
+                return move_baseline(path, allow, out, runs, again)
+            return judge(path, run, out, again)
     except (ConfigError, Unbuildable) as error:
         context.terminal.err.print(f"icebench: {error}", markup=False, soft_wrap=True)
         return ExitCode.CONFIGURATION
 
 
-def judge(path: Path, run: Callable[[], Baseline], out: Console) -> int:
-    """Print how what `run` counts differs from the baseline at `path`; give the exit code.
+def judge(path: Path, run: Callable[[], Baseline], out: Console, again: str = "icebench gate") -> int:
+    """Print how what `run` counts differs from the baseline at `path`; give the exit code. `again` is the command.
 
     Raises:
         ConfigError: No baseline, or one that cannot be decoded.
     """
     if not path.is_file():
-        raise ConfigError("no baseline; 'icebench gate --accept' makes the first one, to be committed", path=str(path))
+        raise ConfigError(f"no baseline; '{again} --accept' makes the first one, to be committed", path=str(path))
     baseline = read_baseline(path)
     now = run()
     verdict = compare(baseline, now)
@@ -107,9 +125,11 @@ def judge(path: Path, run: Callable[[], Baseline], out: Console) -> int:
         f"{_word(verdict)}: {verdict.cases} cases, {verdict.counters} counters compared with {path}", soft_wrap=True
     )
     if verdict.exit_code is ExitCode.CONFIGURATION and verdict.cases:
-        out.print("The baseline does not cover what ran: 'icebench gate --accept' takes it in.")
+        out.print(
+            f"The baseline does not cover what ran: '{again} --accept' takes it in.", markup=False, soft_wrap=True
+        )
     elif verdict.exit_code is ExitCode.PASS and verdict.can_ratchet:
-        out.print("Less work than the baseline: 'icebench gate --accept' keeps it so.")
+        out.print(f"Less work than the baseline: '{again} --accept' keeps it so.", markup=False, soft_wrap=True)
     return verdict.exit_code
 
 
@@ -118,6 +138,7 @@ def move_baseline(
     allow: tuple[str, ...],
     out: Console,
     runs: Callable[[], list[Baseline]],
+    again: str = "icebench gate",
 ) -> int:
     """Write what is counted now as the baseline, unless something got worse without being allowed.
 
@@ -134,7 +155,7 @@ def move_baseline(
     old = read_baseline(path) if path.is_file() else Baseline()
     moved = accept(old, results[0], allow)
     if moved.refused:
-        return _refuse(moved, out)
+        return _refuse(moved, out, again)
     for finding in moved.moved:
         _print(finding, out)
     if moved.baseline == old:
@@ -163,11 +184,11 @@ def _run_of(seed: int) -> Baseline:
     return decode(done.stdout)
 
 
-def _refuse(moved: Accepted, out: Console) -> int:
+def _refuse(moved: Accepted, out: Console, again: str) -> int:
     for finding in moved.refused:
         _print(finding, out)
     flags = " ".join(f"--allow {finding.name}" for finding in moved.refused)
-    out.print(f"The baseline stays. If this is wanted: icebench gate --accept {flags}", markup=False, soft_wrap=True)
+    out.print(f"The baseline stays. If this is wanted: {again} --accept {flags}", markup=False, soft_wrap=True)
     return ExitCode.REGRESSION
 
 

@@ -1,0 +1,76 @@
+"""`icebench gate --tables`: what plans of one's own tables and layouts come to, compared with a committed baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pyarrow.compute as pc
+
+import engine
+from bench.cases.counters import NO_ROWS, environment
+from bench.cli.run import CACHE
+from bench.errors import ConfigError
+from bench.experiment import load_experiment
+from bench.gate.baseline import Baseline, CaseResult
+from bench.measure.planning import Planning
+from bench.measure.progress import silent
+from bench.measure.spark_use import SparkUse
+from bench.measure.subjects import Preparation
+from bench.workloads.definitions import TableWorkload
+
+_KEPT = ("files_planned", "delete_files_planned", "manifests_decoded")
+_ALL = "no-filter"
+
+
+def baseline_of(definition: Path) -> Path:
+    """Where the baseline of a definition is: beside it."""
+    return definition.with_suffix(".baseline.json")
+
+
+def count_plans(definition: Path) -> Baseline:
+    """The files, bytes and requests of a cold plan of each table or layout of a definition, under each of its filters.
+
+    Args:
+        definition: As `icebench run` takes it.
+
+    Raises:
+        ConfigError: No such definition or table, or a table without named filters.
+        BenchError: A table could not be made.
+        EngineError: A table cannot be planned.
+    """
+    if not definition.is_file():
+        raise ConfigError("no such file; it is a definition, as 'icebench run' takes it", path=str(definition))
+    experiment = load_experiment(definition).adjusted(only=("planning",))
+    found = [isinstance(workload, TableWorkload) for workload in experiment.workloads]
+    if any(found) and not experiment.filters:
+        raise ConfigError("name some: those that are chosen by a table's bounds change with it", path="filters")
+    cases: dict[str, CaseResult] = {}
+    cache = CACHE.resolve()
+    with ExitStack() as resources:
+        prepared = Preparation(
+            experiment=experiment,
+            cache=cache,
+            spark=SparkUse(experiment.spark, cache / "iceberg_java"),
+            progress=silent,
+            engines={},
+            resources=resources,
+        )
+        for planning in prepared.measurements():
+            if isinstance(planning, Planning):
+                cases.update(_counts(planning))
+    # What is generated depends on the libraries that write it; tables that are there do not.
+    return Baseline(cases=cases, environment={} if all(found) else environment())
+
+
+def _counts(planning: Planning) -> Iterator[tuple[str, CaseResult]]:
+    for name, text in {_ALL: None, **planning.filters}.items():
+        counters = engine.Counters()
+        plan = engine.load_table(planning.location).scan(filter=text, counters=counters).plan()
+        counted = counters.as_dict()
+        requests = sum(count for counter, count in counted.items() if counter.startswith("storage_requests_"))
+        size = pc.sum(plan.files["file_size_in_bytes"]).as_py() or 0
+        kept = {counter: counted.get(counter, 0) for counter in _KEPT}
+        result = CaseResult(counters={**kept, "bytes_planned": size, "requests": requests}, checksum=NO_ROWS)
+        yield f"{planning.case.layout}/{name}", result

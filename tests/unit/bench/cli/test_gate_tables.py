@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import yaml
+from rich.console import Console
+
+import engine
+from bench.cli.context import Context
+from bench.cli.failures import run_guarded
+from bench.cli.gate import gate as command
+from bench.cli.gate_tables import count_plans
+from bench.cli.terminal import Terminal
+from bench.errors import ConfigError
+
+ROOT = Path(__file__).parents[4]
+DEFINITION = """
+name = "mine"
+engines = ["icebench"]
+measurements = ["planning"]
+
+[[workload]]
+kind = "table"
+path = "warehouse/db/sales"
+
+[filters]
+early = "day < 10"
+"""
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> engine.Table:
+    """A table of four files of ten days each, its definition beside it, and the working directory."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.toml").write_text(DEFINITION)
+    table = engine.load_catalog(str(tmp_path / "warehouse")).create_table(
+        "db.sales", pa.schema([("day", pa.int32()), ("item", pa.int64())])
+    )
+    for start in range(0, 40, 10):
+        days = pa.array(range(start, start + 10), pa.int32())
+        table.append(pa.table({"day": days, "item": pa.array(range(10), pa.int64())}))
+    return table
+
+
+def gate(*arguments: str) -> tuple[int, str]:
+    out = StringIO()
+    console = Console(file=out, width=300)
+    context = Context(terminal=Terminal(out=console, err=console))
+    options = ["--tables", "mine.toml", *arguments]
+    code = run_guarded(
+        lambda: int(command.main(options, prog_name="gate", standalone_mode=False, obj=context)),
+        debug=lambda: False, err=out,
+    )  # fmt: skip
+    return code, out.getvalue()
+
+
+def test_a_table_that_got_worse_fails_until_that_is_accepted_by_name(table: engine.Table) -> None:
+    code, text = gate()
+    assert code == 4
+    assert "mine.baseline.json: no baseline; 'icebench gate --tables mine.toml --accept' makes the first one" in text
+    assert gate("--accept")[0] == 0
+    baseline = json.loads(Path("mine.baseline.json").read_text())
+    early = baseline["cases"]["sales/early"]["counters"]
+    assert (early["files_planned"], baseline["cases"]["sales/no-filter"]["counters"]["files_planned"]) == (1, 4)
+    files = table.inspect.files().select(["file_size_in_bytes"]).to_pydict()["file_size_in_bytes"]
+    assert baseline["cases"]["sales/no-filter"]["counters"]["bytes_planned"] == sum(files)
+    assert baseline["environment"] == {}
+    assert gate()[0] == 0
+    table.append(pa.table({"day": pa.array([5, 35], pa.int32()), "item": pa.array([1, 1], pa.int64())}))
+    code, text = gate()
+    assert code == 1
+    assert "sales/early: files_planned increased 1 -> 2 (+100.0%)" in text
+    code, text = gate("--accept")
+    assert code == 1
+    flags = text.partition("icebench gate --tables mine.toml --accept ")[2].split()
+    assert gate("--accept", *flags)[0] == 0
+    assert gate()[0] == 0
+
+
+def test_what_cannot_be_counted_is_a_fault_of_the_configuration(table: engine.Table) -> None:
+    with pytest.raises(ConfigError, match=r"nowhere.toml: no such file"):
+        count_plans(Path("nowhere.toml"))
+    Path("mine.toml").write_text(DEFINITION.partition("[filters]")[0])
+    with pytest.raises(ConfigError, match="filters: name some"):
+        count_plans(Path("mine.toml"))
+    Path("mine.toml").write_text(DEFINITION.replace("db/sales", "db/gone"))
+    code, text = gate("--accept")
+    assert code == 4
+    assert text.count("\n") == 1
+    assert "db/gone: no such table" in text
+
+
+def test_the_script_of_the_reusable_action_passes_the_verdict_on(table: engine.Table) -> None:
+    assert gate("--accept")[0] == 0
+    table.append(pa.table({"day": pa.array([5], pa.int32()), "item": pa.array([1], pa.int64())}))
+    icebench = str(Path(sys.executable).with_name("icebench"))
+    environment = {"ICEBENCH": icebench, "PYTHONPATH": str(ROOT), "GITHUB_STEP_SUMMARY": "summary.md"}
+    script = ROOT / ".ci" / "gate-tables"
+    done = subprocess.run(
+        [script, "mine.toml"], env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    assert "sales/early: files_planned increased 1 -> 2 (+100.0%)" in done.stdout
+    assert done.stdout in Path("summary.md").read_text()
+    action = yaml.safe_load((ROOT / ".github/actions/gate-tables/action.yml").read_text())
+    (step,) = (step for step in action["runs"]["steps"] if "run" in step)
+    assert script.samefile(Path(ROOT, *step["run"].split('"')[1].split("/")[-2:]))
+    assert step["env"]["TABLES"] == "${{ inputs.tables }}"
+    assert list(action["inputs"]) == ["tables"]
