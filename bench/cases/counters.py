@@ -18,8 +18,14 @@ from bench.cases.probe import CALLS, one_processor, probed
 from bench.cases.tables import Scale, build
 from bench.cases.work import Case, cases
 from bench.engines.checksum import checksum_of
+from bench.errors import BenchError
 from bench.gate.baseline import Baseline, CaseResult, encode
 from bench.gate.kinds import is_within
+
+
+class CaseFailed(BenchError):
+    """A case raised something."""
+
 
 NO_ROWS = "no rows"
 _MOST_RUNS = 4
@@ -47,10 +53,17 @@ def run_cases(chosen: Callable[[str], bool] = lambda _: True) -> dict[str, CaseR
     """What every case (every chosen one, by name) counts.
 
     Raises:
-        EngineError: The engine could not do it.
+        CaseFailed: One of them raised something.
     """
+    found = {}
     with built() as catalog, one_processor():
-        return {name: count(case, catalog) for name, case in cases().items() if chosen(name)}
+        for name, case in cases().items():
+            if chosen(name):
+                try:
+                    found[name] = count(case, catalog)
+                except Exception as error:
+                    raise CaseFailed(f"{name}: {type(error).__name__}: {error}") from error
+    return found
 
 
 def count(case: Case, catalog: engine.Catalog) -> CaseResult:

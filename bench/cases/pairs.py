@@ -12,6 +12,7 @@ from random import Random
 from sysconfig import get_path
 from typing import Protocol
 
+from bench.cases.revisions import CaseProcessFailed, Unbuildable
 from bench.cases.timing import Time
 from bench.gate.baseline import Baseline, decode
 from bench.gate.kinds import is_within
@@ -132,12 +133,17 @@ def compare_revisions(pairs: Pairs, names: Sequence[str], accepted: Baseline) ->
         accepted: Head's committed baseline of counters.
 
     Raises:
-        CaseProcessFailed: A process of head failed as a whole.
+        CaseProcessFailed: A process failed as a whole.
+        Unbuildable: Base cannot run the cases.
     """
     base, head = pairs.base, pairs.head
     pairs.progress("counting the work of both")
-    counts = [decode(side.run("bench.cases.counters")) for side in (base, head)]
-    findings = unaccepted(counts[0], counts[1], accepted)
+    try:
+        before = decode(base.run("bench.cases.counters"))
+    except CaseProcessFailed as error:
+        raise Unbuildable(f"base cannot run the cases of this checkout: {error}") from error
+    now = decode(head.run("bench.cases.counters"))
+    findings = unaccepted(before, now, accepted)
     if findings:
         return Outcome(base=base.name, head=head.name, counters=[str(finding) for finding in findings])
     cases = {}
@@ -146,7 +152,7 @@ def compare_revisions(pairs: Pairs, names: Sequence[str], accepted: Baseline) ->
         if case.stand is Stand.REGRESSED:
             pairs.progress(f"profiling {name}")
             cases[name] = CaseOutcome(stand=case.stand, ratio=case.ratio, stacks=_profiles(pairs, name))
-    return Outcome(base=base.name, head=head.name, cases=cases, notes=_changes(counts[0], counts[1], cases))
+    return Outcome(base=base.name, head=head.name, cases=cases, notes=_changes(before, now, cases))
 
 
 def _changes(base: Baseline, head: Baseline, cases: Mapping[str, CaseOutcome]) -> list[str]:

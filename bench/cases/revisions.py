@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,6 +104,7 @@ def build(revision: str, *, root: Path, cache: Path) -> Revision:
     digest = hashlib.sha256(b"".join(p.encode() + b"\0" + data + b"\0" for p, data in sorted(sources.items())))
     folder = cache / f"engine-{digest.hexdigest()[:16]}"
     if not folder.exists():
+        cache.mkdir(parents=True, exist_ok=True)
         built = sorted(cache.glob("engine-*[0-9a-f]"), key=lambda path: path.stat().st_mtime)
         _lay_out(folder, sources, [root, *built[-1:]])
     python = sys.executable if lock == (root / _LOCK).read_bytes() else _environment(lock, cache)
@@ -154,8 +156,16 @@ def _shown(root: Path, commit: str, path: str) -> bytes:
 
 def _lay_out(folder: Path, sources: dict[str, bytes], compiled: Sequence[Path]) -> None:
     """Write the sources; files that are those of a compiled engine keep their time, by which machine code is found."""
-    making = folder.with_suffix(f".{os.getpid()}.part")
-    shutil.rmtree(making, ignore_errors=True)
+    making = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".", suffix=".part"))
+    try:
+        _fill(making, sources, compiled)
+        making.rename(folder)
+    except BaseException:
+        shutil.rmtree(making, ignore_errors=True)
+        raise
+
+
+def _fill(making: Path, sources: dict[str, bytes], compiled: Sequence[Path]) -> None:
     for path, data in sources.items():
         target = making / path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -170,7 +180,6 @@ def _lay_out(folder: Path, sources: dict[str, bytes], compiled: Sequence[Path]) 
             if place.parent.is_dir():
                 shutil.copytree(kept, place, dirs_exist_ok=True)
     (making / "bench").symlink_to(Path(__file__).resolve().parents[1], target_is_directory=True)
-    making.rename(folder)
 
 
 def _environment(lock: bytes, cache: Path) -> str:

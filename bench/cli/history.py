@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import os
 import re
 import subprocess
@@ -14,6 +15,7 @@ from random import Random
 
 import click
 
+from bench.cases import tables, work
 from bench.cases.history import measure
 from bench.cases.revisions import CaseProcessFailed, Revision, Unbuildable, build, commit_of
 from bench.cli.compare_revisions import CACHE, Wanted, warehouse_of
@@ -87,6 +89,7 @@ def record(
         names = Wanted(patterns).names() if patterns else list(CASES)
         frozen = _reference(reference, known, root)
         chosen = _chosen(revisions, most, root)
+        _refuse_changes(root)
         cache = (root / CACHE).absolute()
         with context.terminal.err.status("building the reference") as status:
             base = build(frozen, root=root, cache=cache)
@@ -155,7 +158,13 @@ def _recorded(
         cases, software = measure(side, base, warehouse, names, pairs=pairs, random=random, progress=progress)
     except (Unbuildable, CaseProcessFailed) as error:
         return replace(entry, error=str(error))
-    return replace(entry, cases=cases, environment={"cpu": cpu_model(), **software})
+    return replace(entry, cases=cases, environment={"cpu": cpu_model(), "cases": cases_digest(), **software})
+
+
+def cases_digest() -> str:
+    """Names the cases and their tables, which revisions must have in common to be comparable."""
+    text = "".join(Path(module.__file__).read_text(encoding="utf-8") for module in (tables, work))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _reference(asked: str | None, known: Sequence[Entry], root: Path) -> str:
@@ -168,6 +177,12 @@ def _reference(asked: str | None, known: Sequence[Entry], root: Path) -> str:
     if asked is not None and commit_of(asked, root) != frozen:
         raise ConfigError(f"is measured against {frozen[:12]}, not {asked}; start another file: --results")
     return frozen
+
+
+def _refuse_changes(root: Path) -> None:
+    status = ["git", "-C", str(root), "status", "--porcelain", "--", "bench"]
+    if found := subprocess.run(status, capture_output=True, text=True, check=True).stdout.splitlines():
+        raise ConfigError(f"{found[0][3:]}: not committed, and its cases measure all revisions; commit it first")
 
 
 def _chosen(revisions: str, most: int | None, root: Path) -> list[str]:

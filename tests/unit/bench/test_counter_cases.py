@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from decimal import Decimal
 from typing import Any
 
@@ -8,10 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from bench.cases.counters import NO_ROWS, counted, run_cases
+import engine
+from bench.cases import counters
+from bench.cases.counters import NO_ROWS, CaseFailed, counted, run_cases
 from bench.cases.probe import probed
 from bench.cases.tables import DATE, EQUALITY_ITEMS, ITEM, PAID, TABLES, TICKET, Scale
-from bench.cases.work import cases
+from bench.cases.work import Case, cases
 from bench.cli.gate import HASH_SEEDS, runs_of_fresh_processes
 from bench.engines.checksum import checksum_of
 from bench.gate.baseline import Baseline, CaseResult, decode
@@ -119,3 +122,13 @@ def test_counts_are_the_same_in_every_process_whatever_its_hash_seed(now: Baseli
 def test_chosen_cases_alone_are_run() -> None:
     found: dict[str, CaseResult] = run_cases(lambda name: name == "open/many")
     assert list(found) == ["open/many"]
+
+
+def test_a_case_that_raises_anything_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def dies(_catalog: engine.Catalog, _counters: engine.Counters) -> Any:
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr(counters, "built", nullcontext)
+    monkeypatch.setattr(counters, "cases", lambda: {"open/dead": Case("open/dead", dies)})
+    with pytest.raises(CaseFailed, match=r"^open/dead: ZeroDivisionError: division by zero$"):
+        run_cases()

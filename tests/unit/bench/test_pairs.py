@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from bench.cases.pairs import Pairs, compare_revisions, unaccepted
+from bench.cases.revisions import CaseProcessFailed, Unbuildable
 from bench.gate.baseline import Baseline, CaseResult, encode
 from bench.gate.outcome import Outcome
 from bench.gate.timing import CONFIRMING, LOOKS, Stand
@@ -28,12 +29,14 @@ class Scripted:
 
     name: str
     seconds: Mapping[str, Seconds | str]
-    counts: Baseline = field(default_factory=lambda: counted(files_planned=1))
+    counts: Baseline | CaseProcessFailed = field(default_factory=lambda: counted(files_planned=1))
     runs: list[list[str]] = field(default_factory=list)
     seeds: list[int] = field(default_factory=list)
 
     def run(self, module: str, *arguments: str, seed: int = 0) -> str:
         if module == "bench.cases.counters":
+            if isinstance(self.counts, CaseProcessFailed):
+                raise self.counts
             return encode(self.counts)
         _, *names = arguments
         if "--profile" in names:
@@ -133,6 +136,16 @@ def test_more_work_fails_before_anything_is_timed() -> None:
     assert outcome.exit_code is ExitCode.REGRESSION
     assert outcome.counters == ["a: files_planned increased 1 -> 2 (+100.0%)"]
     assert base.runs == []
+
+
+def test_a_base_that_cannot_run_the_cases_of_today_is_no_error_of_head() -> None:
+    pairs, base, head = pairs_of({"a": noisy(1.0)}, {"a": noisy(1.0)})
+    base.counts = CaseProcessFailed("base: AttributeError: no scan")
+    with pytest.raises(Unbuildable, match="base cannot run the cases of this checkout: base: AttributeError: no scan"):
+        compare_revisions(pairs, ["a"], Baseline())
+    base.counts, head.counts = head.counts, base.counts
+    with pytest.raises(CaseProcessFailed):
+        compare_revisions(pairs, ["a"], Baseline())
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 from pathlib import Path
@@ -100,3 +101,18 @@ def test_a_process_that_fails_says_what_it_said_last(root: Path, tmp_path: Path)
     side = build("HEAD", root=root, cache=tmp_path / "cache")
     with pytest.raises(CaseProcessFailed, match=f"{name}: .*no_such_module"):
         side.run("bench.no_such_module")
+
+
+def test_a_full_disk_leaves_no_part_of_an_engine(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit(root, GOOD)
+    (root / "engine" / "__init__.py").write_text("changed")
+
+    def full(_path: Path, _data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", full)
+        with pytest.raises(OSError, match="No space left"):
+            build("HEAD", root=root, cache=tmp_path / "cache")
+    assert list((tmp_path / "cache").iterdir()) == []
+    build("HEAD", root=root, cache=tmp_path / "cache")

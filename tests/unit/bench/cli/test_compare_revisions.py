@@ -104,7 +104,7 @@ def invoked(tmp_path: Path, *arguments: str) -> tuple[int, str]:
         (["--base", "base", "--case", "("], 4, "icebench: --case: not a regular expression"),
         (["--base", "base", "--budget", "soon"], 4, "icebench: --budget: 'soon' is no time"),
         (["--head", "HEAD"], 2, "--head and --case need --base"),
-        (["--base", "base", "--accept"], 2, "--accept takes the counters of the checkout"),
+        (["--base", "base", "--accept"], 2, "--accept and --tables go without --base"),
     ],
 )
 def test_what_cannot_be_compared_is_one_line_and_a_code(
@@ -121,6 +121,18 @@ def test_a_head_that_dies_is_an_error(tmp_path: Path, scripted: dict[str, Any]) 
     code, text = invoked(tmp_path, "--base", "base", "--case", "open")
     assert code == 2
     assert "icebench: worktree: MemoryError\n" in text
+
+
+def test_a_damaged_baseline_is_one_line(tmp_path: Path, scripted: dict[str, Any]) -> None:
+    assert scripted
+    baseline = tmp_path / "results" / "baselines" / "counters.json"
+    baseline.parent.mkdir(parents=True)
+    baseline.write_text("{")
+    for arguments in ([], ["--base", "base", "--case", "open"]):
+        code, text = invoked(tmp_path, *arguments)
+        assert code == 4
+        assert "counters.json: line 1, column 2: not JSON" in text
+        assert text.count("\n") == 1
 
 
 def test_a_full_disk_is_one_line(tmp_path: Path, scripted: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

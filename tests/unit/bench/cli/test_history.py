@@ -17,7 +17,7 @@ from bench.cases.revisions import CaseProcessFailed, Revision, Unbuildable, comm
 from bench.cli import history as commands
 from bench.cli.context import Context
 from bench.cli.failures import run_guarded
-from bench.cli.history import append, history, read_history
+from bench.cli.history import append, cases_digest, history, read_history
 from bench.cli.places import Places
 from bench.cli.terminal import Terminal
 from bench.gate.history import Entry, Measured
@@ -105,7 +105,7 @@ def test_a_range_is_measured_against_the_frozen_revision_once(root: Path, sides:
     assert {entry.reference for entry in found} == {commit_of("HEAD~3", root)}
     assert [entry.cases[CASE].log_ratio for entry in found] == [0.0, round(math.log(1.5), 4), 0.0]
     assert found[0].date == "2025-12-31T22:04:00+00:00"
-    assert found[0].environment == {"cpu": "a processor", "python": "3.11"}
+    assert found[0].environment == {"cpu": "a processor", "cases": cases_digest(), "python": "3.11"}
     assert found[0].cases[CASE].counters == {"files_planned": 3}
     before = Path("results/history.jsonl").read_bytes()
     assert recorded("HEAD~5..HEAD")[0] == 0
@@ -177,6 +177,15 @@ def test_a_damaged_history_and_another_reference_are_refused(root: Path, sides: 
     assert code == 4
     assert text.startswith("icebench: results/history.jsonl, line 2: damaged")
     assert recorded("HEAD~2")[0] == 4
+
+
+def test_cases_that_nobody_else_has_measure_nothing(root: Path, sides: dict[str, Any]) -> None:
+    (root / "bench").mkdir()
+    (root / "bench" / "work.py").write_text("changed")
+    code, text = recorded("HEAD", "--reference", "HEAD~1")
+    assert code == 4
+    assert "bench/: not committed" in text
+    assert not entries()
 
 
 def an_entry(number: int) -> Entry:
