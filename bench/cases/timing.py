@@ -83,13 +83,13 @@ def time_cases(
     return found
 
 
-def profile(warehouse: str, name: str) -> list[Stack]:
+def profile(warehouse: str, name: str, clock: Callable[[], float] = time.process_time) -> list[Stack]:
     """Where a run of a case spends its processor time, by samples of the call stack. Work is done on one processor, as
     a profile sees one thread."""
     from pyinstrument import Profiler  # local import: from the harness's packages where the engine's are older
     from pyinstrument.stack_sampler import get_stack_sampler  # local import: as above
 
-    get_stack_sampler().timer_func = time.process_time
+    get_stack_sampler().timer_func = clock
     case, profiler, runs = cases()[name], Profiler(interval=_INTERVAL, async_mode="disabled"), 0
     with one_processor(), catalog_for(warehouse, name) as catalog:
         while runs < _WARM_RUNS + _LEAST_RUNS or _sampled(profiler) < _SAMPLED_SECONDS:

@@ -10,6 +10,7 @@ import re
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from inspect import getsource
 from pathlib import Path
 from random import Random
 
@@ -21,6 +22,7 @@ from bench.cases.revisions import CaseProcessFailed, Revision, Unbuildable, buil
 from bench.cli.compare_revisions import CACHE, Wanted, warehouse_of
 from bench.cli.context import Context, pass_context
 from bench.cli.places import write_whole
+from bench.cli.report import write_charts
 from bench.errors import ConfigError
 from bench.gate.history import Entry, decode, encode, series_of
 from bench.gate.verdict import ExitCode
@@ -44,10 +46,15 @@ Progress = Callable[[str], object]
 
 @click.group("history", invoke_without_command=True)
 @click.option("-o", "--output", metavar="FILE.html", type=click.Path(path_type=Path), help="Write a page of plots.")
+@click.option(
+    "--charts", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), help="Write each chart as SVG."
+)
 @click.option("--case", "patterns", multiple=True, metavar="REGEX", help="Only these cases. Repeatable.")
 @click.option("--long", is_flag=True, help="Name each counter that changed.")
 @click.pass_context
-def history(click_context: click.Context, *, output: Path | None, patterns: tuple[str, ...], long: bool) -> int:
+def history(
+    click_context: click.Context, *, output: Path | None, charts: Path | None, patterns: tuple[str, ...], long: bool
+) -> int:
     """Show how work and processor time changed over the revisions that were recorded."""
     if click_context.invoked_subcommand is not None:
         return ExitCode.PASS
@@ -65,7 +72,9 @@ def history(click_context: click.Context, *, output: Path | None, patterns: tupl
     print_history(context.terminal.out, series, long=long)
     if output is not None:
         write_whole(output, render(made))
-        context.terminal.out.print(f"{output}", soft_wrap=True)
+        context.terminal.out.print(str(output), markup=False, soft_wrap=True)
+    for path in write_charts(made, charts) if charts is not None else ():
+        context.terminal.out.print(str(path), markup=False, soft_wrap=True)
     return ExitCode.PASS
 
 
@@ -163,7 +172,7 @@ def _recorded(
 
 def cases_digest() -> str:
     """Names the cases and their tables, which revisions must have in common to be comparable."""
-    text = "".join(Path(module.__file__).read_text(encoding="utf-8") for module in (tables, work))
+    text = "".join(map(getsource, (tables, work)))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 

@@ -14,7 +14,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from bench.report.charts import BarChart, Chart, DotChart, DotPanel, Point, ScatterChart, SeriesChart, SeriesPanel
 from bench.report.palette import GRID, HATCHES, INK, MUTED, SURFACE, marker, part_colour, series_colour, with_variables
@@ -207,17 +207,18 @@ def _series_panel(axis: Axes, panel: SeriesPanel) -> None:
             axis.axvline(level.start - 0.5, color=series_colour(1), linewidth=0.8, linestyle=":", zorder=1)
             axis.annotate(level.note, (level.start - 0.3, 1.0), xycoords=("data", "axes fraction"), va="top",
                           fontsize=7, color=series_colour(1))  # fmt: skip
-    if panel.log:
+    low, high = min(values), max(values)
+    if not panel.log:
+        axis.set_ylim(0, 1.25 * high or 1)
+    elif high > 3 * low:
         axis.set_yscale("log")
-        low, high = axis.get_ylim()
-        axis.set_ylim(low, high * (high / low) ** 0.15)
-        axis.yaxis.set_major_locator(
-            LogLocator(subs=(1.0, 2.0, 5.0) if high / low > 4 else (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0))
-        )
+        axis.set_ylim(0.85 * low, high * (high / low) ** 0.3)
+        axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axis.yaxis.set_minor_locator(NullLocator())
         axis.yaxis.set_minor_formatter(NullFormatter())
     else:
-        axis.set_ylim(0, 1.25 * max(values) or 1)
+        axis.set_ylim(0.95 * low, high + 0.3 * (high - low) + 0.05 * low)
+        axis.yaxis.set_major_locator(MaxNLocator(nbins=4))
     axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: digits(value)))
     axis.tick_params(axis="y", labelsize=8)
 

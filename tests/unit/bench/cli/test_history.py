@@ -20,6 +20,7 @@ from bench.cli.failures import run_guarded
 from bench.cli.history import append, cases_digest, history, read_history
 from bench.cli.places import Places
 from bench.cli.terminal import Terminal
+from bench.errors import ConfigError
 from bench.gate.history import Entry, Measured
 
 CASE = "open/many"
@@ -140,12 +141,13 @@ def test_the_history_tells_where_it_changed(root: Path, sides: dict[str, Any]) -
         sides[commit_of(f"HEAD~{7 - number}", root)] = 0.5
     git(root, "commit", "--allow-empty", "--quiet", "--message", "the last", at=8)
     assert recorded("HEAD~8..HEAD", "--reference", "HEAD", "--pairs", "1")[0] == 0
-    code, text = invoked("--output", "page.html")
+    code, text = invoked("--output", "page.html", "--charts", "charts")
     assert code == 0
     assert "processor time 1.00x -> 0.50x (-50.0%)" in text
     assert f"since {commit_of('HEAD~5', root)[:9]}" in text
     page = Path("page.html").read_text(encoding="utf-8")
     assert "-50.0% at" in page
+    assert ">-50.0%</text>" in Path("charts/overview-1.svg").read_text(encoding="utf-8")
     assert "change 4" in page
     assert "http" not in page.replace("http://www.w3.org", "")
 
@@ -214,3 +216,11 @@ def test_a_full_disk_leaves_the_history_as_it_was(tmp_path: Path, monkeypatch: p
     with pytest.raises(OSError, match="No space left"):
         append(path, an_entry(2))
     assert path.read_bytes() == before
+
+
+def test_nothing_is_appended_to_half_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_text("{")
+    with pytest.raises(ConfigError, match="its last line was not written whole"):
+        append(path, an_entry(1))
+    assert path.read_text() == "{"
