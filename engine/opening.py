@@ -33,7 +33,7 @@ from engine.spec.transforms import Transform, parse_transform
 from engine.spec.views import SqlRepresentation, ViewMetadata, ViewVersion
 from engine.storage.contradictions import Verify
 from engine.storage.relocated import RelocatedStore, home_of, root_of_relative_locations, was_moved
-from engine.storage.resolve import Stores, absolute_location, normalise_location
+from engine.storage.resolve import Stores, absolute_location, normalise_location, store_for
 from engine.storage.user_configuration import configured_catalogs
 from engine.table import Table
 
@@ -347,7 +347,8 @@ def load_catalog(
         raise Invalid("token= and credential= are for REST catalogs, whose address starts with http:// or https://")
     elif at.kind == "directory":
         root = normalise_location(at.uri)
-        inner = filesystem.FileSystemCatalog(root, stores(root), name=at.name)
+        store = store_for(root, at.properties, is_catalog=True)
+        inner = filesystem.FileSystemCatalog(root, store, name=at.name)
     else:
         root_or_none = None if at.warehouse is None else normalise_location(at.warehouse)
         inner = sql_views.SqlViewCatalog(at.uri, warehouse=root_or_none, name=at.name, store_at=stores)

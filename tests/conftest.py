@@ -13,6 +13,8 @@ from tests.services.postgres import find_initdb, postgres
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tests.services.s3_server import S3Server
+
 TESTS = Path(__file__).parent
 SPARK_TIMEOUT_SECONDS = 300
 
@@ -53,6 +55,24 @@ def postgres_url() -> Iterator[str]:
         pytest.skip("PostgreSQL is not installed: initdb is neither on the PATH nor where packages put it")
     with postgres(initdb) as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator["S3Server"]:
+    """A server of S3 and Glue."""
+    from tests.services import s3_server  # local import: moto takes two seconds
+
+    with s3_server.s3_server() as server:
+        yield server
+
+
+@pytest.fixture
+def bucket(s3_server: "S3Server") -> str:
+    """The name of a new bucket there."""
+    name = f"bucket-{len(s3_server.buckets)}"
+    s3_server.buckets.append(name)
+    s3_server.client().create_bucket(Bucket=name)
+    return name
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,9 @@ version is removed before the table is. Since others may do so all the same, and
 a writer looks after it created a version whether the one before is still the one that it read, and withdraws its own
 where it is not.
 
-This works only where a file is created atomically and only once (`Store.creates_atomically`): local file systems.
-Object stores through pyarrow are refused, for there two writers could both believe that they committed.
+This works only where a file is created atomically and only once (`Store.creates_atomically`): on local file systems,
+and on S3 by conditional writes. Other object stores are refused, for there two writers could both believe that they
+committed. Iceberg Java's catalog writes to S3 without a condition: the two must not write to one such catalog.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ class FileSystemCatalog:
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         if not store.creates_atomically:
-            raise Unsupported(f"a file-system catalog at {warehouse}: the storage cannot create files atomically")
+            why = "the storage cannot create files atomically; S3 can, with icebench[aws]"
+            raise Unsupported(f"a file-system catalog at {warehouse}: {why}")
         self._warehouse = warehouse.rstrip("/")
         self._store = store
         self._name = name
@@ -267,11 +269,13 @@ class FileSystemCatalog:
             self._store.write(location, data)
         except AlreadyExists:
             return _conflict(identifier)
-        except StorageFailed as error:
+        except (StorageFailed, CommitStateUnknown) as error:
             try:
                 if self._store.read(location) != data:
                     return _conflict(identifier)
             except FileNotFound:
+                if isinstance(error, CommitStateUnknown):
+                    return unknown(cause=error)
                 raise error from None
             except EngineError:
                 return unknown(cause=error)

@@ -9,7 +9,7 @@ from tempfile import SpooledTemporaryFile
 
 from pyarrow import fs
 
-from engine.errors import AlreadyExists, Contradiction, FileNotFound, Invalid
+from engine.errors import AlreadyExists, Contradiction, FileNotFound, Invalid, Unsupported
 from engine.storage.contradictions import warn
 from engine.storage.failures import translate_errors
 from engine.storage.store import FileInfo, InputFile, OutputFile
@@ -47,8 +47,10 @@ class ArrowStore:
     def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
         path = self._path(location)
         with translate_errors("read", location), self._fs.open_input_file(path) as file:
-            wanted = max(file.size() - offset, 0)
-            data: bytes = file.read_at(wanted if length is None else min(wanted, length), offset)
+            left = max(file.size() - offset, 0)
+            wanted = left if length is None else min(left, length)
+            # S3 refuses a range that begins at the end.
+            data: bytes = file.read_at(wanted, offset) if wanted else b""
             return data
 
     def size(self, location: str) -> int:
@@ -99,7 +101,10 @@ class ArrowStore:
     def _path(self, location: str) -> str:
         for prefix, path in self._prefixes.items():
             if location.startswith(prefix):
-                return path + location.removeprefix(prefix)
+                rest = location.removeprefix(prefix)
+                if "//" in rest and isinstance(self._fs, _WITHOUT_DIRECTORIES):
+                    raise Unsupported(f"{location}: pyarrow reads no path with an empty segment")
+                return path + rest
         raise Invalid(f"{location!r} does not begin with {' or '.join(self._prefixes)}")
 
     def _info(self, location: str) -> fs.FileInfo:

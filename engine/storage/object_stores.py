@@ -13,6 +13,7 @@ from pyarrow import fs
 
 from engine.errors import EngineError, Invalid, StorageFailed
 from engine.storage.arrow import ArrowStore
+from engine.storage.conditional_s3 import ConditionalS3Store
 from engine.storage.failures import translate_errors
 
 S3_SCHEMES = ("s3", "s3a", "s3n")
@@ -113,11 +114,14 @@ STORAGE_PROPERTIES = frozenset({*_S3, *_GCS, _GCS_TOKEN, _GCS_ENDS_AT, _GCS_HOST
 _SECRET = ("secret", "token", "account-key", "account.key", "proxy")
 
 
-def object_store(scheme: str, location: str, properties: Mapping[str, str]) -> ArrowStore:
-    """The store of a location of one of the `OBJECT_SCHEMES`; raises Invalid, StorageFailed."""
+def object_store(scheme: str, location: str, properties: Mapping[str, str], *, is_catalog: bool = False) -> ArrowStore:
+    """The store of a location of one of the `OBJECT_SCHEMES`; raises Invalid, StorageFailed.
+
+    For a directory catalog, on S3, it creates files atomically, at the cost of a second client.
+    """
     try:
         with translate_errors("open", location):
-            return _opened(scheme, location, properties)
+            return _opened(scheme, location, properties, is_catalog=is_catalog)
     except EngineError as error:
         hidden = _without_secrets(str(error), properties)
         if hidden == str(error):
@@ -133,9 +137,12 @@ def authority(location: str) -> str:
         raise Invalid(f"{location!r} is no location: {error}") from error
 
 
-def _opened(scheme: str, location: str, properties: Mapping[str, str]) -> ArrowStore:
+def _opened(scheme: str, location: str, properties: Mapping[str, str], *, is_catalog: bool) -> ArrowStore:
     if scheme in S3_SCHEMES:
-        return ArrowStore(fs.S3FileSystem(**_read(_S3, properties)), dict.fromkeys(_prefixes(S3_SCHEMES), ""))
+        arguments, prefixes = _read(_S3, properties), dict.fromkeys(_prefixes(S3_SCHEMES), "")
+        # Small files are one PUT: without a delay, an upload of parts is begun before there is anything to send.
+        filesystem = fs.S3FileSystem(allow_delayed_open=True, **arguments)
+        return ConditionalS3Store(filesystem, prefixes, arguments) if is_catalog else ArrowStore(filesystem, prefixes)
     if scheme in GCS_SCHEMES:
         return ArrowStore(fs.GcsFileSystem(**_gcs_options(properties)), dict.fromkeys(_prefixes(GCS_SCHEMES), ""))
     root = f"{scheme}://{authority(location)}"

@@ -21,12 +21,13 @@ STORAGE_SCHEMES = frozenset({"", "file", "memory", *OBJECT_SCHEMES})
 """Schemes of locations; empty for plain paths."""
 
 
-def store_for(location: str, properties: Mapping[str, str] | None = None) -> Store:
+def store_for(location: str, properties: Mapping[str, str] | None = None, *, is_catalog: bool = False) -> Store:
     """The store of a location, by its scheme.
 
     Args:
         location: Any location of the table or catalog.
         properties: Catalog or table properties; of object stores PyIceberg's and Iceberg Java's ``s3.*`` names.
+        is_catalog: Whether a directory catalog will commit there: see `object_store`.
 
     Raises:
         Unsupported: No store for that scheme.
@@ -41,7 +42,7 @@ def store_for(location: str, properties: Mapping[str, str] | None = None) -> Sto
         return _MEMORY
     if scheme not in OBJECT_SCHEMES:
         raise Unsupported(f"storage scheme {scheme!r} of {location}")
-    return object_store(scheme, location, properties or {})
+    return object_store(scheme, location, properties or {}, is_catalog=is_catalog)
 
 
 def scheme_of(location: str) -> str:

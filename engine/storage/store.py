@@ -102,7 +102,7 @@ class Store(Protocol):
 
     @property
     def creates_atomically(self) -> bool:
-        """Whether exactly one of several writers of a location with ``overwrite=False`` succeeds."""
+        """Whether exactly one of several calls of `write` for a location with ``overwrite=False`` succeeds."""
         ...
 
     def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:

@@ -26,11 +26,18 @@ from engine.spec.types import LONG, STRING, NestedField
 from engine.spec.updates import RemoveProperties, SetLocation, SetProperties
 from engine.storage.local import LocalStore
 from engine.storage.memory import MemoryStore
+from engine.storage.resolve import store_for
 
 SCHEMA = Schema(
     (NestedField(field_id=1, name="id", type=LONG, required=True), NestedField(field_id=2, name="name", type=STRING))
 )
 EVENTS = ("db", "events")
+
+
+def _on_s3(bucket: str, properties: dict[str, str]) -> Catalog:
+    root = f"s3://{bucket}/wh"
+    return FileSystemCatalog(root, store_for(root, properties, is_catalog=True))
+
 
 _KINDS: dict[str, Callable[[Path, pytest.FixtureRequest], Catalog]] = {
     "sqlite": lambda root, _: SqlCatalog(f"sqlite:///{root}/catalog.db", warehouse=f"{root}/wh"),
@@ -41,6 +48,9 @@ _KINDS: dict[str, Callable[[Path, pytest.FixtureRequest], Catalog]] = {
     ),
     "directory": lambda root, _: FileSystemCatalog(f"{root}/wh", LocalStore()),
     "directory-in-memory": lambda root, _: FileSystemCatalog("memory://wh", MemoryStore()),
+    "directory-on-s3": lambda _, request: _on_s3(
+        request.getfixturevalue("bucket"), request.getfixturevalue("s3_server").properties
+    ),
     "rest": lambda root, request: RestCatalog(open_session(request.getfixturevalue("rest_address"))),
 }
 

@@ -17,6 +17,7 @@ from engine.storage.arrow import ArrowStore
 from engine.storage.counting import CountingStore
 from engine.storage.local import LocalStore
 from engine.storage.memory import MemoryStore
+from engine.storage.resolve import store_for
 from engine.storage.store import Store
 from tests.services.faulty_store import FaultyStore
 
@@ -38,13 +39,18 @@ _KINDS: dict[str, Callable[[Path], Place]] = {
 }
 
 
+_S3 = ("s3", "s3-catalog")
 _ATOMIC = [kind for kind in _KINDS if kind != "arrow"]
 """All but those that look before they write, and say so."""
 
 
-@pytest.fixture(params=list(_KINDS))
+@pytest.fixture(params=[*_KINDS, "s3"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    return _KINDS[request.param](tmp_path)
+    if request.param not in _S3:
+        return _KINDS[request.param](tmp_path)
+    root = f"s3://{request.getfixturevalue('bucket')}/files"
+    properties = request.getfixturevalue("s3_server").properties
+    return store_for(root, properties, is_catalog=request.param == "s3-catalog"), root
 
 
 def test_reads_back_what_was_written(place: Place) -> None:
@@ -192,7 +198,7 @@ def test_a_second_writer_does_not_replace_the_first(place: Place) -> None:
     assert [f.location for f in store.list(root)] == [f"{root}/file"]
 
 
-@pytest.mark.parametrize("place", _ATOMIC, indirect=True)
+@pytest.mark.parametrize("place", [*_ATOMIC, "s3-catalog"], indirect=True)
 def test_of_many_writers_one_wins(place: Place) -> None:
     store, root = place
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import shutil
 from decimal import Decimal
 from pathlib import Path
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -97,10 +98,11 @@ def test_tables_in_memory() -> None:
 def test_wrong_addresses(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="its own warehouse"):
         engine.load_catalog(str(tmp_path), warehouse="elsewhere")
+    on_s3 = {"s3.region": "us-east-1", "s3.endpoint": "http://127.0.0.1:1"}
+    with patch("engine.storage.conditional_s3.find_spec", return_value=None), pytest.raises(Unsupported, match="aws"):
+        engine.load_catalog("s3://bucket/wh", properties=on_s3)
     with pytest.raises(Unsupported, match="atomically"):
-        engine.load_catalog(
-            "s3://bucket/wh", properties={"s3.region": "us-east-1", "s3.endpoint": "http://127.0.0.1:1"}
-        )
+        engine.load_catalog("s3://bucket/wh", properties={**on_s3, "s3.role-arn": "arn:aws:iam::1:role/r"})
 
 
 class TestCreation:

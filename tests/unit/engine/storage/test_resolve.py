@@ -44,7 +44,7 @@ def test_options_reach_the_file_system() -> None:
     stored = store_for("s3://bucket", region)
     assert isinstance(stored, ArrowStore)
     # As in PyIceberg, what is said of S3 stands above what is said of every service.
-    assert stored.filesystem.equals(fs.S3FileSystem(region="us-east-1"))
+    assert stored.filesystem.equals(fs.S3FileSystem(region="us-east-1", allow_delayed_open=True))
     token = {"gcs.oauth2.token": "t", "gcs.oauth2.token-expires-at": "1900000000000", "gcs.project-id": "p"}
     for options, ends in ((token, 1_900_000_000), (token | {"gcs.oauth2.token-expires-at": "?"}, 7_258_118_400)):
         stored = store_for("gs://bucket", options)
@@ -128,6 +128,7 @@ def test_options_of_s3(monkeypatch: pytest.MonkeyPatch) -> None:
             "session_token": "token",
             "region": "us-east-1",
             "force_virtual_addressing": True,
+            "allow_delayed_open": True,
         }
     ]
 
@@ -151,9 +152,10 @@ def test_storage_whose_library_is_missing(location: str, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("location", ["s3://bucket//key", "s3:///key"])
 def test_keys_that_the_file_system_refuses(location: str) -> None:
+    said = f"cannot .* {location}: " if location == "s3:///key" else f"{location}: pyarrow reads no path with an empty"
     store = Stores({"s3.endpoint": "http://127.0.0.1:1", "s3.region": "us-east-1"})(location)
     for use in (store.read, store.size, store.exists, store.open_input, store.delete, lambda at: list(store.list(at))):
-        with pytest.raises(StorageFailed, match=f"cannot .* {location}: "):
+        with pytest.raises((StorageFailed, Unsupported), match=said):
             use(location)
 
 

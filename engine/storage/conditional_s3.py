@@ -1,0 +1,114 @@
+"""S3 with conditional writes, which a directory catalog commits by: pyarrow has none, botocore does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from threading import Lock
+from typing import Any
+
+from pyarrow import fs
+
+from engine.errors import AlreadyExists, CommitStateUnknown, EngineError, StorageFailed, Unsupported
+from engine.storage.arrow import ArrowStore
+
+PROBE = ".icebench-conditional-put"
+"""A file beside the first one that is written: by it, servers that ignore conditions are found out."""
+
+_EXISTS, _SERVER_ERRORS = 412, 500
+
+
+class ConditionalS3Store(ArrowStore):
+    """S3 whose `write` creates a file only once: a PUT with ``If-None-Match: *``.
+
+    AWS S3 has that since August 2024, and MinIO, Ceph and others in recent versions; older servers ignore the header,
+    so the first write of a store makes sure that a second PUT of a probe is refused. A request is sent once: where its
+    answer is lost, `write` raises CommitStateUnknown, and the file may appear later. Files of `open_output` are checked
+    for before they are uploaded, as by `ArrowStore`.
+
+    Args:
+        filesystem: For everything else.
+        prefixes: As for `ArrowStore`.
+        arguments: What the file system was made with.
+    """
+
+    def __init__(self, filesystem: fs.FileSystem, prefixes: Mapping[str, str], arguments: Mapping[str, Any]) -> None:
+        super().__init__(filesystem, prefixes)
+        self._arguments = dict(arguments)
+        self._lock = Lock()
+        self._client: Any = None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Executors only write files named by random ids.
+        return ArrowStore, (self._fs, self._prefixes)
+
+    @property
+    def creates_atomically(self) -> bool:
+        return find_spec("botocore") is not None and "role_arn" not in self._arguments
+
+    def write(self, location: str, data: bytes, *, overwrite: bool = False) -> None:
+        if overwrite or not self.creates_atomically:
+            super().write(location, data, overwrite=overwrite)
+        elif not self._put(self._checked_client(location), location, data):
+            raise AlreadyExists(f"{location} exists already")
+
+    def _checked_client(self, location: str) -> Any:  # noqa: ANN401 - botocore has no types
+        with self._lock:
+            if self._client is None:
+                client = self._new_client()
+                probe = f"{location.rpartition('/')[0]}/{PROBE}"
+                if self._put(client, probe, b"") and self._put(client, probe, b""):
+                    raise Unsupported(f"a file-system catalog at {location}: the server ignores If-None-Match")
+                self._client = client
+            return self._client
+
+    def _put(self, client: Any, location: str, data: bytes) -> bool:  # noqa: ANN401 - botocore has no types
+        """Create a file; whether there was none."""
+        bucket, _, key = self._path(location).partition("/")
+        errors = import_module("botocore.exceptions")
+        try:
+            client.put_object(Bucket=bucket, Key=key, Body=data, IfNoneMatch="*")
+        except errors.ClientError as error:
+            status = error.response["ResponseMetadata"]["HTTPStatusCode"]
+            if status == _EXISTS:
+                return False
+            kind: type[EngineError] = CommitStateUnknown if status >= _SERVER_ERRORS else StorageFailed
+            raise kind(f"cannot write {location}: {error}") from None
+        except (errors.EndpointConnectionError, errors.ConnectTimeoutError) as error:
+            raise StorageFailed(f"cannot write {location}: {error}") from None
+        except errors.HTTPClientError as error:
+            raise CommitStateUnknown(f"cannot tell whether {location} was written: {error}") from None
+        except errors.BotoCoreError as error:
+            raise StorageFailed(f"cannot write {location}: {error}") from None
+        return True
+
+    def _new_client(self) -> Any:  # noqa: ANN401 - botocore has no types
+        given = self._arguments
+        endpoint = given.get("endpoint_override")
+        style = "virtual" if given.get("force_virtual_addressing") or not endpoint else "path"
+        options = {
+            "retries": {"total_max_attempts": 1},
+            "s3": {"addressing_style": style},
+            "request_checksum_calculation": "when_required",
+            "response_checksum_validation": "when_required",
+        }
+        if given.get("anonymous"):
+            options["signature_version"] = import_module("botocore").UNSIGNED
+        if proxy := given.get("proxy_options"):
+            options["proxies"] = {"http": proxy, "https": proxy}
+        options |= {name: given[name] for name in ("connect_timeout",) if name in given}
+        options |= {"read_timeout": given["request_timeout"]} if "request_timeout" in given else {}
+        return (
+            import_module("botocore.session")
+            .Session()
+            .create_client(
+                "s3",
+                region_name=given.get("region") or "us-east-1",
+                endpoint_url=endpoint if not endpoint or "://" in endpoint else f"https://{endpoint}",
+                aws_access_key_id=given.get("access_key"),
+                aws_secret_access_key=given.get("secret_key"),
+                aws_session_token=given.get("session_token"),
+                config=import_module("botocore.config").Config(**options),
+            )
+        )
