@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from engine.opening import Catalog, load_catalog, load_table
     from engine.plan.cache import ManifestCache
     from engine.runtime.counters import Counters
+    from engine.scan import Scan
     from engine.spec.data_file import DataFile, FileContent
     from engine.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec, partition_spec
     from engine.spec.schema import Schema
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
         list_type,
         map_type,
     )
-    from engine.table import Scan, Table
+    from engine.table import Table
 
 __all__ = [
     "BINARY",
@@ -128,7 +129,7 @@ _ELSEWHERE = {
     "ModelledLayout": "engine.maintenance.layout_model",
     "DataFile": "engine.spec.data_file",
     "FileContent": "engine.spec.data_file",
-    "Scan": "engine.table",
+    "Scan": "engine.scan",
     "Table": "engine.table",
     "TableProfile": "engine.maintenance.profile.table_profile",
     "Schema": "engine.spec.schema",

@@ -7,7 +7,15 @@ from typing import Any
 
 from engine.errors import NotInstalled
 
-EXTRAS = {"boto3": "glue", "botocore": "aws", "pyspark": "spark", "xxhash": "spark"}
+EXTRAS = {
+    "boto3": "glue",
+    "botocore": "aws",
+    "duckdb": "peers",
+    "pandas": "peers",
+    "polars": "peers",
+    "pyspark": "spark",
+    "xxhash": "spark",
+}
 """The extra of this distribution that brings a package."""
 
 

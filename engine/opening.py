@@ -19,7 +19,7 @@ from engine.catalog.views import ViewCatalog
 from engine.codec.metadata_json.table import decode_metadata
 from engine.columnar.schemas import from_arrow_schema
 from engine.commit.committer import TableState
-from engine.errors import Invalid, RelocationWarning, Unsupported
+from engine.errors import AlreadyExists, Invalid, RelocationWarning, Unsupported
 from engine.lazy_module import LazyModule
 from engine.plan.cache import ManifestCache
 from engine.spec.creation import new_table_metadata
@@ -39,12 +39,16 @@ from engine.table import Table
 
 if TYPE_CHECKING:
     from engine.catalog import filesystem, rest, rest_session, rest_views, sql_views
+    from engine.commit import target
+    from engine.maintenance import purge as purging
 else:  # a catalog's libraries are loaded with it: SQLAlchemy, the HTTP client
     filesystem = LazyModule("engine.catalog.filesystem")
     rest = LazyModule("engine.catalog.rest")
     rest_session = LazyModule("engine.catalog.rest_session")
     rest_views = LazyModule("engine.catalog.rest_views")
     sql_views = LazyModule("engine.catalog.sql_views")
+    target = LazyModule("engine.commit.target")
+    purging = LazyModule("engine.maintenance.purge")
 
 Name = str | Sequence[str]
 """``"db.events"`` or ``("db", "events")``."""
@@ -134,6 +138,25 @@ class Catalog:
         )
         return self._table(identifier, self._inner.create_table(identifier, metadata))
 
+    def create_table_if_not_exists(
+        self,
+        name: Name,
+        schema: Schema | pa.Schema,
+        *,
+        partition_spec: SpecLike = UNPARTITIONED,
+        sort_order: SortOrder = UNSORTED,
+        properties: Mapping[str, str] | None = None,
+        location: str | None = None,
+    ) -> Table:
+        """Create an empty table as `create_table` does, or load the one that has the name, whatever its schema."""
+        try:
+            return self.create_table(
+                name, schema, partition_spec=partition_spec, sort_order=sort_order, properties=properties,
+                location=location,
+            )  # fmt: skip
+        except AlreadyExists:
+            return self.load_table(name)
+
     def load_table(self, name: Name) -> Table:
         """The table as it is now; raises NotFound."""
         identifier = table_identifier(name)
@@ -162,14 +185,22 @@ class Catalog:
         directory. Files elsewhere are kept: those in ``write.data.path``, and those of `add_files`. If another table
         has files in the directory, raises Invalid and drops nothing.
 
-        `purge` asks a REST server to delete its files; other catalogs raise Unsupported.
+        `purge` deletes the files, too, also under another name that is registered for them: a REST server does it, in
+        other catalogs see `engine.maintenance.purge`.
         """
+        identifier = table_identifier(name)
         if not purge:
-            self._inner.drop_table(table_identifier(name))
+            self._inner.drop_table(identifier)
         elif isinstance(self._inner, rest.RestCatalog):
-            self._inner.drop_table(table_identifier(name), purge=True)
+            self._inner.drop_table(identifier, purge=True)
         else:
-            raise Unsupported(f"drop_table(purge=True) in catalog {self.name!r}, which is not behind REST")
+            store = self._inner.store_at(self._inner.load_state(identifier).metadata.location)
+            own = target.Target(committer=self._inner, identifier=identifier, store=store)
+            purging.purge(own, lambda: self._inner.drop_table(identifier))
+
+    def purge_table(self, name: Name) -> None:
+        """Drop a table and delete its files: `drop_table` with `purge`."""
+        self.drop_table(name, purge=True)
 
     def create_view(
         self,

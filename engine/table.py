@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from engine.catalog.identifiers import dotted
 from engine.commit.committer import Committer, Identifier, TableState
 from engine.commit.one_table import OneTable
-from engine.errors import Invalid, Unsupported
+from engine.errors import Unsupported
 from engine.expressions.predicate import Filter
 from engine.lazy_module import LazyModule
 from engine.operations.metadata_operations import MetadataOperations
 from engine.operations.row_operations import RowOperations
 from engine.plan.cache import ManifestCache
 from engine.plan.incremental import incremental_append_scan, snapshots_between
-from engine.plan.planner import PlanningMode
-from engine.plan.scan import ScanPlan, TableScan, table_scan
+from engine.plan.scan import TableScan, table_scan
 from engine.plan.snapshots import AsOf
 from engine.runtime.counters import Counters
 from engine.runtime.runner import Runner
+from engine.scan import Scan
 from engine.spec.metadata import TableMetadata
 from engine.spec.metadata_columns import METADATA_COLUMNS, PARTITION_NAME, partition_column
 from engine.spec.partitioning import PartitionSpec, common_partition_type
 from engine.spec.schema import Schema
-from engine.spec.snapshots import Snapshot, SnapshotRef
+from engine.spec.snapshots import Snapshot, SnapshotLogEntry, SnapshotRef
 from engine.spec.sorting import SortOrder
 from engine.spec.types import NestedField
 from engine.storage.contradictions import Verify, VerifyingStore
@@ -64,152 +61,6 @@ else:  # planning does not wait for what reads and changes rows, nor for PySpark
     spark_changelog = LazyModule("engine.spark.changelog_scan")
     native_scan = LazyModule("engine.spark.native_scan")
     spark_planning = LazyModule("engine.spark.planning")
-
-
-DecimalWidth: TypeAlias = Literal["wide", "narrow"]
-
-
-class Scan:
-    """A scan of one state of a table. `plan` selects what to read; the other methods plan and read, each time anew.
-
-    Args:
-        scan: Snapshot, filter and columns.
-        metadata_columns: Columns that readers compute (``_file``, ``_pos``, ...), after those of the table.
-        counters: Count planning, reading and storage requests; with None only planning is counted, in
-            `ScanPlan.counters`.
-    """
-
-    def __init__(
-        self, scan: TableScan, metadata_columns: tuple[NestedField, ...] = (), counters: Counters | None = None
-    ) -> None:
-        self._scan = scan
-        self._metadata_columns = metadata_columns
-        self._counters = counters
-
-    @property
-    def snapshot(self) -> Snapshot | None:
-        """The snapshot that is read; None for a table without one."""
-        return self._scan.snapshot
-
-    @property
-    def filter(self) -> str:
-        """The filter as text.
-
-        Raises:
-            Invalid: It does not fit the table's schema.
-            Unsupported: It tests a type that has no order.
-        """
-        _ = self._scan.bound
-        return str(self._scan.predicate)
-
-    @property
-    def schema(self) -> Schema:
-        """The columns of the result."""
-        return Schema((*self._scan.projection.fields, *self._metadata_columns))
-
-    def plan(
-        self,
-        spark: Any = None,  # noqa: ANN401 - as in `to_spark`
-        *,
-        mode: PlanningMode | None = None,
-    ) -> ScanPlan:
-        """Plan the data files to read, with their deletes and residual filters.
-
-        Files and counters do not depend on where planning is done, which `ScanPlan.modes` records.
-
-        Args:
-            spark: A `pyspark.sql.SparkSession` whose executors may decode and filter manifests; without one, all is
-                done here.
-            mode: ``"local"`` uses no executors, ``"distributed"`` does, ``"auto"`` does where the manifests are many
-                (`engine.spark.planning.LOCAL_BYTES`). By default what the table's properties say,
-                ``read.data-planning-mode`` and ``read.delete-planning-mode``, and else ``"auto"``.
-
-        Raises:
-            Invalid: The filter or the columns do not fit the schema; there is no such mode, or no session for it.
-            FileNotFound: A file of the metadata tree is missing.
-            CorruptTable: The metadata contradicts the specification.
-        """
-        scan = self._scan
-        if spark is not None:
-            properties = scan.metadata.properties
-            executors = spark_planning.spark_executors(spark, properties, mode, requests=self._counters)
-            scan = replace(scan, executors=executors)
-        elif mode not in (None, "auto", "local"):
-            raise Invalid(f"planning mode {mode!r} needs a Spark session")
-        plan = scan.plan()
-        if self._counters is not None:
-            self._counters.merge(plan.counters)
-        return plan
-
-    def to_batches(
-        self, *, batch_rows: int | None = None, decimal_width: DecimalWidth = "wide"
-    ) -> pa.RecordBatchReader:
-        """Stream the rows in the order of `plan`, with bounded read-ahead.
-
-        Args:
-            batch_rows: The most rows of a batch; by default `engine.read.request.BATCH_ROWS`.
-            decimal_width: ``"wide"`` returns decimal128, which every function of Arrow supports; ``"narrow"`` returns
-                decimal32 up to 9 digits and decimal64 up to 18, with less work and memory.
-
-        Raises:
-            As `plan`; from the stream FileNotFound, CorruptTable, and Unsupported for files of a format that is not
-            read.
-        """
-        return plans.read_plan(
-            self.plan(),
-            self._scan.store,
-            projection=self.schema,
-            counters=self._counters,
-            runner=self._scan.runner,
-            batch_rows=batch_rows or request.BATCH_ROWS,
-            narrow_decimals=decimal_width == "narrow",
-            table_name=self._scan.table_name,
-        )
-
-    def to_arrow(self, *, decimal_width: DecimalWidth = "wide") -> pa.Table:
-        """The rows as a table; arguments and errors as `to_batches`."""
-        return self.to_batches(decimal_width=decimal_width).read_all()
-
-    def count(self) -> int:
-        """The number of rows. Record counts are used only for files without deletes and without a residual filter;
-        raises as `to_batches`."""
-        return plans.count_rows(
-            self.plan(),
-            self._scan.store,
-            counters=self._counters,
-            runner=self._scan.runner,
-            table_name=self._scan.table_name,
-        )
-
-    def to_spark(
-        self,
-        spark: Any,  # noqa: ANN401 - Spark's own types are at home in `engine.spark` alone
-        *,
-        planning_mode: PlanningMode | None = None,
-    ) -> Any:  # noqa: ANN401
-        """The rows as a DataFrame of a session; Spark's own Parquet reader reads the planned files.
-
-        See `engine.spark.native_scan`.
-
-        Args:
-            spark: A `pyspark.sql.SparkSession`; its settings are not changed.
-            planning_mode: Whether its executors plan, too: the `mode` of `plan`.
-
-        Returns:
-            A `pyspark.sql.DataFrame`.
-
-        Raises:
-            As `plan`; Unsupported for files that are not Parquet and types that Spark does not have.
-        """
-        return native_scan.plan_to_dataframe(
-            spark,
-            self.plan(spark, mode=planning_mode),
-            self._scan.store,
-            projection=self.schema,
-            counters=self._counters,
-            runner=self._scan.runner,
-            table_name=self._scan.table_name,
-        )
 
 
 class Table(MetadataOperations, RowOperations):
@@ -305,6 +156,10 @@ class Table(MetadataOperations, RowOperations):
         """The head of main; None for a table without one."""
         return self.metadata.current_snapshot
 
+    def history(self) -> tuple[SnapshotLogEntry, ...]:
+        """When which snapshot became the current one, oldest first; `inspect.history` has the same as a table."""
+        return self.metadata.snapshot_log
+
     @property
     def refs(self) -> Mapping[str, SnapshotRef]:
         """Branches and tags by name."""
@@ -344,6 +199,7 @@ class Table(MetadataOperations, RowOperations):
         snapshot_id: int | None = None,
         ref: str | None = None,
         as_of: AsOf | None = None,
+        limit: int | None = None,
         case_sensitive: bool = True,
         runner: Runner | None = None,
         counters: Counters | None = None,
@@ -357,6 +213,7 @@ class Table(MetadataOperations, RowOperations):
             snapshot_id: A snapshot to read.
             ref: A branch or tag to read.
             as_of: A time to read the table at. At most one of these three; without any, the current snapshot.
+            limit: Stop after so many rows, of whichever files come first; None for all.
             case_sensitive: Whether names in filter and columns are.
             runner: Plans and reads in parallel; by default on all processors.
             counters: Count planning, reading, and storage requests and bytes.
@@ -377,7 +234,7 @@ class Table(MetadataOperations, RowOperations):
             runner=runner,
             counters=counters,
         )
-        return Scan(scan, tuple(self._metadata_column(name, scan.schema) for name in extra), counters)
+        return Scan(scan, tuple(self._metadata_column(name, scan.schema) for name in extra), counters, limit)
 
     def incremental_append_scan(
         self,

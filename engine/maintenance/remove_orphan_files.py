@@ -59,7 +59,7 @@ def remove_orphan_files(table: Target, *, older_than_ms: int, dry_run: bool) -> 
         FileNotFound, CorruptTable, StorageFailed: The table cannot be read whole, so nothing is deleted.
     """
     former = table.load()
-    listed = list(_list_files(table, former.metadata))
+    listed = list(list_own_files(table, former.metadata))
     state = table.load()
     if not GC_ENABLED.of(state.metadata.properties):
         raise Invalid(f"files may not be deleted: {GC_ENABLED.name} is false, other tables may need them")
@@ -91,7 +91,7 @@ def remove_orphan_files(table: Target, *, older_than_ms: int, dry_run: bool) -> 
     )
 
 
-def _list_files(table: Target, metadata: TableMetadata) -> Iterator[FileInfo]:
+def list_own_files(table: Target, metadata: TableMetadata) -> Iterator[FileInfo]:
     """All files of the table's own directories. Those of ``write.data.path`` may be other tables', too."""
     for name in ("data", "metadata"):
         try:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from engine.columnar.schemas import from_arrow_schema
 from engine.commit.committer import TableState
-from engine.errors import Invalid, Unsupported
+from engine.errors import Unsupported
 from engine.expressions.predicate import Filter, Predicate
 from engine.lazy_module import LazyModule
 from engine.plan.scan import TableScan, table_scan
@@ -77,8 +77,9 @@ class RowOperations(ABC):
         """Add rows. See `engine.operations.append`.
 
         Args:
-            data: A pyarrow Table, a RecordBatchReader or a Spark DataFrame, whose executors write the files. Columns
-                go by name; one that is missing takes its write default, or null.
+            data: A pyarrow Table or RecordBatchReader, a frame of pandas or Polars, a relation of DuckDB, any other
+                source of an Arrow stream, or a Spark DataFrame, whose executors write the files. Columns go by name;
+                one that is missing takes its write default, or null.
             branch: See the class, as for the others.
             merge_schema: Add columns that the table does not have, and widen those that are narrower, in the same
                 commit, where the property ``write.spark.accept-any-schema`` allows it.
@@ -88,6 +89,7 @@ class RowOperations(ABC):
             counters: See the class.
         """
         target = self._target(counters)
+        data = row_source.rows_of(data, "append")
         prepare = _writing(data, target, "append")
         own = {**(snapshot_properties or {}), **({} if wap_id is None else {cherry_pick.WAP_ID: wap_id})}
         if merge_schema:
@@ -289,7 +291,7 @@ class RowOperations(ABC):
             snapshot_properties: See the class.
             counters: See the class.
         """
-        rows = _arrow(data, "upsert")
+        rows = row_source.arrow_rows(data, "upsert")
         target = self._target(counters)
 
         def scan_of(metadata: TableMetadata, filter: Predicate) -> TableScan:
@@ -345,11 +347,5 @@ class RowOperations(ABC):
 
 
 def _writing(data: Rows, target: Target, verb: str) -> Prepare:
-    row_source.check_rows(data, verb)
-    return lambda metadata: row_source.write_rows(data, metadata, target)
-
-
-def _arrow(data: object, verb: str) -> pa.Table | pa.RecordBatchReader:
-    if not isinstance(data, pa.Table | pa.RecordBatchReader):
-        raise Invalid(f"{verb} takes a pyarrow Table or RecordBatchReader, not {type(data).__name__}")
-    return data
+    rows = row_source.rows_of(data, verb)
+    return lambda metadata: row_source.write_rows(rows, metadata, target)

@@ -1,5 +1,5 @@
-"""Rows that callers pass: Arrow data, which this process writes; a Spark DataFrame, which executors write; or files
-that executors have written."""
+"""Rows that callers pass: Arrow data and frames of other libraries, which this process writes; a Spark DataFrame, which
+executors write; or files that executors have written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ else:  # PySpark is loaded already where the caller has a DataFrame
     spark_writer = LazyModule("engine.spark.writer")
 
 Rows = Any
-"""A pyarrow Table, a RecordBatchReader, a `pyspark.sql.DataFrame`, whose type is at home in `engine.spark` alone, or
+"""A pyarrow Table, a RecordBatchReader, a `pandas.DataFrame`, whatever gives an Arrow stream (`__arrow_c_stream__`: a
+DataFrame of Polars, a relation of DuckDB), a `pyspark.sql.DataFrame`, whose type is at home in `engine.spark` alone, or
 `WrittenRows`."""
 
 
@@ -36,18 +37,39 @@ class WrittenRows:
     files: tuple[DataFile, ...]
 
 
-def check_rows(data: Rows, verb: str) -> None:
-    """Raise Invalid unless these are rows; `verb` names the operation."""
-    if not isinstance(data, pa.Table | pa.RecordBatchReader | WrittenRows) and not is_dataframe(data):
-        given = type(data).__name__
-        raise Invalid(f"{verb} takes a pyarrow Table, a RecordBatchReader or a Spark DataFrame, not {given}")
+def rows_of(data: Rows, verb: str) -> Rows:
+    """The rows as Arrow data, unless executors write them or have written them; `verb` names the operation.
+
+    Raises:
+        Invalid: These are no rows.
+    """
+    if isinstance(data, WrittenRows) or is_dataframe(data):
+        return data
+    return arrow_rows(data, verb, "rows or a Spark DataFrame")
+
+
+def arrow_rows(data: object, verb: str, wanted: str = "rows") -> pa.Table | pa.RecordBatchReader:
+    """The rows as Arrow data; raises Invalid for what has none."""
+    if isinstance(data, pa.Table | pa.RecordBatchReader):
+        return data
+    if _is_frame(data, "pandas"):
+        return pa.Table.from_pandas(data, preserve_index=False)
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(data)
+    raise Invalid(
+        f"{verb} takes {wanted}: a pyarrow Table or RecordBatchReader, a frame of pandas or Polars, a relation of "
+        f"DuckDB, or another source of an Arrow stream, not {type(data).__name__}"
+    )
 
 
 def is_dataframe(data: object) -> bool:
-    """Whether this is a DataFrame of Spark, judged by its type's name, so that PySpark need not be imported."""
-    return any(
-        kind.__name__ == "DataFrame" and kind.__module__.startswith("pyspark.sql.") for kind in type(data).__mro__
-    )
+    """Whether this is a DataFrame of Spark."""
+    return _is_frame(data, "pyspark.sql.")
+
+
+def _is_frame(data: object, module: str) -> bool:
+    """Whether this is a DataFrame of a library, judged by its type's name, so that it need not be imported."""
+    return any(kind.__name__ == "DataFrame" and kind.__module__.startswith(module) for kind in type(data).__mro__)
 
 
 def incoming_schema(data: Rows) -> pa.Schema:

@@ -37,6 +37,7 @@ def read_plan(
     store: Store,
     *,
     task: ScanTask | None = None,
+    limit: int | None = None,
     projection: Schema | None = None,
     counters: Counters | None = None,
     runner: Runner | None = None,
@@ -50,6 +51,7 @@ def read_plan(
         plan: What to read.
         store: The table's storage.
         task: Read only this part of the plan; see `ScanPlan.tasks`.
+        limit: Stop after so many rows; files after those that certainly have them are not opened.
         projection: The columns to return; those of the plan by default. May have metadata columns
             (`engine.spec.metadata_columns`): ``_file``, ``_pos``, ``_deleted`` (which keeps deleted rows), and others.
         counters: Count the work.
@@ -66,8 +68,26 @@ def read_plan(
     request = request_for(plan, store, projection=projection, batch_rows=batch_rows, table_name=table_name)
     request = replace(request, narrow_decimals=narrow_decimals)
     files = planned_files(plan) if task is None else _pieces(plan, task)
+    if limit is not None:
+        files = _enough(files, limit)
     batches = read_files(files, request, runner=runner or LocalRunner(), counters=counters or Counters())
+    if limit is not None:
+        batches = _limited(batches, limit)
     return pa.RecordBatchReader.from_batches(request.arrow_schema, batches)
+
+
+def _enough(files: Iterator[FileRead], rows: int) -> Iterator[FileRead]:
+    """The files up to those that together have so many rows to return."""
+    while rows > 0 and (file := next(files, None)) is not None:
+        yield file
+        if file.residual is None and not file.deletes and file.byte_range is None:
+            rows -= file.record_count
+
+
+def _limited(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    while rows > 0 and (batch := next(batches, None)) is not None:
+        yield batch.slice(0, rows)
+        rows -= batch.num_rows
 
 
 def count_rows(

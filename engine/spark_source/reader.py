@@ -20,12 +20,13 @@ from engine.expressions.predicate import TRUE, Predicate
 from engine.plan.scan import ScanPlan, as_predicate
 from engine.read.plans import request_for
 from engine.read.request import ReadRequest
+from engine.scan import Scan
 from engine.spark.arrow_batches import check_schema
 from engine.spark.arrow_tasks import read_task, task_files
 from engine.spark_source.changelog import ChangelogPartition, ChangelogSpan
 from engine.spark_source.filters import pushed
 from engine.spark_source.options import ReadOptions
-from engine.table import Scan, Table
+from engine.table import Table
 
 
 class FilesPartition(sd.InputPartition):

@@ -16,9 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 import engine
 from bench.setup_jars import is_cached
 from engine.errors import Unsupported
+from engine.scan import Scan
 from engine.spark.arrow_scan import plan_to_arrow_frame
 from engine.spec.transforms import Identity, Truncate
-from engine.table import Scan, Table
+from engine.table import Table
 from tests.spark.deleted_tables import FIELDS, open_catalog, rows, with_every_delete
 
 EVERY = ("_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number")

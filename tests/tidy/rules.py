@@ -12,7 +12,8 @@ ENGINE_ROWS: tuple[tuple[str, ...], ...] = (
     ("plan", "deletes"),
     ("read", "write", "commit"),
     ("catalog", "spark"),
-    ("operations", "inspect", "maintenance"),
+    ("operations", "inspect", "maintenance", "frames"),
+    ("scan",),
     ("table",),
     ("opening",),
     ("spark_source",),
@@ -75,6 +76,8 @@ ENGINE_LIBRARIES: dict[str, tuple[str, ...]] = {
     "operations": ("numpy", "pyarrow"),
     "inspect": ("pyarrow",),
     "maintenance": ("numpy", "pyarrow"),
+    "frames": ("pyarrow",),
+    "scan": ("pandas", "pyarrow"),
     "table": ("pyarrow",),
     "opening": ("pyarrow",),
     "spark": ("numpy", "pyarrow", "pyspark", "xxhash"),
@@ -84,7 +87,7 @@ ENGINE_LIBRARIES: dict[str, tuple[str, ...]] = {
 LIBRARY_HOMES: dict[str, tuple[str, ...]] = {
     "pyarrow.acero": ("engine/columnar/",),
     "pyarrow.compute": ("engine/columnar/", "engine/formats/", "bench/", "tests/"),
-    "pyarrow.dataset": ("engine/columnar/", "bench/", "tests/"),
+    "pyarrow.dataset": ("engine/columnar/", "engine/frames/", "bench/", "tests/"),
     "pyarrow.fs": (
         "engine/storage/arrow.py",
         "engine/storage/conditional_s3.py",

@@ -66,8 +66,6 @@ def test_a_renamed_table_and_one_by_its_file(tmp_path: Path, monkeypatch: pytest
     assert catalog.rename_table("db.t", "db.u").name == "db.u"
     relative = str(Path(table.metadata_location).relative_to(tmp_path))
     assert catalog.register_table("db.v", relative).metadata_location == table.metadata_location
-    with pytest.raises(Unsupported, match="purge"):
-        catalog.drop_table("db.v", purge=True)
     assert catalog.table_exists("db.v")
     view = catalog.create_view("db.w", {"spark": "select 1"}, ROWS, default_namespace="db.inner")
     assert view.current_version.default_namespace == ("db", "inner")

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from engine.errors import Invalid
-from engine.operations.row_source import check_rows, is_dataframe
+from engine.operations.row_source import is_dataframe, rows_of
 
 
 class DataFrame:
@@ -23,9 +23,9 @@ def test_dataframes_are_told_by_name() -> None:
 
 
 def test_what_rows_are() -> None:
-    check_rows(pa.table({"a": [1]}), "append")
-    check_rows(pa.table({"a": [1]}).to_reader(), "append")
-    check_rows(Classic(), "append")
+    rows_of(pa.table({"a": [1]}), "append")
+    rows_of(pa.table({"a": [1]}).to_reader(), "append")
+    rows_of(Classic(), "append")
     for data in ([{"a": 1}], DataFrame(), pa.array([1]), None):
-        with pytest.raises(Invalid, match=r"append takes a pyarrow Table, .* or a Spark DataFrame, not"):
-            check_rows(data, "append")
+        with pytest.raises(Invalid, match=r"append takes rows or a Spark DataFrame: a pyarrow Table or .*, not"):
+            rows_of(data, "append")

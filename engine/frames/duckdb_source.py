@@ -1,0 +1,48 @@
+"""A scan as a source of DuckDB, which pushes columns and filters into the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from engine.errors import Invalid, Unsupported
+from engine.frames.lazy_scan import LazyScan
+from engine.lazy_module import LazyModule
+
+duckdb = LazyModule("duckdb")
+
+
+class ScanDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no types
+    """A scan in the form of a pyarrow dataset, as far as DuckDB asks one: its schema, and scanners of some columns with
+    a filter. Planned and read anew by each."""
+
+    def __init__(self, scan: LazyScan) -> None:
+        self._scan = scan
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the scan."""
+        return self._scan.arrow_schema
+
+    def scanner(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Any = None,  # noqa: ANN401 - an expression of pyarrow
+        **_: Any,  # noqa: ANN401 - whatever else scanners take
+    ) -> ds.Scanner:
+        """Columns in this order, of the rows that the filter keeps: by the plan, or, where the filter is none of the
+        engine's, afterwards."""
+        names = list(self.schema.names if columns is None else columns)
+        try:
+            scan, left = self._scan.narrowed(filter, names), None
+        except (Invalid, Unsupported):
+            scan, left = self._scan, filter
+        return ds.Scanner.from_batches(scan.to_batches(), columns=names, filter=left)
+
+
+def relation(scan: LazyScan, connection: Any = None) -> Any:  # noqa: ANN401 - DuckDB's own
+    """The scan as a relation of a DuckDB connection, by default a new one."""
+    return (duckdb.connect() if connection is None else connection).from_arrow(ScanDataset(scan))

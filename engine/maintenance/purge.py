@@ -1,0 +1,45 @@
+"""Dropping a table together with its files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from engine.catalog.ownership import check_ownership
+from engine.commit.target import Target
+from engine.errors import Invalid, StorageFailed
+from engine.maintenance.expire_snapshots import delete_all
+from engine.maintenance.reachable_files import Reach
+from engine.maintenance.remove_orphan_files import list_own_files
+from engine.spec.properties import DATA_PATH, GC_ENABLED, METADATA_PATH
+from engine.storage.canonical_paths import CanonicalPaths
+
+
+def purge(table: Target, drop: Callable[[], None]) -> None:
+    """Drop a table by calling `drop`, then delete all files in its directories, and those of its snapshots that are
+    below ``write.data.path`` or ``write.metadata.path``. Files elsewhere, such as those of `add_files`, stay.
+
+    Raises:
+        Invalid: ``gc.enabled`` is false, or files of another table are among those of this one; nothing is dropped.
+        FileNotFound, CorruptTable: The table cannot be read whole, and is not dropped.
+        StorageFailed: Likewise; or it was dropped, and some files are left, as the message says.
+        As `drop`.
+    """
+    state = table.load()
+    metadata = state.metadata
+    if not GC_ENABLED.of(metadata.properties):
+        raise Invalid(f"files may not be deleted: {GC_ENABLED.name} is false, other tables may need them")
+    canonical = CanonicalPaths(metadata.location)
+    listed = list(list_own_files(table, metadata))
+    check_ownership(listed, state, state, canonical=canonical, store=table.store, runner=table.runner)
+    reach = Reach(store=table.store, runner=table.runner, canonical=canonical)
+    elsewhere = [path for name in (DATA_PATH, METADATA_PATH) if (path := name.of(metadata.properties)) is not None]
+    found = reach.only_of(metadata.snapshots, ())
+    locations = {path: location for kind in found for path, location in kind.items()}
+    for location in (state.metadata_location, *(entry.metadata_file for entry in metadata.metadata_log)):
+        locations[canonical.path(location)] = location
+    kept = {path: location for path, location in locations.items() if canonical.is_inside(location, elsewhere)}
+    drop()
+    own = {canonical.path(each.location): each.location for each in listed}
+    _, refused = delete_all(table.store, sorted({**kept, **own}.values()), table.runner)
+    if refused:
+        raise StorageFailed(f"the table was dropped, but {len(refused)} files of it are left, such as {refused[0]}")

@@ -1,0 +1,271 @@
+"""`Scan`: the rows of one state of a table, as Arrow data and as frames of other libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+
+import pyarrow as pa
+
+from engine.errors import Invalid, Unsupported
+from engine.expressions.predicate import Filter
+from engine.lazy_module import LazyModule
+from engine.plan.planner import PlanningMode
+from engine.plan.scan import ScanPlan, TableScan
+from engine.runtime.counters import Counters
+from engine.spec.schema import Schema
+from engine.spec.snapshots import Snapshot
+from engine.spec.types import NestedField
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from engine.columnar import schemas
+    from engine.frames import duckdb_source, polars_source
+    from engine.read import plans, request, row_sample
+    from engine.spark import native_scan
+    from engine.spark import planning as spark_planning
+else:  # planning does not wait for what reads rows, nor for other libraries
+    pd = LazyModule("pandas")
+    schemas = LazyModule("engine.columnar.schemas")
+    duckdb_source = LazyModule("engine.frames.duckdb_source")
+    polars_source = LazyModule("engine.frames.polars_source")
+    plans = LazyModule("engine.read.plans")
+    request = LazyModule("engine.read.request")
+    row_sample = LazyModule("engine.read.row_sample")
+    native_scan = LazyModule("engine.spark.native_scan")
+    spark_planning = LazyModule("engine.spark.planning")
+
+DecimalWidth: TypeAlias = Literal["wide", "narrow"]
+
+
+class Scan:
+    """A scan of one state of a table. `plan` selects what to read; the other methods plan and read, each time anew.
+
+    Args:
+        scan: Snapshot, filter and columns.
+        metadata_columns: Columns that readers compute (``_file``, ``_pos``, ...), after those of the table.
+        counters: Count planning, reading and storage requests; with None only planning is counted, in
+            `ScanPlan.counters`.
+        limit: Stop after so many rows; None for all. `plan` lists the files of all rows.
+
+    Raises:
+        Invalid: A negative limit.
+    """
+
+    def __init__(
+        self,
+        scan: TableScan,
+        metadata_columns: tuple[NestedField, ...] = (),
+        counters: Counters | None = None,
+        limit: int | None = None,
+    ) -> None:
+        if limit is not None and limit < 0:
+            raise Invalid(f"a limit of {limit} rows")
+        self._scan = scan
+        self._metadata_columns = metadata_columns
+        self._counters = counters
+        self._limit = limit
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The snapshot that is read; None for a table without one."""
+        return self._scan.snapshot
+
+    @property
+    def filter(self) -> str:
+        """The filter as text.
+
+        Raises:
+            Invalid: It does not fit the table's schema.
+            Unsupported: It tests a type that has no order.
+        """
+        _ = self._scan.bound
+        return str(self._scan.predicate)
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of the result."""
+        return Schema((*self._scan.projection.fields, *self._metadata_columns))
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The columns of the result, as `to_arrow` returns them."""
+        return schemas.to_arrow_schema(self.schema)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether the scan stops after some rows."""
+        return self._limit is not None
+
+    def narrowed(
+        self, filter: Filter | None = None, columns: Sequence[str] | None = None, *, limit: int | None = None
+    ) -> Self:
+        """This scan with a further filter, only some of its top-level columns, in their order here, or fewer rows.
+
+        Raises:
+            Invalid: The filter or a column does not fit the scan.
+            Unsupported: A filter of a scan with a limit, which would have to come after it.
+        """
+        scan, extra = self._scan, self._metadata_columns
+        if filter is not None:
+            if self.is_limited:
+                raise Unsupported("a filter after the limit of a scan")
+            scan = scan.filtered(filter)
+        if columns is not None:
+            names = {field.name for field in self.schema.fields}
+            if unknown := [name for name in columns if name not in names]:
+                raise Invalid(f"no column {unknown[0]!r} in the scan; the columns are {', '.join(sorted(names))}")
+            extra = tuple(field for field in extra if field.name in columns)
+            own = [name for name in columns if name in {field.name for field in scan.projection.fields}]
+            if scan.columns is not None:  # some fields of a struct, perhaps
+                find, name_of = scan.schema.find, scan.schema.name_of
+                paths = [name_of[find(c, case_sensitive=scan.case_sensitive).field_id] for c in scan.columns]
+                own = [path for path in paths if any(path == name or path.startswith(f"{name}.") for name in own)]
+            scan = replace(scan, columns=tuple(own))
+        least = min((each for each in (self._limit, limit) if each is not None), default=None)
+        _ = scan.bound
+        return type(self)(scan, extra, self._counters, least)
+
+    def plan(
+        self,
+        spark: Any = None,  # noqa: ANN401 - as in `to_spark`
+        *,
+        mode: PlanningMode | None = None,
+    ) -> ScanPlan:
+        """Plan the data files to read, with their deletes and residual filters.
+
+        Files and counters do not depend on where planning is done, which `ScanPlan.modes` records.
+
+        Args:
+            spark: A `pyspark.sql.SparkSession` whose executors may decode and filter manifests; without one, all is
+                done here.
+            mode: ``"local"`` uses no executors, ``"distributed"`` does, ``"auto"`` does where the manifests are many
+                (`engine.spark.planning.LOCAL_BYTES`). By default what the table's properties say,
+                ``read.data-planning-mode`` and ``read.delete-planning-mode``, and else ``"auto"``.
+
+        Raises:
+            Invalid: The filter or the columns do not fit the schema; there is no such mode, or no session for it.
+            FileNotFound: A file of the metadata tree is missing.
+            CorruptTable: The metadata contradicts the specification.
+        """
+        scan = self._scan
+        if spark is not None:
+            properties = scan.metadata.properties
+            executors = spark_planning.spark_executors(spark, properties, mode, requests=self._counters)
+            scan = replace(scan, executors=executors)
+        elif mode not in (None, "auto", "local"):
+            raise Invalid(f"planning mode {mode!r} needs a Spark session")
+        plan = scan.plan()
+        if self._counters is not None:
+            self._counters.merge(plan.counters)
+        return plan
+
+    def to_batches(
+        self, *, batch_rows: int | None = None, decimal_width: DecimalWidth = "wide"
+    ) -> pa.RecordBatchReader:
+        """Stream the rows in the order of `plan`, with bounded read-ahead.
+
+        Args:
+            batch_rows: The most rows of a batch; by default `engine.read.request.BATCH_ROWS`.
+            decimal_width: ``"wide"`` returns decimal128, which every function of Arrow supports; ``"narrow"`` returns
+                decimal32 up to 9 digits and decimal64 up to 18, with less work and memory.
+
+        Raises:
+            As `plan`; from the stream FileNotFound, CorruptTable, and Unsupported for files of a format that is not
+            read.
+        """
+        return plans.read_plan(
+            self.plan(),
+            self._scan.store,
+            limit=self._limit,
+            projection=self.schema,
+            counters=self._counters,
+            runner=self._scan.runner,
+            batch_rows=batch_rows or request.BATCH_ROWS,
+            narrow_decimals=decimal_width == "narrow",
+            table_name=self._scan.table_name,
+        )
+
+    def to_arrow(self, *, decimal_width: DecimalWidth = "wide") -> pa.Table:
+        """The rows as a table; arguments and errors as `to_batches`."""
+        return self.to_batches(decimal_width=decimal_width).read_all()
+
+    def to_pandas(self) -> Any:  # noqa: ANN401 - a package that need not be there
+        """The rows as a `pandas.DataFrame`, by Arrow's conversion; errors as `to_batches`, and NotInstalled."""
+        _ = pd.DataFrame  # pyarrow says less where it is missing
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:  # noqa: ANN401 - as above
+        """The rows as a `polars.LazyFrame`, which is planned and read when it is collected.
+
+        Polars' columns, filters and limits go into the plan. Extension types are what they store: a uuid is binary.
+        Errors as `to_batches`, and NotInstalled.
+        """
+        return polars_source.lazy_frame(self)
+
+    def to_duckdb(self, connection: Any = None) -> Any:  # noqa: ANN401 - as above
+        """The rows as a relation of DuckDB, which is planned and read when it is executed.
+
+        DuckDB's columns and filters go into the plan. Raises NotInstalled; errors of the scan come as DuckDB's.
+
+        Args:
+            connection: A `duckdb.DuckDBPyConnection`; by default a new one, in memory.
+        """
+        return duckdb_source.relation(self, connection)
+
+    def sample(self, rows: int, *, seed: int = 0) -> pa.Table:
+        """A random sample of the rows, without repetition, in their order; all rows are read. Errors as `to_batches`.
+
+        Args:
+            rows: How many; all, if there are no more.
+            seed: Another one draws other rows.
+        """
+        if rows < 0:
+            raise Invalid(f"a sample of {rows} rows")
+        return row_sample.sample(self.to_batches(), self.arrow_schema, rows, seed)
+
+    def count(self) -> int:
+        """The number of rows. Record counts are used only for files without deletes and without a residual filter;
+        raises as `to_batches`."""
+        if self._limit is not None:
+            return sum(batch.num_rows for batch in self.to_batches())
+        return plans.count_rows(
+            self.plan(),
+            self._scan.store,
+            counters=self._counters,
+            runner=self._scan.runner,
+            table_name=self._scan.table_name,
+        )
+
+    def to_spark(
+        self,
+        spark: Any,  # noqa: ANN401 - Spark's own types are at home in `engine.spark` alone
+        *,
+        planning_mode: PlanningMode | None = None,
+    ) -> Any:  # noqa: ANN401
+        """The rows as a DataFrame of a session; Spark's own Parquet reader reads the planned files.
+
+        See `engine.spark.native_scan`.
+
+        Args:
+            spark: A `pyspark.sql.SparkSession`; its settings are not changed.
+            planning_mode: Whether its executors plan, too: the `mode` of `plan`.
+
+        Returns:
+            A `pyspark.sql.DataFrame`.
+
+        Raises:
+            As `plan`; Unsupported for files that are not Parquet and types that Spark does not have.
+        """
+        frame = native_scan.plan_to_dataframe(
+            spark,
+            self.plan(spark, mode=planning_mode),
+            self._scan.store,
+            projection=self.schema,
+            counters=self._counters,
+            runner=self._scan.runner,
+            table_name=self._scan.table_name,
+        )
+        return frame if self._limit is None else frame.limit(self._limit)

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import engine
+from engine.errors import Invalid, NotFound
+
+ROWS = pa.table({"id": [1, 2, 3]})
+
+
+@pytest.fixture(params=["sql", "directory"])
+def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> engine.Catalog:
+    if request.param == "directory":
+        return engine.load_catalog(str(tmp_path / "wh"))
+    return engine.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path / "wh"))
+
+
+def files_of(tmp_path: Path) -> set[str]:
+    return {p.name for p in tmp_path.rglob("*") if p.suffix in (".parquet", ".avro", ".json", ".puffin")}
+
+
+def test_nothing_of_the_table_is_left_and_all_of_others(catalog: engine.Catalog, tmp_path: Path) -> None:
+    kept = catalog.create_table("db.kept", ROWS.schema, properties={"write.data.path": str(tmp_path / "shared")})
+    kept.append(ROWS)
+    before = files_of(tmp_path)
+    table = catalog.create_table_if_not_exists(
+        "db.t", ROWS.schema, properties={"write.data.path": str(tmp_path / "shared"), "format-version": "3"}
+    )
+    assert catalog.create_table_if_not_exists("db.t", pa.schema([])).metadata.table_uuid == table.metadata.table_uuid
+    table.append(ROWS)
+    table.delete("id = 1", "merge-on-read")
+    assert len(files_of(tmp_path)) > len(before)
+    catalog.purge_table("db.t")
+    assert files_of(tmp_path) == before
+    assert kept.scan().count() == 3
+    with pytest.raises(NotFound):
+        catalog.drop_table("db.t", purge=True)
+
+
+def test_files_that_others_may_need_stay_with_the_table(catalog: engine.Catalog, tmp_path: Path) -> None:
+    table = catalog.create_table("db.t", ROWS.schema, properties={"gc.enabled": "false"})
+    table.append(ROWS)
+    before = files_of(tmp_path)
+    with pytest.raises(Invalid, match=r"gc\.enabled is false"):
+        catalog.purge_table("db.t")
+    assert files_of(tmp_path) == before
+    assert catalog.load_table("db.t").scan().count() == 3

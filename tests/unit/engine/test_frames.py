@@ -1,0 +1,156 @@
+"""Scans as frames of other libraries, and rows from them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+import uuid
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import engine
+from engine.errors import Invalid, NotInstalled, Unsupported
+
+SCHEMA = pa.schema([
+    ("id", pa.int64()), ("x", pa.float64()), ("s", pa.string()), ("day", pa.date32()), ("ts", pa.timestamp("us")),
+    ("d", pa.decimal128(9, 2)), ("n", pa.struct([("a", pa.int64()), ("b", pa.string())])), ("u", pa.uuid()),
+])  # fmt: skip
+
+
+def row(number: int) -> dict[str, Any]:
+    moment = dt.datetime.fromisoformat("2020-01-01") + dt.timedelta(days=number)
+    return {
+        "id": number, "x": [float("nan"), 1.5, None][number % 3], "s": None if number % 7 == 0 else f"s{number:02}",
+        "day": moment.date(), "ts": moment, "d": Decimal(number).scaleb(-2), "n": {"a": number % 4, "b": "b"},
+        "u": uuid.UUID(int=number).bytes,
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> engine.Table:
+    """Four files of 25 rows, one of them with deleted rows."""
+    made = engine.load_catalog(str(tmp_path_factory.mktemp("frames"))).create_table("db.t", SCHEMA)
+    for first in range(0, 100, 25):
+        made.append(pa.Table.from_pylist([row(n) for n in range(first, first + 25)], SCHEMA))
+    made.delete("id in (3, 4)", "merge-on-read")
+    return made
+
+
+FILTERS: list[tuple[Any, str, int]] = [
+    (pl.col("id") > 80, "id > 80", 1),
+    ((pl.col("id") < 10) | (pl.col("id") == 99), "id < 10 or id = 99", 2),
+    ((pl.col("s").str.starts_with("s0")) & pl.col("x").is_not_null(), "s like 's0%' and x is not null", 1),
+    (
+        pl.col("day").is_between(dt.date(2020, 1, 9), dt.date(2020, 2, 1)),
+        "day > '2020-01-08' and day <= '2020-02-01'",
+        2,
+    ),
+    (pl.col("ts") >= dt.datetime.fromisoformat("2020-03-20"), "ts >= '2020-03-20'", 1),
+    (pl.col("id").is_in([1, 3, 30]), "id in (1, 3, 30)", 2),
+    (pl.col("d") < Decimal("0.05"), "d < 0.05", 1),
+    ((pl.col("x") > 1) & (pl.col("id") < 30), "x > 1 and id < 30", 2),
+    (~(pl.col("id") == 5) & pl.col("s").is_null(), "id != 5 and s is null", 4),
+    (pl.col("s").str.len_chars() + pl.col("id") == 10, "length(s) + id = 10", 4),
+    (pl.col("n").struct.field("a") == 2, "n.a = 2", 4),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("filter", "text", "files"), FILTERS)
+def test_both_find_the_same_rows_and_prune(table: engine.Table, filter: Any, text: str, files: int) -> None:
+    expected = sorted(table.scan(text).to_arrow()["id"].to_pylist())
+    counters = engine.Counters()
+    lazy = table.scan(counters=counters).to_polars()
+    assert sorted(lazy.filter(filter).select("id").collect()["id"]) == expected
+    assert counters.as_dict()["files_planned"] <= files
+    counters = engine.Counters()
+    relation = table.scan(counters=counters).to_duckdb()
+    assert sorted(n for (n,) in relation.filter(text).project("id").fetchall()) == expected
+
+
+def test_duckdb_pushes_filters_and_columns(table: engine.Table) -> None:
+    counters = engine.Counters()
+    relation = table.scan(counters=counters).to_duckdb(duckdb.connect())
+    assert relation.filter("id > 80 and s is not null").aggregate("count(*), min(day)").fetchall()[0][0] == 16
+    assert counters.as_dict()["files_planned"] == 1
+    assert table.scan(limit=30).to_duckdb().filter("id > 60").aggregate("count(*)").fetchall() == [(25,)]
+    assert table.scan(columns=["n.b", "id"]).to_duckdb().filter("id = 30").fetchall() == [(30, {"b": "b"})]
+
+
+def test_polars_reads_what_it_needs(table: engine.Table) -> None:
+    counters = engine.Counters()
+    lazy = table.scan(counters=counters).to_polars()
+    assert lazy.head(7).collect()["id"].to_list() == [75, 76, 77, 78, 79, 80, 81]
+    assert counters.as_dict()["rows_decoded"] <= 50
+    assert lazy.filter(pl.col("id") > 50).head(3).collect().shape == (3, 8)
+    assert lazy.select("s", "id").collect().columns == ["s", "id"]
+    assert (
+        lazy.collect()["n"].struct.field("a").sum() == lazy.select(pl.col("n").struct.field("a").sum()).collect().item()
+    )
+    assert table.scan(limit=10).to_polars().filter(pl.col("id") > 8).collect()["id"].to_list() == list(range(75, 85))
+    assert table.scan("id < 2").to_pandas()["s"].to_list()[1:] == ["s01"]
+
+
+@pytest.mark.parametrize("text", [None, "id >= 2", "x is not null"])
+@pytest.mark.parametrize("limit", [0, 1, 24, 60, 98, 1000])
+def test_a_limit_stops_reading(table: engine.Table, text: str | None, limit: int) -> None:
+    whole = table.scan(text).to_arrow()
+    counters = engine.Counters()
+    scan = table.scan(text, limit=limit, counters=counters)
+    assert scan.to_arrow()["id"] == whole["id"].slice(0, limit)
+    assert scan.count() == min(limit, whole.num_rows)
+    if limit == 24 and text is None:
+        assert counters.as_dict()["rows_decoded"] == 2 * 25, "once for the rows and once to count them"
+
+
+def test_a_sample_has_other_rows_for_other_seeds(table: engine.Table) -> None:
+    scan, whole = table.scan(), table.scan().to_arrow()["id"].to_pylist()
+    drawn = [scan.sample(20, seed=seed)["id"].to_pylist() for seed in range(40)]
+    assert all(len(set(each)) == 20 and [n for n in whole if n in each] == each for each in drawn)
+    assert scan.sample(20, seed=3)["id"].to_pylist() == drawn[3]
+    assert len({tuple(each) for each in drawn}) == 40
+    assert {n for each in drawn for n in each} == set(whole)
+    assert scan.sample(1000)["id"].to_pylist() == whole
+    assert scan.sample(0).num_rows == 0
+
+
+def test_what_cannot_be_is_refused(table: engine.Table) -> None:
+    with pytest.raises(Unsupported, match="after the limit"):
+        table.scan(limit=3).narrowed("id = 1")
+    with pytest.raises(Invalid, match="no column 'no'"):
+        table.scan().narrowed(columns=["no"])
+    with pytest.raises(Invalid, match="a limit of -1"):
+        table.scan(limit=-1)
+    with pytest.raises(Invalid, match="a sample of -1"):
+        table.scan().sample(-1)
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars", "duckdb"])
+def test_a_missing_package_is_named(table: engine.Table, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.setitem(sys.modules, f"{package}.io.plugins", None)
+    with pytest.raises(NotInstalled, match=f"{package} is not installed: pip install"):
+        getattr(table.scan(), f"to_{package}")()
+
+
+def test_rows_come_from_anything_with_an_arrow_stream(tmp_path: Path) -> None:
+    catalog = engine.load_catalog(str(tmp_path))
+    made = catalog.create_table("db.t", pa.schema([("id", pa.int64()), ("s", pa.string())]))
+    made.append(pd.DataFrame({"id": [1], "s": ["pandas"]}, index=[7]))
+    made.append(pl.DataFrame({"s": ["polars"], "id": [2]}))
+    made.append(duckdb.sql("select 3::bigint as id, 'duckdb' as s"))
+    made.append(pa.record_batch({"id": [4], "s": ["batch"]}))
+    made.upsert(pl.DataFrame({"id": [4, 5], "s": ["new", "new"]}), on=["id"], mode="copy-on-write")
+    made.overwrite(pd.DataFrame({"id": [1], "s": ["again"]}), "id = 1")
+    found = {r["id"]: r["s"] for r in made.scan().to_arrow().to_pylist()}
+    assert found == {1: "again", 2: "polars", 3: "duckdb", 4: "new", 5: "new"}
+    for wrong in ([1], {"id": [1]}, pl.LazyFrame({"id": [1]}), None):
+        with pytest.raises(Invalid, match=f"not {type(wrong).__name__}"):
+            made.append(wrong)
+    assert [entry.snapshot_id for entry in made.history()] == [s.snapshot_id for s in made.snapshots]
