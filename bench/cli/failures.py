@@ -35,6 +35,7 @@ _EXTRAS = {
         ),
         "bench",
     ),
+    "duckdb": "peers",
     "xxhash": "spark",
 }
 """The extra that brings a package; peers are missed by the engines themselves."""

@@ -49,10 +49,10 @@ def table(
     out = context.terminal.out
     if as_json:
         for row in chosen.slice(0, limit).to_pylist(maps_as_pydicts="strict"):
-            out.print(json.dumps(row, default=_plain), markup=False, soft_wrap=True)
+            out.print(json.dumps(row, default=plain), markup=False, soft_wrap=True)
         return 0
     shown = chosen.slice(0, limit or SHOWN_ROWS)
-    out.print(_grid(shown))
+    out.print(grid(shown))
     if shown.num_rows < chosen.num_rows:
         context.terminal.err.print(f"{shown.num_rows} of {chosen.num_rows:,} rows; --limit shows more")
     return 0
@@ -76,7 +76,8 @@ def metadata_table(loaded: engine.Table, name: str, snapshot_id: int | None) -> 
     return method(snapshot_id)
 
 
-def _grid(rows: pa.Table) -> Grid:
+def grid(rows: pa.Table) -> Grid:
+    """Rows for a terminal."""
     grid = Grid(box=None, pad_edge=False)
     for field in rows.schema:
         is_number = pa.types.is_integer(field.type)
@@ -90,9 +91,9 @@ def _text(value: Any) -> str:  # noqa: ANN401 - any value that Arrow holds
     if value is None:
         return ""
     if isinstance(value, dict | list):
-        text = json.dumps(_without_nulls(value), default=_plain)
+        text = json.dumps(_without_nulls(value), default=plain)
         return text if len(text) <= _TEXT_WIDTH else f"{text[: _TEXT_WIDTH - 1]}…"
-    return str(_plain(value)) if isinstance(value, bytes) else str(value)
+    return str(plain(value)) if isinstance(value, bytes) else str(value)
 
 
 def _without_nulls(value: Any) -> Any:  # noqa: ANN401 - nested as it comes
@@ -101,5 +102,6 @@ def _without_nulls(value: Any) -> Any:  # noqa: ANN401 - nested as it comes
     return [_without_nulls(v) for v in value] if isinstance(value, Sequence) and not isinstance(value, str) else value
 
 
-def _plain(value: object) -> str:
+def plain(value: object) -> str:
+    """The text of a value that is not nested: of bytes, hexadecimal digits."""
     return value.hex() if isinstance(value, bytes) else str(value)

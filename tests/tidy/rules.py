@@ -99,7 +99,7 @@ LIBRARY_HOMES: dict[str, tuple[str, ...]] = {
     "pyspark": ("engine/spark/", "engine/spark_source/", "bench/", "tests/"),
     "polars": ("bench/engines/", "bench/measure/fresh_plan.py", "bench/measure/fresh_scan.py", "tests/"),
     "llvmlite": ("engine/kernels/machine_code.py", "tests/"),
-    "duckdb": ("bench/engines/", "bench/workloads/dsdgen.py", "tests/"),
+    "duckdb": ("bench/engines/", "bench/workloads/dsdgen.py", "bench/cli/sql.py", "tests/"),
     "pyiceberg": ("bench/engines/", "bench/measure/fresh_plan.py", "bench/measure/fresh_scan.py", "tests/"),
 }
 """Libraries and parts of libraries that only these places import or use."""

@@ -1,0 +1,107 @@
+"""`icebench sql`: a query of DuckDB over tables that this project's engine scans."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from typing import Any
+
+import click
+import duckdb
+
+import engine
+from bench.cli.context import Context, pass_context
+from bench.cli.naming import catalog_options, open_table
+from bench.cli.table import grid, plain
+from bench.errors import ConfigError
+
+_NAMED = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<table>.+)", re.DOTALL)
+# The query sees the tables and nothing else of this machine.
+_CLOSED: dict[str, str | bool | int | float | list[str]] = {
+    "enable_external_access": "false",
+    "autoload_known_extensions": "false",
+    "autoinstall_known_extensions": "false",
+}
+
+
+@click.command("sql")
+@click.argument("query", metavar="QUERY")
+@click.argument("tables", metavar="[NAME=]TABLE...", nargs=-1)
+@catalog_options
+@click.option(
+    "--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True,
+    help="How to print rows; the counters go to standard error unless it is a table.",
+)  # fmt: skip
+@pass_context
+def sql(
+    context: Context, *, query: str, tables: tuple[str, ...], catalog: str | None, warehouse: str | None, form: str
+) -> int:
+    """Answer QUERY, a select in DuckDB's SQL, over tables that the engine plans and reads, with counters of that work.
+
+    TABLE is a table's directory or one of its metadata.json files; with --catalog, its name there. In the query it has
+    the last part of its name, or NAME. Columns and filters go into the plan.
+    """
+    counters = engine.Counters()
+    with duckdb.connect(config=_CLOSED) as connection:
+        connection.execute("set python_enable_replacements = false")
+        _register(connection, tables, catalog, warehouse, counters)
+        connection.execute("set lock_configuration = true")
+        rows = _answer(connection, query)
+    out = context.terminal.out
+    if form == "json":
+        for row in rows.to_pylist(maps_as_pydicts="strict"):
+            out.print(json.dumps(row, default=plain), markup=False, soft_wrap=True)
+    elif form == "csv":
+        out.print(_csv(rows), markup=False, highlight=False, soft_wrap=True, end="")
+    else:
+        out.print(grid(rows))
+    work = ", ".join(f"{name} {count:,}" for name, count in sorted(counters.as_dict().items()) if count)
+    beside = out if form == "table" else context.terminal.err
+    beside.print(f"{rows.num_rows:,} rows; {work or 'no table was read'}", markup=False, soft_wrap=True)
+    return 0
+
+
+def _register(
+    connection: duckdb.DuckDBPyConnection, tables: tuple[str, ...], catalog: str | None, warehouse: str | None,
+    counters: engine.Counters,
+) -> None:  # fmt: skip
+    """Make each table a view of the connection."""
+    taken: dict[str, str] = {}
+    for given in tables:
+        named = _NAMED.fullmatch(given)
+        table, _ = open_table((given if named is None else named["table"],), catalog, warehouse)
+        name = table.name.rpartition(".")[2] if named is None else named["name"]
+        if name.lower() in taken:
+            both = f"{taken[name.lower()]} and {given} are both {name!r}"
+            raise ConfigError(f"{both}; name one with NAME=TABLE", path="TABLE")
+        taken[name.lower()] = given
+        table.scan(counters=counters).to_duckdb(connection).create_view(name)
+
+
+def _answer(connection: duckdb.DuckDBPyConnection, query: str) -> Any:  # noqa: ANN401 - a pyarrow.Table, which has no types
+    try:
+        statements = connection.extract_statements(query)
+        if len(statements) != 1 or statements[0].type not in (
+            duckdb.StatementType.SELECT,
+            duckdb.StatementType.EXPLAIN,
+        ):
+            raise ConfigError("is not one select", path="QUERY")
+        return connection.execute(statements[0]).to_arrow_table()
+    except duckdb.Error as error:
+        said = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise ConfigError(said, path="QUERY") from error
+
+
+def _csv(rows: Any) -> str:  # noqa: ANN401 - as above
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(rows.column_names)
+    for row in rows.to_pylist(maps_as_pydicts="strict"):
+        writer.writerow("" if value is None else _cell(value) for value in row.values())
+    return text.getvalue()
+
+
+def _cell(value: object) -> str:
+    return json.dumps(value, default=plain) if isinstance(value, dict | list) else plain(value)

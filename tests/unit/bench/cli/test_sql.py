@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import engine
+from tests.unit.bench.cli.test_main import exit_code
+
+SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string()), ("n", pa.list_(pa.int64()))])
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> engine.Table:
+    """Three files, rows in order."""
+    made = engine.load_catalog(str(tmp_path / "wh")).create_table("db.t", SCHEMA)
+    for first in (0, 10, 20):
+        numbers = list(range(first, first + 10))
+        made.append(pa.table({"id": numbers, "s": [f"a,{n}" for n in numbers], "n": [[n] for n in numbers]}, SCHEMA))
+    return made
+
+
+def test_rows_and_the_work_of_the_plan(table: engine.Table, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("sql", "select count(*) as rows, max(s) as last from t where id > 25", table.location) == 0
+    shown = capsys.readouterr().out
+    assert shown.split("\n")[0].split() == ["rows", "last"]
+    assert shown.split("\n")[1].split() == ["4", "a,29"]
+    assert "files_planned 1," in shown
+    assert "rows_decoded 10," in shown
+
+
+def test_formats_for_programs(table: engine.Table, capsys: pytest.CaptureFixture[str]) -> None:
+    query = "select id, s, n, null as nothing from t where id in (3, 14) order by id"
+    assert exit_code("sql", query, table.location, "--format", "json") == 0
+    captured = capsys.readouterr()
+    assert [json.loads(line)["id"] for line in captured.out.splitlines()] == [3, 14]
+    assert "files_planned 2" in captured.err
+    assert exit_code("sql", query, table.location, "--format", "csv") == 0
+    assert capsys.readouterr().out == 'id,s,n,nothing\n3,"a,3",[3],\n14,"a,14",[14],\n'
+
+
+def test_tables_by_names(table: engine.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    join = "select count(*) as c from one join two on one.id = two.id + 5"
+    assert exit_code("sql", join, "one=db.t", "two=db.t", "--catalog", tmp_path / "wh", "--format", "csv") == 0
+    assert capsys.readouterr().out == "c\n25\n"
+    assert exit_code("sql", "select 1", table.location, table.location) == 2
+    assert "are both 't'" in capsys.readouterr().err
+    assert exit_code("sql", "select 7 as c") == 0
+    assert "no table was read" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("selec", "syntax error"),
+        ("", "not one select"),
+        ("select 1; select 2", "not one select"),
+        ("create table x as select 1", "not one select"),
+        ("copy t to '/tmp/stolen.csv'", "not one select"),
+        ("attach '/tmp/other.db'", "not one select"),
+        ("set enable_external_access = true", "not one select"),
+        ("select * from read_csv('/etc/hostname')", "disabled by configuration"),
+        ("select * from '/etc/hostname'", "does not exist"),
+        ("select * from table_that_is_not_there", "does not exist"),
+        ("select missing from t", "not found"),
+        ("select error('own words')", "own words"),
+        ("select 1 from counters", "does not exist"),
+        ("with recursive r as (select 1 as n union all select n from r) select error('stop') from r", "stop"),
+    ],
+)
+def test_what_is_no_query_is_one_line(
+    table: engine.Table, query: str, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code("sql", query, table.location) == 2
+    captured = capsys.readouterr()
+    assert len(captured.err.splitlines()) == 1
+    assert reason in captured.err
+
+
+def test_a_table_that_cannot_be_read_is_named(table: engine.Table, capsys: pytest.CaptureFixture[str]) -> None:
+    for file in table.scan().plan().files["file_path"].to_pylist():
+        Path(file).unlink()
+    assert exit_code("sql", "select * from t", table.location) == 2
+    captured = capsys.readouterr().err
+    assert len(captured.splitlines()) == 1
+    assert ".parquet" in captured
