@@ -1,4 +1,4 @@
-"""Adds files that were written elsewhere, by their descriptions."""
+"""Adds files that were written elsewhere, by their descriptions, or by their locations."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from engine.commit.changes.append import Append
+from engine.commit.changes.change import Change
+from engine.commit.changes.evolution import UpdateProperties
 from engine.commit.changes.row_delta import RowDelta
 from engine.commit.committer import TableState
 from engine.commit.conflicts import Validation
@@ -15,25 +17,29 @@ from engine.commit.manifests import AddedFiles
 from engine.commit.snapshot_producer import SnapshotProducer
 from engine.commit.target import Target
 from engine.errors import Invalid, Unsupported
+from engine.operations.file_descriptions import describe_files
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.metadata import TableMetadata
+from engine.spec.properties import NAME_MAPPING
 from engine.spec.snapshots import MAIN, Snapshot
 
 
 def add_files(
     target: Target,
-    files: AddedFiles,
+    files: AddedFiles | Sequence[str],
     *,
     check_duplicate_files: bool = True,
     branch: str = MAIN,
     properties: Mapping[str, str] | None = None,
 ) -> tuple[TableState, Snapshot]:
-    """Commit data and delete files in one snapshot. No file is opened or, if the commit fails, deleted.
+    """Commit data and delete files in one snapshot. No file is deleted if the commit fails, nor opened if described.
 
     Args:
         target: The table.
         files: At least one; their descriptions are written into manifests unchanged. Data files may be the rows of an
-            Arrow table, or come from an iterator, which is consumed once and never held as a whole.
+            Arrow table, or come from an iterator, which is consumed once and never held as a whole. Or locations of
+            data files, which are opened: see `engine.operations.file_descriptions`. If they have no field ids and the
+            table no name mapping, the same commit gives it one.
         check_duplicate_files: Refuse files that the branch already lists, in any spelling of their paths. This reads
             all manifests of the branch; without it a file that is listed twice is read twice.
         branch: Where to; made when it does not exist.
@@ -50,8 +56,17 @@ def add_files(
         CommitFailed: See `Target.commit`.
     """
     change: SnapshotProducer
+    evolution: list[Change] = []
+    if isinstance(files, str):
+        raise Invalid("add_files takes a list; put the location into one")
+    if isinstance(files, Sequence) and files and all(isinstance(file, str) for file in files):
+        files, mapping = describe_files([str(file) for file in files], target)
+        evolution += [] if mapping is None else [UpdateProperties({NAME_MAPPING.name: mapping})]
     if isinstance(files, Sequence):
-        change = _change(files, target, branch, properties or {}, check_duplicates=check_duplicate_files)
+        described = [file for file in files if isinstance(file, DataFile)]
+        if len(described) < len(files):
+            raise Invalid("add_files takes descriptions of files or locations, not both or others")
+        change = _change(described, target, branch, properties or {}, check_duplicates=check_duplicate_files)
     else:
         if not isinstance(files, pa.Table | pa.RecordBatchReader):
             files = _data_files(iter(files))
@@ -59,7 +74,7 @@ def add_files(
             data_stream=files, must_add=True, branch=branch, properties=properties or {},
             check_duplicates=check_duplicate_files,
         )  # fmt: skip
-    committed = target.commit([change])
+    committed = target.commit([*evolution, change])
     return committed, change.snapshot_in(committed.metadata)
 
 

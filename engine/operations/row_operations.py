@@ -134,7 +134,7 @@ class RowOperations(ABC):
 
     def add_files(
         self,
-        files: AddedFiles,
+        files: AddedFiles | Sequence[str],
         *,
         check_duplicate_files: bool = True,
         branch: str = MAIN,
@@ -148,6 +148,7 @@ class RowOperations(ABC):
                 come from an iterator, which is never held as a whole, or as an Arrow table or stream with the columns
                 of `inspect.data_files`, which is the quickest: of those, ``file_path``, ``file_format``,
                 ``record_count``, ``file_size_in_bytes`` and, where the table is partitioned, ``partition`` are needed.
+                Or locations of data files, which are opened; see `engine.operations.file_descriptions`.
             check_duplicate_files: Read all manifests of the branch and refuse a file that they list already, which
                 would be read twice. To be switched off for files that are certainly new.
             branch: See the class.

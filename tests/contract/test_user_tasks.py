@@ -16,7 +16,7 @@ import pytest
 
 import engine
 from engine import col
-from engine.errors import AlreadyExists, NotFound, Unsupported, ValidationFailed
+from engine.errors import AlreadyExists, Invalid, NotFound, Unsupported, ValidationFailed
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("day", pa.date32()), ("price", pa.float64())])
 DAY = dt.date(2024, 2, 28)
@@ -231,6 +231,23 @@ class TestWrite:
         copy = catalog.create_table("db.copy", SCHEMA)
         copy.add_files(table.inspect.data_files())
         assert ids(copy.scan("id > 3")) == [4, 5]
+
+    def test_add_files_by_their_places(self, catalog: engine.Catalog, tmp_path: Path) -> None:
+        places = [str(tmp_path / f"{n}.parquet") for n in range(2)]
+        pq.write_table(rows(0, 1), places[0])
+        pq.write_table(rows(2, 3).select(["name", "day", "id"]), places[1])
+        made = catalog.create_table("db.p", SCHEMA, partition_spec=[("day", "month")])
+        made.add_files(places)
+        assert ids(made.scan("day < '2024-03-01'")) == [0, 1]
+        assert made.scan("id = 3").to_arrow().to_pylist() == [{**rows(3).to_pylist()[0], "price": None}]
+        pq.write_table(rows(1, 2), tmp_path / "both.parquet")
+        pq.write_table(pa.table({"other": [1]}), tmp_path / "other.parquet")
+        for name, reason in (("both", "several partitions"), ("other", "no column of the table")):
+            with pytest.raises(Invalid, match=reason):
+                made.add_files([str(tmp_path / f"{name}.parquet")])
+        with pytest.raises(AlreadyExists):
+            made.add_files(places[:1])
+        assert len(made.history()) == 1
 
     def test_write_audit_publish(self, table: engine.Table) -> None:
         staged = table.append(rows(6), wap_id="load-1")

@@ -1,0 +1,92 @@
+"""Describes data files that exist already, by opening them, so that they can be added to a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from engine.columnar.partitions import group_rows
+from engine.commit.target import Target
+from engine.deletes.files import FileRead
+from engine.errors import Invalid
+from engine.formats.opening import open_source
+from engine.read.reader import read_files
+from engine.read.request import ReadRequest
+from engine.runtime.local import LocalRunner
+from engine.spec.data_file import DataFile, FileFormat
+from engine.spec.metadata import TableMetadata
+from engine.spec.name_mapping import mapping_of, name_mapping_text, parse_name_mapping
+from engine.spec.partitioning import UNPARTITIONED, Partition
+from engine.spec.properties import NAME_MAPPING
+from engine.storage.resolve import absolute_location
+
+_FORMATS: dict[str, FileFormat] = {".orc": "orc", ".avro": "avro"}
+
+
+def describe_files(locations: Sequence[str], target: Target) -> tuple[list[DataFile], str | None]:
+    """Descriptions of data files in Parquet, ORC (by the name's end, ``.orc``) or Avro (``.avro``).
+
+    Files need field ids, or the names of the table's columns. The source columns of partition fields are read: all rows
+    of a file must be of one partition. There are no column metrics, so plans do not skip the files by those.
+
+    Args:
+        locations: The files.
+        target: The table.
+
+    Returns:
+        The descriptions, and the name mapping that the table needs; None if it has one, or if all files have ids.
+
+    Raises:
+        Invalid: A file has no column of the table, or rows of several partitions; the message names it.
+        FileNotFound, CorruptTable: A file is missing, or not of its format.
+        Unsupported: The types of a column do not go together.
+    """
+    metadata = target.load().metadata
+    text = NAME_MAPPING.of(metadata.properties)
+    needed = name_mapping_text(mapping_of(metadata.schema)) if text is None else text
+    places = [absolute_location(location) for location in locations]
+    found = list(target.runner.map(lambda place: _describe(place, needed, metadata, target), places))
+    is_needed = text is None and not all(has_ids for _, has_ids in found)
+    return [file for file, _ in found], needed if is_needed else None
+
+
+def _describe(location: str, mapping: str, metadata: TableMetadata, target: Target) -> tuple[DataFile, bool]:
+    """A file, and whether it has field ids."""
+    named = (f for end, f in _FORMATS.items() if location.lower().endswith(end))
+    file_format: FileFormat = next(named, "parquet")
+    names, needed_by = parse_name_mapping(mapping), "the files to be added"
+    size_bytes = target.store.size(location)
+    with open_source(
+        target.store, location, file_format=file_format, name_mapping=names, needed_by=needed_by, size_bytes=size_bytes
+    ) as source:
+        columns = [f for f in metadata.schema.fields if source.columns.place_of(f.field_id, f.name) is not None]
+        if not columns:
+            raise Invalid(f"{location} has no column of the table; those are {', '.join(metadata.schema.id_of)}")
+        rows = sum(group.num_rows for group in source.row_groups)
+        has_ids = bool(getattr(source, "has_field_ids", False))
+    file = FileRead(file_path=location, record_count=rows, file_format=file_format, file_size_in_bytes=size_bytes)
+    request = ReadRequest(
+        store=target.store, projection=metadata.schema.select([f.field_id for f in columns]),
+        schemas=(metadata.schema,), specs={0: UNPARTITIONED}, name_mapping=names, needed_by=needed_by,
+    )  # fmt: skip
+    described = DataFile(
+        file_path=location, file_format=file_format, spec_id=metadata.spec.spec_id, record_count=rows,
+        file_size_in_bytes=size_bytes, partition=_partition(file, request, metadata, target),
+    )  # fmt: skip
+    return described, has_ids
+
+
+def _partition(file: FileRead, request: ReadRequest, metadata: TableMetadata, target: Target) -> Partition:
+    """The partition of all rows of a file."""
+    sources = {field_id for field in metadata.spec.fields for field_id in field.source_ids}
+    if not sources:
+        return ()
+    own = replace(request, projection=metadata.schema.select(sources))
+    found: set[Partition] = set()
+    for batch in read_files([file], own, runner=LocalRunner(1), counters=target.counters):
+        found.update(group_rows(batch, metadata.spec, metadata.schema).partitions)
+        if len(found) > 1:
+            raise Invalid(f"{file.file_path} has rows of several partitions, such as {' and '.join(map(str, found))}")
+    if not found:
+        raise Invalid(f"{file.file_path} has no rows, so that its partition cannot be told")
+    return found.pop()
