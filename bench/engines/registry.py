@@ -26,12 +26,13 @@ class EngineContext:
 @dataclass(frozen=True, kw_only=True)
 class EngineEntry:
     """A known engine. `factory` is ``module:class``; the class takes an `EngineContext` and may raise EngineMissing.
-    `needs_spark` tells whether making it starts the shared session."""
+    `needs_spark` tells whether making it starts the shared session, `plans` whether it tells which files it plans."""
 
     name: str
     factory: str
     description: str
     needs_spark: bool = False
+    plans: bool = False
 
 
 ENGINES: dict[str, EngineEntry] = {
@@ -41,6 +42,7 @@ ENGINES: dict[str, EngineEntry] = {
             name="icebench",
             factory="bench.engines.icebench:Icebench",
             description="this project's engine: planning, and scans as Arrow batches",
+            plans=True,
         ),
         EngineEntry(
             name="icebench-spark",
@@ -52,12 +54,14 @@ ENGINES: dict[str, EngineEntry] = {
             name="pyiceberg",
             factory="bench.engines.pyiceberg_engine:PyIceberg",
             description="PyIceberg: planning, and scans as Arrow batches",
+            plans=True,
         ),
         EngineEntry(
             name="iceberg-java",
             factory="bench.engines.iceberg_java:IcebergJava",
             description="Iceberg Java: planning without Spark jobs, scans by its vectorized reader on Spark",
             needs_spark=True,
+            plans=True,
         ),
         EngineEntry(
             name="duckdb", factory="bench.engines.duckdb_engine:DuckDb", description="DuckDB's Iceberg extension: scans"

@@ -7,7 +7,7 @@ copy-on-write, it is what the rewritten files cost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -75,11 +75,22 @@ class Dataset:
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetRequest:
-    """What is wanted. `deletes` is None where no variant with deletes is needed."""
+    """What is wanted. `deletes` is None where no variant with deletes is needed; `delete_layouts` names the layouts
+    that have them, None all."""
 
     rows: Rows
     layouts: Sequence[Layout]
     deletes: DeleteDefinition | None
+    delete_layouts: Collection[str] | None = None
+
+    def variants_of(self, layout: Layout) -> list[DeleteVariant]:
+        """The variants with deletes of a layout.
+
+        Raises:
+            ConfigError: The workload has no refresh deletes.
+        """
+        wanted = self.delete_layouts is None or layout.name in self.delete_layouts
+        return [] if self.deletes is None or not wanted else list(delete_variants(self.deletes, self.rows))
 
 
 def find_or_build(
@@ -97,13 +108,12 @@ def find_or_build(
         DatasetFailed: The disk refused, or a table is not what its layout claims.
         EngineError: The engine could not write.
     """
-    variants = [] if request.deletes is None else list(delete_variants(request.deletes, request.rows))
-    total = len(request.layouts) * (1 + len(variants))
+    total, done = sum(1 + len(request.variants_of(layout)) for layout in request.layouts), 0
     datasets: list[Dataset] = []
     progress(PHASE, f"{request.rows.name}: raw files", 0, total)
     raw = find_or_write(request.rows, cache, spark)
-    for ordinal, layout in enumerate(request.layouts):
-        done = ordinal * (1 + len(variants))
+    for layout in request.layouts:
+        variants = request.variants_of(layout)
         progress(PHASE, f"{layout.name}: the table", done, total)
         base = _table(layout, raw, cache, spark)
         location = base["metadata_location"]
@@ -112,6 +122,7 @@ def find_or_build(
             done += 1
             progress(PHASE, f"{layout.name}: {variant.name} deleted", done, total)
             with_deletes[variant.name] = _with_deletes(layout, location, variant, raw.schema, cache)
+        done += 1
         datasets.append(
             Dataset(
                 layout=layout,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -11,9 +11,21 @@ from pathlib import Path
 from bench.engines.registry import ENGINES
 from bench.errors import CorruptRecords
 from bench.experiment import UNTIMED, Experiment
+from bench.measure.reading import DELETE_ENGINES
 from bench.measure.run_file import Run, read_run
-from bench.workloads.definitions import DescribedWorkload, EventsWorkload, ReadingWorkload, TableWorkload, TpcdsWorkload
+from bench.workloads.definitions import (
+    DescribedWorkload,
+    EventsWorkload,
+    ReadingWorkload,
+    RowsWorkload,
+    TableWorkload,
+    TpcdsWorkload,
+    Workload,
+)
+from bench.workloads.generated import Generated
 
+_VALUES = 2_880_404 * 23
+"""Of store_sales at scale 1."""
 _BYTES = 180e6
 """Of one table of store_sales at scale 1, and of its raw files."""
 _BUILD_SECONDS = 40.0
@@ -79,49 +91,77 @@ def _lasted(run: Run, path: Path) -> float | None:
 
 
 def _counted(experiment: Experiment) -> Estimate:
-    cases = _cases(experiment)
-    scale = experiment.scale or 1.0
+    parts, pace = list(_parts(experiment)), experiment.pace
     seconds = sum(_START[ENGINES[name].needs_spark] for name in experiment.engines)
-    for measurement, count in cases.items():
+    for measurement, count, size in parts:
         if measurement in UNTIMED:
             seconds += count * _AROUND
             continue
-        once = _SECONDS[measurement] * (1 + scale) / 2
-        warm = max(experiment.pace.warm_seconds / 4, experiment.pace.warmups[measurement] * (once + _AROUND))
-        rounds = experiment.pace.rounds(measurement, once)
-        seconds += count * (2 * once + warm + rounds * (once + _AROUND))
-    made = [each for each in experiment.workloads if isinstance(each, TpcdsWorkload)]
-    tables = sum(each.scale for each in made) * (1 + len(experiment.layouts))
-    unknown = [each for each in experiment.workloads if not isinstance(each, TpcdsWorkload | TableWorkload)]
+        once = _SECONDS[measurement] * (1 + size) / 2
+        warm = max(pace.warm_seconds / 4, pace.warmups[measurement] * (once + _AROUND))
+        seconds += count * (2 * once + warm + pace.rounds(measurement, once) * (once + _AROUND))
+    tables = sum(_made(workload, experiment) for workload in experiment.workloads)
+    unknown = [each for each in experiment.workloads if isinstance(each, DescribedWorkload | ReadingWorkload)]
     return Estimate(
-        cases=sum(cases.values()),
+        cases=sum(count for _, count, _ in parts),
         seconds=(seconds + tables * _BUILD_SECONDS) * experiment.processes,
         size=None if unknown else round(tables * _BYTES),
         basis="by rule of thumb, right within a factor of three",
     )
 
 
-def _cases(experiment: Experiment) -> dict[str, int]:
-    """How many cases each measurement has, if every engine can do it."""
-    engines, tables = len(experiment.engines), 0
-    found: dict[str, int] = dict.fromkeys(experiment.measurements, 0)
+def _size(workload: Workload) -> float:
+    """Values of its rows, as a share of those of store_sales at scale 1; 1 where that is not known."""
+    if isinstance(workload, TpcdsWorkload):
+        return workload.scale
+    if isinstance(workload, RowsWorkload) and isinstance(workload.rows, Generated):
+        return workload.rows.rows * len(workload.rows.schema) / _VALUES
+    if isinstance(workload, EventsWorkload):
+        return workload.events.keys * len(workload.events.schema) / _VALUES
+    return 1.0
+
+
+def _made(workload: Workload, experiment: Experiment) -> float:
+    """Tables that are made of it, raw files among them, in tables of store_sales at scale 1."""
+    if isinstance(workload, RowsWorkload):
+        return _size(workload) * (1 + len(experiment.layouts))
+    if isinstance(workload, EventsWorkload):
+        # Each history leaves behind what its compactions replaced, and each state has a compacted twin and raw rows.
+        return _size(workload) * len(workload.deletes) * len(workload.compact_every) * (1 + 2 * len(workload.measured))
+    return 0.0
+
+
+def _parts(experiment: Experiment) -> Iterator[tuple[str, int, float]]:
+    """Measurement, how many cases of it, and the size of their table."""
+    names, layouts = experiment.engines, [layout.name for layout in experiment.layouts]
+    engines, planners, deletes = len(names), sum(ENGINES[name].plans for name in names), experiment.deletes
+    each = len(deletes.kinds) * len(deletes.spreads) * len(deletes.fractions) * len(deletes.commits)
     for workload in experiment.workloads:
+        size = _size(workload)
         if isinstance(workload, DescribedWorkload):
-            own = len(workload.engines or experiment.engines)
+            own = len(workload.engines or names)
             filters = 1 + len(workload.files.filters())
             for name, count in (("planning", own * filters * 2 * len(workload.writers)), ("commits", own)):
-                if name in found:
-                    found[name] += count
-        elif isinstance(workload, ReadingWorkload | EventsWorkload):
-            found["reading"] = found.get("reading", 0) + engines * _READING_CASES
+                if name in experiment.measurements:
+                    yield name, count, size
+        elif isinstance(workload, EventsWorkload):
+            readers = [sum(name in DELETE_ENGINES[kind] for name in names) for kind in workload.deletes]
+            states = len(workload.compact_every) * len(workload.measured)
+            yield "reading", sum(readers) * states * 2 * (1 + len(workload.events.filters)), size
+        elif isinstance(workload, ReadingWorkload):
+            yield "reading", engines * _READING_CASES, size
         else:
-            tables += 1 if isinstance(workload, TableWorkload) else len(experiment.layouts)
-    filters = len(experiment.filters) or _CHOSEN_FILTERS
-    deletes = experiment.deletes
-    each = len(deletes.kinds) * len(deletes.spreads) * len(deletes.fractions) * len(deletes.commits)
-    variants = 1 + each + deletes.refresh
-    of_table = {"planning": 2 * (1 + filters), "pruning": filters, "decimals": 1, "filtered": filters,
-                "deletes": variants}  # fmt: skip
-    for name in found.keys() & of_table.keys():
-        found[name] += tables * engines * of_table[name]
-    return found
+            own_filters = workload.rows.filters if isinstance(workload, RowsWorkload) else ()
+            filters = len(experiment.filters or own_filters) or _CHOSEN_FILTERS
+            counts = {
+                "planning": planners * 2 * (1 + filters),
+                "pruning": planners * filters,
+                "decimals": engines,
+                "deletes": engines * (1 + each + deletes.refresh),
+                "filtered": engines * (filters + experiment.filtered_everything),
+                "reading": engines,
+            }
+            for name in experiment.measurements:
+                on = [layout for layout in layouts if experiment.measures(name, layout)]
+                if name in workload.measurements:
+                    yield name, counts[name] * (1 if isinstance(workload, TableWorkload) else len(on)), size

@@ -97,7 +97,8 @@ class Preparation:
 
     def _of_table(self, subject: Subject) -> Iterator[Measurement]:
         """The measurements of a table with rows."""
-        wanted, case = self.experiment.measurements, subject.case
+        case = subject.case
+        wanted = [m for m in self.experiment.measurements if self.experiment.measures(m, subject.layout)]
         table = load_table_json(subject.location)
         files = [file for file in live_files(table) if file.content == DATA]
         if subject.cost is not None:
@@ -156,6 +157,7 @@ class Preparation:
             rows=workload.rows,
             layouts=experiment.layouts,
             deletes=experiment.deletes if "deletes" in experiment.measurements else None,
+            delete_layouts=[each.name for each in experiment.layouts if experiment.measures("deletes", each.name)],
         )
         for dataset in find_or_build(request, DatasetCache(self.cache), spark=self.spark, progress=self.progress):
             table = load_table_json(dataset.metadata_location)

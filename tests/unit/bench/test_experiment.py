@@ -113,6 +113,8 @@ def test_a_definition_comes_back_from_what_it_was_parsed_from() -> None:
             text().replace('["monthly"]', '["monthly", "hilbrt"]'),
             "layouts[1]: unknown layout 'hilbrt' (did you mean",
         ),
+        (text(tables='[deletes]\nlayouts = ["montly"]'), "deletes.layouts[0]: unknown layout 'montly' (did you mean"),
+        (text(tables="[deletes]\nlayouts = []"), "deletes.layouts: must name at least one layout"),
         (text().replace('["monthly"]', '"monthly"'), "layouts: must be a list, not 'monthly'"),
         (text().replace('["monthly"]', "[]"), "layouts: must name at least one layout"),
         (text().replace('["monthly"]', '["monthly", "monthly"]'), "layouts[1]: layout 'monthly' is listed twice"),
@@ -233,6 +235,19 @@ def test_an_experiment_can_be_restricted() -> None:
     assert full.adjusted() == full
     with pytest.raises(ConfigError, match=r"--only: unknown name 'icebensh' \(did you mean 'icebench'\?\); known: "):
         full.adjusted(only=["icebensh"])
+
+
+def test_a_measurement_may_be_made_on_few_layouts() -> None:
+    full = load_experiment("quick")
+    few = parse_values({**full.values, "deletes": {"layouts": ["sorted", "monthly"]}})
+    measured = [
+        (name, few.measures("deletes", name), few.measures("decimals", name)) for name in full.values["layouts"]
+    ]
+    assert measured == [("unpartitioned", False, True), ("monthly", True, True), ("sorted", True, True)]
+    assert not few.adjusted(only=["decimals"]).measures("deletes", "sorted")
+    assert few.adjusted(only=["sorted", "unpartitioned"]).measured_layouts == {"deletes": ("sorted",)}
+    # Who asks for a layout alone asks for all that is measured, on it.
+    assert few.adjusted(only=["unpartitioned"]).measures("deletes", "unpartitioned")
 
 
 def test_and_have_another_scale_and_other_repetitions() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.experiment import known_experiments, load_experiment
+from bench.experiment import known_experiments, load_experiment, parse_values
 from bench.measure.estimate import Estimate, estimate
 from bench.measure.run_file import RunWriter
 from tests.unit.bench.report.sample_run import ENVIRONMENT, sample_run
@@ -45,16 +45,31 @@ def test_a_run_takes_as_long_as_the_last_of_its_definition(tmp_path: Path) -> No
 def test_without_one_cases_are_counted() -> None:
     quick = load_experiment("quick")
     found = estimate(quick)
-    # 3 layouts x 4 engines x (6 plans, 2 prunings, 1 scan, 2 scans of deletes, 2 filtered reads).
-    assert found.cases == 3 * 4 * 13
+    # In 3 layouts 6 plans and 2 prunings of 3 engines, and a scan, 2 scans of deletes and 2 filtered reads of 4.
+    assert found.cases == 3 * (3 * 8 + 4 * 5)
     half = estimate(quick.adjusted(only=["icebench", "pyiceberg"]))
-    assert half.cases == found.cases // 2
+    assert half.cases == 3 * 2 * 13
     longer = estimate(quick.adjusted(repetitions=30))
     assert longer.seconds > 1.5 * found.seconds
     large = estimate(quick.adjusted(scale=100))
     assert (large.size or 0) / 1e9 == pytest.approx(4 * 100 * 0.18)
     assert large.seconds > 100 * 60
     assert "rule of thumb" in str(found)
+
+
+def test_a_measurement_of_few_layouts_has_their_cases() -> None:
+    quick = load_experiment("quick")
+    few = parse_values({**quick.values, "deletes": {"layouts": ["sorted"]}})
+    assert estimate(quick).cases - estimate(few).cases == 2 * 4 * 2
+
+
+def test_the_cases_and_bytes_of_histories_and_generated_rows_are_counted() -> None:
+    events = estimate(load_experiment("events"))
+    # After 3 batches, of equality deletes 3 engines and of vectors 5: a table and its compacted twin, under 4 filters.
+    assert events.cases == 3 * (3 + 5) * 2 * 4
+    assert 0 < (events.size or 0) < 0.1e9
+    wide = load_experiment("wide")
+    assert (estimate(wide).size or 0) == pytest.approx(2 * 20_000 * 6_100 / 66.25e6 * 180e6, rel=0.2)
 
 
 @pytest.mark.parametrize("name", known_experiments())
