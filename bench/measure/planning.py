@@ -7,14 +7,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import ClassVar, Protocol
 
 import numpy as np
 
-from bench.engines.engine import Ability, AnyEngine, Plan
+from bench.engines.engine import Ability, AnyEngine, Plan, normalised
 from bench.engines.inflate import Inflate
 from bench.errors import Disagreement
 from bench.measure.brute.manifests import FileEntry
+from bench.measure.brute.metadata import load_table_json
 from bench.measure.case import EVERYTHING, Case, Evidence
 from bench.measure.fresh_plan import PLANNERS
 from bench.measure.fresh_process import fresh_process
@@ -138,6 +140,8 @@ class Planning:
         start = bench.clock()
         plan = engine.plan(opened.handle, opened.filter)
         seconds = bench.clock() - start
+        if Ability.PLAN in engine.abilities and seconds < bench.pace.case_seconds:
+            self._check_cold(bench, opened)
         found = self.truth.check(plan, engine, None if text is None else case.filter)
         evidence = replace(found, detail={"filter": text or ""})
         cold = Trial(
@@ -151,6 +155,24 @@ class Planning:
         if Ability.PLAN not in engine.abilities or seconds >= bench.pace.case_seconds:
             return [cold]
         return [cold, replace(cold, case=replace(cold.case, cache="warm"), prepare=partial(_warm, opened))]
+
+    def _check_cold(self, bench: Bench, opened: Opened) -> None:
+        """Raise Disagreement where a fresh handle, of a table and filter that were planned before, plans by reading
+        less than the manifest list."""
+        if bench.bytes_read(opened.engine.name) is None:
+            return
+        again = opened.afresh()
+        before = bench.bytes_read(again.engine.name) or 0
+        again.engine.plan(again.handle, again.filter)
+        read = (bench.bytes_read(again.engine.name) or 0) - before
+        snapshot = load_table_json(self.location).snapshot or {}
+        manifest_list = Path(normalised(snapshot.get("manifest-list", "")))
+        least = manifest_list.stat().st_size if manifest_list.is_file() else 0
+        if read < least:
+            raise Disagreement(
+                f"claims a cold plan and reads {read} bytes, where the manifest list alone has {least}: "
+                "something of the table is cached"
+            )
 
     def _fresh(self, case: Case, text: str | None) -> Trial:
         """From starting a process to its finished plan."""

@@ -178,8 +178,7 @@ class _Attempt:
                 recorder = Recorder(writer, versions={BUILDER: version("icebench"), **versions}, before=known)
                 for name, reason in missing.items():
                     recorder.skip(Case(engine=name, filter="*"), reason)
-                with out_of_collection():
-                    self._measure(measurements, engines, recorder, self._number(before))
+                self._measure(measurements, engines, recorder, self._number(before))
         self._spark.stop()
         return path
 
@@ -218,7 +217,9 @@ class _Attempt:
                 trials: list[Trial] = []
                 for measurement in (each for each in measurements if each.case.workload == workload):
                     trials += _checked(measurement, bench)
-                runner.run(workload, trials)
+                # With the open tables of all trials: to walk them before each run took longer than most runs.
+                with out_of_collection():
+                    runner.run(workload, trials)
 
     def _environment(self, versions: Mapping[str, str]) -> dict[str, object]:
         """The fingerprint, and beside it, as the same figures may be asked for in many ways, what was asked for."""

@@ -14,10 +14,16 @@ from bench.experiment import Pace
 from bench.measure.brute.truth import truth_at
 from bench.measure.case import Case, Evidence
 from bench.measure.oracle import Answer
+from bench.measure.process_tree import bytes_read
 from bench.measure.progress import Progress
 from bench.measure.recorder import Recorder
 
 Timed = Callable[[], object]
+
+
+def works_in_java(engine: str) -> bool:
+    """Whether the engine of that name works in a Java virtual machine besides this process."""
+    return engine in ENGINES and ENGINES[engine].needs_spark
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,13 +46,14 @@ class Trial:
     @property
     def in_java(self) -> bool:
         """Whether the engine works in a Java virtual machine besides this process."""
-        return self.case.engine in ENGINES and ENGINES[self.case.engine].needs_spark
+        return works_in_java(self.case.engine)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
     """What every measurement works with. `engines` are those that could be made, by name; `resources` are let go when
-    the workload's last round is over; `truth` gives what is in the table of a metadata file, and may raise NoTruth."""
+    the workload's last round is over; `truth` gives what is in the table of a metadata file, and may raise NoTruth;
+    `bytes_read` tells how much was read so far where that engine works, None where the system does not tell."""
 
     engines: Mapping[str, AnyEngine]
     recorder: Recorder
@@ -55,6 +62,7 @@ class Bench:
     resources: ExitStack = field(default_factory=ExitStack)
     clock: Callable[[], float] = time.perf_counter
     truth: Callable[[str], TableTruth] = truth_at
+    bytes_read: Callable[[str], int | None] = lambda engine: bytes_read(in_java=works_in_java(engine))
 
     def able(self, case: Case, *abilities: Ability, among: Sequence[str] | None = None) -> dict[str, AnyEngine]:
         """The engines (of those named) with one of the abilities; the others are recorded as skipped."""
