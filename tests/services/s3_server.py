@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Thread
@@ -15,13 +16,15 @@ from werkzeug.serving import make_server
 KEY, SECRET, REGION = "AKIDEXAMPLE", "hidden-secret", "us-east-1"
 
 
-@dataclass(frozen=True)
+@dataclass
 class S3Server:
-    """Where it listens, and the method, path and query of each request."""
+    """Where it listens, and the method, path and query of each request. `seconds` is how long an answer of a number of
+    bytes is held back."""
 
     address: str
     requests: list[tuple[str, str, str]] = field(default_factory=list)
     buckets: list[str] = field(default_factory=list)
+    seconds: Callable[[int], float] = lambda _: 0.0
 
     @property
     def properties(self) -> dict[str, str]:
@@ -51,17 +54,20 @@ def s3_server() -> Iterator[S3Server]:
     """A server on the loopback address, without buckets."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     inner = DomainDispatcherApplication(create_backend_app)
-    requests: list[tuple[str, str, str]] = []
+    made = S3Server("")
 
-    def application(environment: dict[str, Any], start: Any) -> Any:
-        requests.append((environment["REQUEST_METHOD"], environment["PATH_INFO"], environment["QUERY_STRING"]))
-        return inner(environment, start)
+    def application(environment: dict[str, Any], start: Any) -> list[bytes]:
+        made.requests.append((environment["REQUEST_METHOD"], environment["PATH_INFO"], environment["QUERY_STRING"]))
+        answer = list(inner(environment, start))
+        time.sleep(made.seconds(sum(map(len, answer))))
+        return answer
 
     server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=MotoRequestHandler)
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield S3Server(f"http://127.0.0.1:{server.server_port}", requests)
+        made.address = f"http://127.0.0.1:{server.server_port}"
+        yield made
     finally:
         server.shutdown()
         server.server_close()
