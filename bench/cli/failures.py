@@ -36,9 +36,10 @@ _EXTRAS = {
         "bench",
     ),
     "duckdb": "peers",
+    **dict.fromkeys(("duckdb", "pandas", "polars", "pyiceberg"), "peers"),
     "xxhash": "spark",
 }
-"""The extra that brings a package; peers are missed by the engines themselves."""
+"""The extra that brings a package."""
 _ADVICE = {
     errno.ENOSPC: "free some space, or choose another --results directory",
     errno.EDQUOT: "free some space, or choose another --results directory",

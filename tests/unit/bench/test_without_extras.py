@@ -51,12 +51,20 @@ def test_commands_that_need_none_work(blocked: Sequence[str], arguments: str, wa
     assert done.stdout
 
 
-@pytest.mark.parametrize("arguments", ["run quick", "doctor", "profile {} db.events --html x.html"])
-def test_others_name_the_extra_in_one_line(arguments: str, warehouse: Path) -> None:
+@pytest.mark.parametrize(
+    ("extra", "arguments"),
+    [
+        ("bench", "run quick"),
+        ("bench", "doctor"),
+        ("bench", "profile {} db.events --html x.html"),
+        ("peers", "sql select"),
+    ],
+)
+def test_others_name_the_extra_in_one_line(extra: str, arguments: str, warehouse: Path) -> None:
     done = run(EXTRAS, *arguments.format(warehouse).split())
     assert done.returncode == 2
     assert done.stderr.startswith("icebench: ")
-    assert done.stderr.endswith(" is not installed: pip install 'icebench[bench]'\n")
+    assert done.stderr.endswith(f" is not installed: pip install 'icebench[{extra}]'\n")
     assert done.stderr.count("\n") == 1
 
 
