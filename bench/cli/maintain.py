@@ -5,8 +5,11 @@ What forgets or deletes only tells what it would, unless it is told to.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import click
@@ -15,6 +18,8 @@ import engine
 from bench.cli.context import Context, pass_context
 from bench.cli.naming import catalog_options, open_table
 from bench.cli.progress import RunProgress
+from bench.upkeep.passes import Decision, run_pass
+from bench.upkeep.policy import Policy
 
 Command = Callable[..., Any]
 _SHOWN_LOCATIONS = 20
@@ -113,6 +118,37 @@ def cluster(
     return 0
 
 
+@maintain.command("run")
+@_of_table
+@click.option("--policy", "path", type=click.Path(path_type=Path), help="A TOML file; the project's own by default.")
+@click.option("--execute", is_flag=True, help="Do it: without this the plan is only printed.")
+@click.option("--log", type=click.Path(path_type=Path), help="Add each decision to this file, as a line of JSON.")
+@pass_context
+def run(
+    context: Context, *, names: tuple[str, ...], catalog: str | None, warehouse: str | None, path: Path | None,
+    execute: bool, log: Path | None,
+) -> int:  # fmt: skip
+    """Do what is due, by a policy: the most gain per byte first, within its budget of bytes, seconds and dollars.
+
+    What is due follows from the table's portrait. Nothing is kept between passes: one that was interrupted is finished
+    by the next.
+    """
+    policy = Policy.load(path)
+    table = _load(names, catalog, warehouse)
+    decisions = []
+    for each in run_pass(table, policy, execute=execute):
+        decisions.append(each)
+        _line(context, f"{each.decision:<8}{each.action}", each.why)
+        if each.gain_bytes or each.work_bytes:
+            costs = f"{each.work_bytes:,} bytes to move, {each.seconds:,.1f} s, ${each.dollars:,.4f}"
+            _line(context, "", f"saves {each.gain_bytes:,} bytes; {costs}")
+        if log is not None:
+            _append_to_log(log, table.name, each)
+    if not execute and any(each.decision == "do" for each in decisions):
+        context.terminal.err.print("nothing was changed; --execute does it")
+    return int(any(each.decision == "failed" for each in decisions))
+
+
 @maintain.command("rewrite-manifests")
 @_of_table
 @click.option("--branch", default="main", show_default=True, help="Where.")
@@ -171,6 +207,14 @@ def remove_orphan_files(
     _tell(context, done)
     _only_told(context, done.locations, deletes=delete)
     return 1 if done.not_deleted else 0
+
+
+def _append_to_log(
+    path: Path, table: str, decision: Decision, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+) -> None:
+    entry = {"at": now().isoformat(), "table": table, **decision.to_dict()}
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(entry) + "\n")
 
 
 def _load(names: tuple[str, ...], catalog: str | None, warehouse: str | None) -> engine.Table:

@@ -32,6 +32,7 @@ BENCH_ARROWS: dict[str, tuple[str, ...]] = {
     "doctor": ("machine",),
     "statistics": (),
     "costs": ("definition",),
+    "upkeep": ("costs",),
     "gate": ("statistics", "errors"),
     "layouts": ("definition", "statistics"),
     "workloads": ("layouts",),
@@ -41,7 +42,7 @@ BENCH_ARROWS: dict[str, tuple[str, ...]] = {
     "advise": ("costs", "measure"),
     "cases": ("engines", "gate", "workloads"),
     "report": ("advise", "costs", "gate", "measure"),
-    "cli": ("report", "experiment", "doctor", "cases"),
+    "cli": ("report", "experiment", "doctor", "cases", "upkeep"),
     "suites": ("measure", "cases"),
     "asv_run": ("errors",),
 }

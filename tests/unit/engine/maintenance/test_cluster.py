@@ -70,9 +70,9 @@ def test_a_few_runs_wait_for_more(tmp_path: Path) -> None:
 def test_files_of_one_value_stay(tmp_path: Path) -> None:
     table = table_of(tmp_path, 0, strategy="sort", keys="b", fan_in="2")
     for seed in range(4):
-        table.append(rows(seed, 400, "x"))
+        table.append(rows(seed, 1000, "x"))
     assert table.maintenance.cluster().merges == 1
-    assert table.inspect.files().num_rows > 2
+    assert table.inspect.files().num_rows > 1
     assert table.maintenance.cluster().merges == 0
 
 

@@ -1,0 +1,154 @@
+"""What is due on a table, by its portrait: the gain and the work of each action, in bytes, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import engine
+from bench.upkeep.policy import Policy
+from engine.errors import Invalid
+
+TAG = "icebench.upkeep"
+"""The snapshot property that names the action."""
+_CLUSTERING = "icebench.clustering."
+_MOVED = 2
+"""Each rewritten byte is read and written."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """An action that would change something.
+
+    Args:
+        action: Its name in policies.
+        why: Figures of the portrait.
+        gain_bytes: Reads, opens included, or storage that it saves until the next pass.
+        work_bytes: That it reads and writes.
+        call: The method of `table.maintenance`.
+        arguments: For the call.
+    """
+
+    action: str
+    why: str
+    gain_bytes: float
+    work_bytes: float
+    call: str
+    arguments: Mapping[str, Any]
+
+    @property
+    def gain_per_byte(self) -> float:
+        """The order of actions."""
+        return self.gain_bytes / max(self.work_bytes, 1.0)
+
+
+def find_candidates(table: engine.Table, profile: engine.TableProfile, policy: Policy) -> list[Candidate]:
+    """All actions of the policy that would change something, the most gain per byte first.
+
+    What was done in one of the newest snapshots, since when only upkeep has changed the table, is not due again.
+    """
+    finished = _actions_since_others(table)
+    every = (*_by_reasons(table, profile, policy), *_clustering(table, profile, policy), *_orphans(table, policy))
+    found = [
+        each
+        for each in every
+        if each.action in policy.actions and (each.action not in finished or each.action == "clustering")
+    ]
+    return sorted(found, key=lambda each: -each.gain_per_byte)
+
+
+def _by_reasons(table: engine.Table, profile: engine.TableProfile, policy: Policy) -> Iterator[Candidate]:
+    """The reasons that the portrait gives."""
+    manifests = profile.manifests.size_bytes
+    work = {
+        "small-files": ("compaction", profile.files.compaction_bytes),
+        "deletes": ("deletes", profile.deletes.data_bytes),
+        "dangling-deletes": ("dangling_deletes", manifests),
+        "manifests": ("manifests", manifests),
+        "snapshots": ("snapshots", manifests + profile.history.metadata_bytes),
+    }
+    for reason in profile.reasons:
+        if reason.key not in work:
+            continue
+        action, size = work[reason.key]
+        arguments = dict(reason.arguments)
+        if reason.action == "rewrite_data_files" and action != "dangling_deletes":
+            arguments.update(_arrangement(table))
+        # Storage is freed once; what a read saves is saved by each, the metadata file's bytes among it.
+        once = min(profile.history.expirable_bytes, reason.cost_bytes) if action == "snapshots" else 0
+        yield Candidate(
+            action=action,
+            why=f"{reason.statement}; {reason.gain}",
+            gain_bytes=once + (reason.cost_bytes - once) * policy.reads,
+            work_bytes=_MOVED * size,
+            call=reason.action,
+            arguments=arguments,
+        )
+
+
+def _clustering(table: engine.Table, profile: engine.TableProfile, policy: Policy) -> Iterator[Candidate]:
+    if "clustering" not in policy.actions or not _is_declared(table):
+        return
+    plan = table.maintenance.cluster(dry_run=True)
+    if not plan.merges:
+        return
+    mean = profile.files.size_bytes / max(profile.files.files, 1)
+    # A filter on a key reads as many files fewer; counted as one such filter for each partition and read.
+    partitions = 1 if profile.partitions is None else profile.partitions.partitions
+    saved = (plan.depth_before - plan.depth_after) * (mean + _open_cost(table)) * partitions
+    yield Candidate(
+        action="clustering",
+        why=f"{plan.rewritten_data_files:,} files overlap in {plan.merges:,} places: a key is in "
+        f"{plan.depth_before:.1f} files, afterwards in about {plan.depth_after:.1f}",
+        gain_bytes=saved * policy.reads,
+        work_bytes=_MOVED * plan.rewritten_bytes,
+        call="cluster",
+        arguments={},
+    )
+
+
+def _orphans(table: engine.Table, policy: Policy) -> Iterator[Candidate]:
+    if "orphans" not in policy.actions:
+        return
+    found = table.maintenance.remove_orphan_files()
+    if found.locations:
+        yield Candidate(
+            action="orphans",
+            why=f"nothing leads to {len(found.locations):,} files of {found.size_bytes:,} bytes",
+            gain_bytes=found.size_bytes,
+            work_bytes=0,
+            call="remove_orphan_files",
+            arguments={"dry_run": False},
+        )
+
+
+def _arrangement(table: engine.Table) -> dict[str, Any]:
+    """How a rewrite arranges rows, so that it does not undo a declared clustering."""
+    if not _is_declared(table):
+        return {}
+    strategy = table.metadata.properties[f"{_CLUSTERING}strategy"].lower()
+    keys = tuple(name.strip() for name in table.metadata.properties.get(f"{_CLUSTERING}keys", "").split(",") if name)
+    by = {"sort": "sort_order", "zorder": "zorder_by", "hilbert": "hilbert_by"}.get(strategy)
+    if by is None:
+        raise Invalid(f"table property {_CLUSTERING}strategy={strategy!r} is none of sort, zorder, hilbert")
+    return {"strategy": strategy, by: keys or None}
+
+
+def _is_declared(table: engine.Table) -> bool:
+    return f"{_CLUSTERING}strategy" in table.metadata.properties
+
+
+def _open_cost(table: engine.Table) -> int:
+    return int(table.metadata.properties.get("read.split.open-file-cost", 4 << 20))
+
+
+def _actions_since_others(table: engine.Table) -> set[str]:
+    """Actions whose snapshots are the newest, up to the first that is not of upkeep."""
+    found: set[str] = set()
+    at = table.current_snapshot
+    while at is not None and TAG in at.summary:
+        found.add(at.summary[TAG])
+        parent = at.parent_snapshot_id
+        at = None if parent is None else table.metadata.snapshot_by_id.get(parent)
+    return found

@@ -1,0 +1,90 @@
+"""Policies: what upkeep may do and use, from TOML."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.costs.object_store import GIGABYTE, PROFILES, Profile
+from bench.definition import Definition
+from bench.errors import ConfigError
+
+ACTIONS = ("compaction", "deletes", "dangling_deletes", "manifests", "clustering", "snapshots", "orphans")
+DEFAULT_POLICY = Path(__file__).with_name("default_policy.toml")
+_HOUR = 3600
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """What a pass may use; infinite where nothing is said."""
+
+    size_bytes: float = math.inf
+    seconds: float = math.inf
+    dollars: float = math.inf
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """A policy; default_policy.toml explains the keys.
+
+    Args:
+        reads: Reads of the whole table before the next pass.
+        budget: What a pass may use.
+        storage: Where the client stands to the store.
+        bytes_per_second: That a rewrite reads and writes.
+        dollars_per_hour: Of the machine.
+        actions: Those that may be done.
+    """
+
+    reads: float
+    budget: Budget
+    storage: Profile
+    bytes_per_second: float
+    dollars_per_hour: float
+    actions: frozenset[str] = field(default_factory=frozenset)
+
+    @classmethod
+    def load(cls, path: Path | None = None) -> Policy:
+        """Read a policy's file; the default one for None.
+
+        Raises:
+            ConfigError: It cannot be read, or says something that is unknown or wrong.
+        """
+        source = path or DEFAULT_POLICY
+        try:
+            return cls.parse(tomllib.loads(source.read_text(encoding="utf-8")))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise ConfigError(f"cannot be read: {error}", path=str(source)) from error
+
+    @classmethod
+    def parse(cls, values: Mapping[str, object]) -> Policy:
+        """From parsed TOML; raises ConfigError, which names the place."""
+        root = Definition(values)
+        budget, costs, actions = (root.table(key) for key in ("budget", "costs", "actions"))
+        found = cls(
+            reads=root.number("reads", 20, least=0),
+            budget=Budget(
+                size_bytes=budget.number("bytes", math.inf, least=0, infinite=True),
+                seconds=budget.number("seconds", math.inf, least=0, infinite=True),
+                dollars=budget.number("dollars", math.inf, least=0, infinite=True),
+            ),
+            storage=PROFILES[costs.text("storage", "same-region", known=PROFILES)],
+            bytes_per_second=costs.number("bytes_per_second", 50e6, least=0, above=True),
+            dollars_per_hour=costs.number("dollars_per_hour", 0.40, least=0),
+            actions=frozenset(name for name in ACTIONS if actions.flag(name, default=name != "orphans")),
+        )
+        for each in (root, budget, costs, actions):
+            each.done()
+        return found
+
+    def seconds(self, work_bytes: float) -> float:
+        """About how long so much is read and written."""
+        return work_bytes / self.bytes_per_second
+
+    def dollars(self, work_bytes: float) -> float:
+        """About what that costs: the machine, and bytes that leave the store's region, which is half of them."""
+        moved = work_bytes / 2 / GIGABYTE * self.storage.dollars_per_gigabyte_out
+        return self.seconds(work_bytes) * self.dollars_per_hour / _HOUR + moved
