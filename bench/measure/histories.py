@@ -25,17 +25,21 @@ from bench.measure.progress import Progress
 from bench.measure.reading import DELETE_ENGINES, KINDS
 from bench.measure.scanning import Scanning
 from bench.measure.trial import Measurement
+from bench.upkeep.passes import run_pass
+from bench.upkeep.policy import Policy
 from bench.workloads.definitions import EventsWorkload
 from bench.workloads.events import DELETE, INSERT, UPDATE, Events
 
 PHASE = "tables"
+DEFAULT = "default"
+"""The policy that comes with the project."""
 KEY = "key"
 
 _ROOT = Path(__file__).resolve().parents[2]
 _MADE_BY = tuple(
     _ROOT / part
     for part in ("bench/measure/histories.py", "bench/workloads/events.py", "engine/operations", "engine/write",
-                 "engine/maintenance", "engine/deletes")
+                 "bench/upkeep", "engine/maintenance", "engine/deletes")
 )  # fmt: skip
 
 
@@ -49,11 +53,13 @@ def histories(
         EngineError: This project's engine could not write a table.
     """
     events = workload.events
-    made = [(kind, every) for kind in workload.deletes for every in workload.compact_every]
-    for done, (kind, every) in enumerate(made):
-        name = f"{KINDS[kind]}, compacted every {every}" if every else f"{KINDS[kind]}, never compacted"
+    upkeep = (*workload.compact_every, *workload.policies)
+    made = [(kind, kept) for kind in workload.deletes for kept in upkeep]
+    for done, (kind, kept) in enumerate(made):
+        how = f"kept by policy {Path(kept).stem}" if isinstance(kept, str) else f"compacted every {kept}"
+        name = f"{KINDS[kind]}, {how if kept else 'never compacted'}"
         progress(PHASE, name, done, len(made))
-        for state in _states(workload, kind, every, cache):
+        for state in _states(workload, kind, kept, cache):
             compacted = f"after {state['batch']} batches, compacted"
             for filter, text in {EVERYTHING: None, **events.filters}.items():
                 shown = "" if text is None else f"{filter} "
@@ -95,9 +101,13 @@ def left_behind(location: str) -> dict[str, int]:
     }
 
 
-def _states(workload: EventsWorkload, kind: str, every: int, cache: DatasetCache) -> list[dict[str, Any]]:
-    """The state after each batch that is measured: its metadata file, that of its compacted twin, and its raw rows."""
+def _states(workload: EventsWorkload, kind: str, kept: int | str, cache: DatasetCache) -> list[dict[str, Any]]:
+    """The state after each batch that is measured: its metadata file, that of its compacted twin, and its raw rows.
+
+    `kept` is the file of a policy, ``default``, or after how many batches the table is compacted, 0 for never.
+    """
     events = workload.events
+    policy = Policy.load(None if kept == DEFAULT else Path(kept)) if isinstance(kept, str) else None
 
     def build(folder: Path) -> Mapping[str, Any]:
         catalog = engine.load_catalog(f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
@@ -105,14 +115,17 @@ def _states(workload: EventsWorkload, kind: str, every: int, cache: DatasetCache
         table = catalog.create_table("bench.events", events.schema, properties={"format-version": version})
         states = []
         for batch in range(events.batches + 1):
-            (_by_key if kind == "equality" else _by_position)(table, events, batch)
-            if every and batch and batch % every == 0:
-                _compact(table)
+            (_by_key if kind == "equality" else commit_by_position)(table, events, batch)
+            if policy is not None and batch:
+                list(run_pass(table, policy, execute=True))
+                table.refresh()
+            elif not isinstance(kept, str) and kept and batch and batch % kept == 0:
+                compact(table)
             if batch in workload.measured:
                 raw = folder / f"rows-after-{batch}.parquet"
                 pq.write_table(pa.Table.from_batches([events.live(batch)]), raw)
                 twin = catalog.register_table(f"bench.compacted_{batch}", table.metadata_location)
-                _compact(twin)
+                compact(twin)
                 states.append({
                     "batch": batch, "raw": str(raw), "location": table.metadata_location,
                     "compacted": twin.metadata_location,
@@ -121,7 +134,7 @@ def _states(workload: EventsWorkload, kind: str, every: int, cache: DatasetCache
         return {"states": states}
 
     key = {
-        **events.key(), "kind": kind, "every": every, "measured": list(workload.measured),
+        **events.key(), "kind": kind, "kept": repr(policy or kept), "measured": list(workload.measured),
         "made by": source_digest(_MADE_BY),
     }  # fmt: skip
     found: list[dict[str, Any]] = cache.find_or_build(f"events-{kind}", key, build)["states"]
@@ -138,7 +151,7 @@ def _by_key(table: engine.Table, events: Events, batch: int) -> None:
     stream.commit()
 
 
-def _by_position(table: engine.Table, events: Events, batch: int) -> None:
+def commit_by_position(table: engine.Table, events: Events, batch: int) -> None:
     """Commit a batch as a merge does that looks up which rows it replaces: the last change of each key counts."""
     if not batch:
         table.append(pa.Table.from_batches([events.rows(*events.span(batch))]))
@@ -152,6 +165,7 @@ def _by_position(table: engine.Table, events: Events, batch: int) -> None:
             merge.delete(f"{KEY} in ({', '.join(map(str, keys))})", mode="merge-on-read")
 
 
-def _compact(table: engine.Table) -> None:
+def compact(table: engine.Table) -> None:
+    """Rewrite all files, applying deletes, and the manifests."""
     table.maintenance.rewrite_data_files(rewrite_all=True, remove_dangling_deletes=True)
     table.maintenance.rewrite_manifests()

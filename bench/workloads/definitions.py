@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, cast
 
-from bench.definition import Definition
+from bench.definition import Definition, typed
 from bench.errors import ConfigError
 from bench.workloads.dated_sales import FACTS, DatedSales
 from bench.workloads.events import Events
@@ -317,6 +317,7 @@ class EventsWorkload:
         events: The changes.
         deletes: How rows are deleted, names out of `DELETE_KINDS`; each makes a history of its own.
         compact_every: After how many batches a history is compacted; 0 is never.
+        policies: Files of policies of upkeep, or ``default``; each keeps a further history after every batch.
         measured: The batches after which the table is scanned.
     """
 
@@ -326,6 +327,7 @@ class EventsWorkload:
     events: Events
     deletes: tuple[str, ...]
     compact_every: tuple[int, ...]
+    policies: tuple[str, ...]
     measured: tuple[int, ...]
 
     @property
@@ -354,6 +356,9 @@ class EventsWorkload:
             events=events,
             deletes=values.names("deletes", ["equality", "vectors"], known=DELETE_KINDS, what="kind"),
             compact_every=every,
+            policies=tuple(
+                typed(value, str, "a file, or default", path) for path, value in values.items("policies", [])
+            ),
             measured=measured,
         )
 

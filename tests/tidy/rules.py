@@ -38,7 +38,7 @@ BENCH_ARROWS: dict[str, tuple[str, ...]] = {
     "workloads": ("layouts",),
     "engines": ("layouts", "spark_session"),
     "experiment": ("costs", "engines", "workloads"),
-    "measure": ("experiment", "statistics"),
+    "measure": ("experiment", "statistics", "upkeep"),
     "advise": ("costs", "measure"),
     "cases": ("engines", "gate", "workloads"),
     "report": ("advise", "costs", "gate", "measure"),

@@ -39,7 +39,7 @@ def run_of(folder: Path, **workload: Any) -> dict[tuple[str, str, str], dict[str
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "name"), [("equality", "equality deletes"), ("vectors", "deletion vectors")])
 def test_every_state_has_the_rows_of_its_compacted_twin(tmp_path: Path, kind: str, name: str) -> None:
-    found = run_of(tmp_path, deletes=[kind], compact_every=[0, 2])
+    found = run_of(tmp_path, deletes=[kind], compact_every=[0, 2], policies=["default"])
     engines = {engine for *_, engine in found}
     assert engines == ({"icebench"} if kind == "equality" else set(ENGINES))
     for batch in (1, 2, 3):
@@ -52,5 +52,8 @@ def test_every_state_has_the_rows_of_its_compacted_twin(tmp_path: Path, kind: st
             assert never["data_files"] == 1 + batch
             assert never["delete_files"] >= batch
             assert never["manifests"] > twin["manifests"]
+            kept = found[f"{name}, kept by policy default", f"{filter}after {batch} batches", "icebench"]
+            assert kept["rows_returned"] == never["rows_returned"]
+            assert (kept["data_files"], kept["delete_files"]) == (1, 0)
             assert (often["delete_files"] == 0) == (batch == 2)
             assert often["data_files"] == {1: 2, 2: 1, 3: 2}[batch]
