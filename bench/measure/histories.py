@@ -53,7 +53,7 @@ def histories(
         EngineError: This project's engine could not write a table.
     """
     events = workload.events
-    upkeep = (*workload.compact_every, *workload.policies)
+    upkeep: tuple[int | str, ...] = (*workload.compact_every, *workload.policies)
     made = [(kind, kept) for kind in workload.deletes for kept in upkeep]
     for done, (kind, kept) in enumerate(made):
         how = f"kept by policy {Path(kept).stem}" if isinstance(kept, str) else f"compacted every {kept}"
