@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 import engine
+from bench.advise.columns import apply_proposals, examine_columns
 from bench.cli.context import Context, pass_context
 from bench.cli.naming import catalog_options, open_table
 from bench.cli.progress import RunProgress
@@ -147,6 +148,50 @@ def run(
     if not execute and any(each.decision == "do" for each in decisions):
         context.terminal.err.print("nothing was changed; --execute does it")
     return int(any(each.decision == "failed" for each in decisions))
+
+
+@maintain.command("columns")
+@_of_table
+@click.option("--queries", type=click.Path(path_type=Path), metavar="FILE.sql", help="The queries, as SQL.")
+@click.option("--scans", type=click.Path(path_type=Path), metavar="FILE", help="A log of scan reports, a line each.")
+@click.option("--used", metavar="NAME", multiple=True, help="A column that filters use. Repeatable.")
+@click.option("--deep", is_flag=True, help="Open all data files for the bytes of columns.")
+@click.option("--execute", is_flag=True, help="Change metrics modes and the order of columns; nothing else.")
+@click.option("--json", "as_json", is_flag=True, help="Print all figures as one object, for other programs.")
+@pass_context
+def columns(
+    context: Context, *, names: tuple[str, ...], catalog: str | None, warehouse: str | None, queries: Path | None,
+    scans: Path | None, used: tuple[str, ...], deep: bool, execute: bool, as_json: bool,
+) -> int:  # fmt: skip
+    """Tell what each column costs and which ones queries use; propose metrics modes, order, types, and what to drop.
+
+    Queries come from SQL, from scan reports, or as names of columns. Dropping a column and narrowing its type are only
+    proposed.
+    """
+    if bool(queries) + bool(scans) + bool(used) != 1:
+        raise click.UsageError("say what queries use: one of --queries, --scans and --used")
+    table = _load(names, catalog, warehouse)
+    uses, proposals = examine_columns(table, queries=queries, scans=scans, used=used, deep=deep)
+    if as_json:
+        found = {"columns": [asdict(each) for each in uses], "proposals": [asdict(each) for each in proposals]}
+        context.terminal.out.print(json.dumps(found), markup=False, soft_wrap=True)
+    else:
+        for use in uses[:_SHOWN_LOCATIONS]:
+            needed = f", {', '.join(use.needed)} key" if use.needed else ""
+            text = (
+                f"{use.data_bytes:>16,} bytes of data, {use.statistics_bytes:>9,} of metrics "
+                f"({use.planning_share:.0%}); "
+                f"read by {use.read:.0%}, filtered by {use.filtered:.0%}{needed}"
+            )
+            _line(context, use.name, text)
+        for each in proposals:
+            saved = f"; saves up to {each.saved_data_bytes:,} bytes of data, {each.saved_statistics_bytes:,} of metrics"
+            _line(context, f"{each.change} {each.column}", each.why + saved)
+    if execute:
+        _line(context, "changes made", str(apply_proposals(table, proposals)))
+    elif proposals:
+        context.terminal.err.print("nothing was changed; --execute changes metrics modes and the order of columns")
+    return 0
 
 
 @maintain.command("rewrite-manifests")

@@ -1,0 +1,241 @@
+"""Column lifecycle: what each column costs, which ones queries use, and what follows from that.
+
+Only metadata is changed, and only what a reader cannot notice: metrics modes, and the order of columns. Dropping a
+column and rewriting its type are proposed, for people to decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import engine
+from bench.advise.queries import Query, logged_queries, parse_queries
+from bench.definition import one_of
+from bench.errors import ConfigError
+
+_METRICS = "write.metadata.metrics."
+_MAX_INFERRED = f"{_METRICS}max-inferred-column-defaults"
+_DEFAULT_INFERRED = 100
+_KEYS = "icebench.clustering.keys"
+_INT = (-(2**31), 2**31 - 1)
+_DIGITS = (9, 18)
+"""Decimals of so many digits are stored in 4 and in 8 bytes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnUse:
+    """A column of the current schema.
+
+    Args:
+        name: Its full name.
+        type: As text.
+        data_bytes: In data files: of their footers if they were opened, otherwise by their metrics.
+        statistics_bytes: Of its metrics in manifests, before compression.
+        planning_share: Of the bytes of all metrics: what of a plan's decoding it takes.
+        read: The share of queries, by weight, that read it.
+        filtered: The share that filters or joins by it.
+        needed: What else needs it: partition, sort, clustering, identifier.
+    """
+
+    name: str
+    type: str
+    data_bytes: int
+    statistics_bytes: int
+    planning_share: float
+    read: float
+    filtered: float
+    needed: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proposal:
+    """A change that the use of columns suggests.
+
+    Args:
+        change: ``metrics``, ``order``, ``drop`` or ``type``.
+        column: Which.
+        why: Figures.
+        saved_data_bytes: Of data files, once they are rewritten; the most that it can be.
+        saved_statistics_bytes: Of metrics in manifests, likewise.
+        properties: Table properties that make the change; empty where it takes more.
+    """
+
+    change: str
+    column: str
+    why: str
+    saved_data_bytes: int = 0
+    saved_statistics_bytes: int = 0
+    properties: Mapping[str, str] | None = None
+
+
+def examine_columns(
+    table: engine.Table,
+    *,
+    queries: Path | None = None,
+    scans: Path | None = None,
+    used: Sequence[str] = (),
+    deep: bool = False,
+) -> tuple[list[ColumnUse], list[Proposal]]:
+    """The use of columns by SQL, by scan reports, or by filters on columns that are named; and what follows from it.
+
+    Raises:
+        ConfigError: A file cannot be read, or has no query of the table; a name that no column has.
+    """
+    asked: Sequence[Query]
+    try:
+        if queries is not None:
+            asked = parse_queries(queries.read_text(encoding="utf-8"), table, path=str(queries)).queries
+        elif scans is not None:
+            asked = logged_queries(scans.read_text(encoding="utf-8").splitlines(), table, path=str(scans)).queries
+        else:
+            known = set(table.schema().name_of.values())
+            for name in used:
+                one_of(name, known, "column", "--used")
+            # Nothing is known of what else is read.
+            asked = [Query(name="used", columns=tuple(known), equalities=tuple(used))]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot be read: {error}", path=str(queries or scans)) from error
+    uses = column_uses(table, table.maintenance.profile(deep=deep), asked)
+    return uses, propose(table, uses)
+
+
+def column_uses(table: engine.Table, profile: engine.TableProfile, queries: Sequence[Query]) -> list[ColumnUse]:
+    """The primitive columns, the dearest first."""
+    total = sum(query.weight for query in queries) or 1.0
+    stored = sum(each.statistics_bytes for each in profile.columns) or 1
+    footers = {} if profile.footers is None else {each.name: each.compressed_bytes for each in profile.footers.columns}
+    needed = _needed(table)
+    found = [
+        ColumnUse(
+            name=each.name,
+            type=each.type,
+            data_bytes=footers.get(each.name, each.data_bytes),
+            statistics_bytes=each.statistics_bytes,
+            planning_share=each.statistics_bytes / stored,
+            read=sum(q.weight for q in queries if _is_of(each.name, q.columns)) / total,
+            filtered=sum(q.weight for q in queries if each.name in {*q.equalities, *q.ranges, *q.join_keys}) / total,
+            needed=needed.get(each.name, ()),
+        )
+        for each in profile.columns
+        if each.is_current
+    ]
+    return sorted(found, key=lambda each: -each.data_bytes - each.statistics_bytes)
+
+
+def propose(table: engine.Table, uses: Sequence[ColumnUse]) -> list[Proposal]:
+    """What the use suggests, by kind."""
+    return [*_metrics(table, uses), *_order(table, uses), *_drops(uses), *_types(table, uses)]
+
+
+def apply_proposals(table: engine.Table, proposals: Sequence[Proposal]) -> int:
+    """Make the changes that concern metadata alone: modes of metrics, and the order of columns; says how many."""
+    properties = {name: value for each in proposals for name, value in (each.properties or {}).items()}
+    if properties:
+        table.set_properties(properties)
+    first = [each.column for each in proposals if each.change == "order"]
+    if first:
+        table.update_schema(lambda update: [update.move_first(name) for name in reversed(first)])
+    return len(first) + sum(each.properties is not None for each in proposals)
+
+
+def _is_of(name: str, read: Sequence[str]) -> bool:
+    """Whether a query that reads these columns reads the one, or a struct that it is in."""
+    return any(name == each or name.startswith(f"{each}.") for each in read)
+
+
+def _needed(table: engine.Table) -> dict[str, tuple[str, ...]]:
+    metadata, schema = table.metadata, table.schema()
+    names = schema.name_of
+    reasons: dict[str, list[str]] = {}
+    for what, ids in (
+        ("partition", [i for spec in metadata.partition_specs for f in spec.fields for i in f.source_ids]),
+        ("sort", [i for f in metadata.sort_order.fields for i in f.source_ids]),
+        ("identifier", list(schema.identifier_field_ids)),
+    ):
+        for field_id in dict.fromkeys(ids):
+            if field_id in names:
+                reasons.setdefault(names[field_id], []).append(what)
+    for name in metadata.properties.get(_KEYS, "").split(","):
+        if name.strip():
+            reasons.setdefault(name.strip(), []).append("clustering")
+    return {name: tuple(found) for name, found in reasons.items()}
+
+
+def _metrics(table: engine.Table, uses: Sequence[ColumnUse]) -> Iterator[Proposal]:
+    for each in uses:
+        key = f"{_METRICS}column.{each.name}"
+        if each.filtered or each.needed or not each.statistics_bytes or table.metadata.properties.get(key) == "none":
+            continue
+        yield Proposal(
+            change="metrics",
+            column=each.name,
+            why=f"no query filters by it, and its metrics are {each.planning_share:.1%} of those that plans decode",
+            saved_statistics_bytes=each.statistics_bytes,
+            properties={key: "none"},
+        )
+
+
+def _order(table: engine.Table, uses: Sequence[ColumnUse]) -> Iterator[Proposal]:
+    """Columns that filters use, beyond those that get metrics by default."""
+    properties = table.metadata.properties
+    most = int(properties.get(_MAX_INFERRED, _DEFAULT_INFERRED))
+    if f"{_METRICS}default" in properties:
+        return
+    late = {field.name for field in table.schema().fields[most:]}
+    for each in sorted((each for each in uses if each.filtered and each.name in late), key=lambda each: -each.filtered):
+        if f"{_METRICS}column.{each.name}" not in properties:
+            why = f"{each.filtered:.0%} of the queries filter by it, and only the first {most} columns get metrics"
+            yield Proposal(change="order", column=each.name, why=why)
+
+
+def _drops(uses: Sequence[ColumnUse]) -> Iterator[Proposal]:
+    for each in uses:
+        if not each.read and not each.needed:
+            yield Proposal(
+                change="drop", column=each.name, why="no query reads it", saved_data_bytes=each.data_bytes,
+                saved_statistics_bytes=each.statistics_bytes,
+            )  # fmt: skip
+
+
+def _types(table: engine.Table, uses: Sequence[ColumnUse]) -> Iterator[Proposal]:
+    """Narrower types that hold the bounds of all files. Iceberg only widens types, so it takes another column."""
+    schema = table.schema()
+    wide = [each for each in uses if each.type == "long" or each.type.startswith("decimal")]
+    metrics = table.inspect.data_files()["readable_metrics"].combine_chunks()
+    for each in wide:
+        bounds = _bounds(metrics, each.name)
+        if bounds is None:
+            continue
+        low, high = bounds
+        type_ = schema.find(each.name).type
+        narrower = None
+        if isinstance(type_, engine.DecimalType):
+            digits = max(len(str(abs(int(value.scaleb(type_.scale))))) for value in (low, high))
+            fitting = [most for most in _DIGITS if digits <= most < type_.precision]
+            narrower = f"decimal({fitting[0]}, {type_.scale})" if fitting else None
+        elif _INT[0] <= low and high <= _INT[1]:
+            narrower = "int"
+        if narrower is not None:
+            yield Proposal(
+                change="type", column=each.name, why=f"all values are from {low} to {high}: {narrower} holds them",
+                saved_data_bytes=each.data_bytes // 2,
+            )  # fmt: skip
+
+
+def _bounds(metrics: pa.Array, name: str) -> tuple[Any, Any] | None:
+    """The least and the greatest value, if every file with values has exact bounds."""
+    if name not in {field.name for field in metrics.type}:
+        return None
+    own = metrics.field(name)
+    low, high = own.field("lower_bound"), own.field("upper_bound")
+    empty = pc.equal(own.field("value_count"), own.field("null_value_count"))
+    if not len(own) or not pc.all(pc.or_(pc.fill_null(empty, False), pc.and_(low.is_valid(), high.is_valid()))).as_py():
+        return None
+    least, most = pc.min(low).as_py(), pc.max(high).as_py()
+    return None if least is None else (least, most)

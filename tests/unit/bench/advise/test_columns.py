@@ -1,0 +1,115 @@
+"""What columns cost and who uses them; what is proposed, and that only metadata is changed."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import engine
+from bench.advise.columns import apply_proposals, examine_columns
+from bench.errors import ConfigError
+from tests.unit.bench.cli.test_main import exit_code
+
+SCHEMA = pa.schema(
+    [
+        ("day", pa.int32()), ("id", pa.int64()), ("small", pa.int64()), ("price", pa.decimal128(30, 2)),
+        ("note", pa.string()), ("late", pa.int64()),
+    ]
+)  # fmt: skip
+SQL = """
+-- weight: 3
+select note from t where id = 5;
+select sum(price) from t where late > 5;
+"""
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> engine.Table:
+    properties = {"write.metadata.metrics.max-inferred-column-defaults": "5"}
+    made = engine.load_catalog(str(tmp_path / "wh")).create_table(
+        "db.t", SCHEMA, partition_spec=[("day", "identity")], properties=properties
+    )
+    for start in (0, 2**40):
+        ids = range(start, start + 100)
+        made.append(
+            pa.table(
+                {
+                    "day": [1] * 100, "id": ids, "small": range(100), "price": [Decimal(i % 100) / 4 for i in ids],
+                    "note": [f"text {i}" for i in ids], "late": ids,
+                },
+                SCHEMA,
+            )
+        )  # fmt: skip
+    return made
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_costs_and_use_of_columns(table: engine.Table, tmp_path: Path, deep: bool) -> None:
+    path = tmp_path / "q.sql"
+    path.write_text(SQL.replace(" t ", " db.t "))
+    uses, _ = examine_columns(table, queries=path, deep=deep)
+    by_name = {use.name: use for use in uses}
+    assert {name: (use.read, use.filtered) for name, use in by_name.items()} == {
+        "day": (0, 0), "id": (0.75, 0.75), "small": (0, 0), "price": (0.25, 0), "note": (0.75, 0), "late": (0.25, 0.25),
+    }  # fmt: skip
+    assert by_name["day"].needed == ("partition",)
+    sizes = table.inspect.data_files()["readable_metrics"].combine_chunks()
+    for name, use in by_name.items():
+        stored = sum(sizes.field(name).field("column_size").to_pylist()) if name != "late" else use.data_bytes
+        assert use.data_bytes == stored or deep
+        assert use.data_bytes > 0 or name == "late"
+    assert sum(use.planning_share for use in uses) == pytest.approx(1)
+
+
+def test_what_is_proposed_and_what_is_done(table: engine.Table, tmp_path: Path) -> None:
+    path = tmp_path / "q.sql"
+    path.write_text(SQL.replace(" t ", " db.t "))
+    _, proposals = examine_columns(table, queries=path)
+    found = {(each.change, each.column) for each in proposals}
+    assert found == {
+        ("metrics", "small"), ("metrics", "price"), ("metrics", "note"), ("order", "late"), ("drop", "small"),
+        ("type", "small"), ("type", "price"),
+    }  # fmt: skip
+    why = {(each.change, each.column): each.why for each in proposals}
+    assert why["type", "small"] == "all values are from 0 to 99: int holds them"
+    assert why["type", "price"].endswith("decimal(9, 2) holds them")
+    before = table.scan().to_arrow()
+    snapshot = table.current_snapshot
+    assert apply_proposals(table, proposals) == 4
+    table.refresh()
+    assert table.current_snapshot == snapshot
+    assert table.schema().fields[0].name == "late"
+    assert table.metadata.properties["write.metadata.metrics.column.note"] == "none"
+    assert table.scan().to_arrow().select(before.column_names).equals(before)
+    assert not {("metrics", "note"), ("order", "late")} & {
+        (each.change, each.column) for each in examine_columns(table, queries=path)[1]
+    }
+    table.append(before.slice(0, 1).select(table.schema().name_of[i] for i in (6, 1, 2, 3, 4, 5)))
+    newest = table.inspect.data_files()["readable_metrics"].combine_chunks()
+    assert newest.field("late").field("lower_bound").null_count == 2
+    assert newest.field("note").field("lower_bound").null_count == 1
+
+
+def test_columns_that_are_named(table: engine.Table, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    uses, proposals = examine_columns(table, used=["note"])
+    assert {use.name for use in uses if use.filtered} == {"note"}
+    assert "drop" not in {each.change for each in proposals}
+    with pytest.raises(ConfigError, match=r"--used: unknown column 'note2' \(did you mean 'note'\?\)"):
+        examine_columns(table, used=["note2"])
+    with pytest.raises(ConfigError, match="cannot be read"):
+        examine_columns(table, queries=tmp_path / "none.sql")
+    command = ["maintain", "columns", tmp_path / "wh", "db.t"]
+    assert exit_code(*command) == 2
+    capsys.readouterr()
+    assert exit_code(*command, "--used", "note") == 0
+    captured = capsys.readouterr()
+    assert "metrics price" in captured.out
+    assert "nothing was changed" in captured.err
+    assert exit_code(*command, "--used", "id", "--json", "--execute") == 0
+    found = json.loads(capsys.readouterr().out.splitlines()[0])
+    assert len(found["columns"]) == 6
+    assert table.refresh().metadata.properties["write.metadata.metrics.column.note"] == "none"
