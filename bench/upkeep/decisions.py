@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import engine
@@ -43,12 +43,15 @@ class Candidate:
         return self.gain_bytes / max(self.work_bytes, 1.0)
 
 
-def find_candidates(table: engine.Table, profile: engine.TableProfile, policy: Policy) -> list[Candidate]:
-    """All actions of the policy that would change something, the most gain per byte first.
+def find_candidates(
+    table: engine.Table, profile: engine.TableProfile, policy: Policy, *, decided: Collection[str] = ()
+) -> list[Candidate]:
+    """The actions of the policy that would change something and are not `decided`, the most gain per byte first.
 
     What was done in one of the newest snapshots, since when only upkeep has changed the table, is not due again.
     """
     finished = _actions_since_others(table)
+    policy = replace(policy, actions=policy.actions - set(decided))
     every = (*_by_reasons(table, profile, policy), *_clustering(table, profile, policy), *_orphans(table, policy))
     found = [
         each

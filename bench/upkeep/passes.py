@@ -67,8 +67,7 @@ def run_pass(
     spent, tried = _Spent(), set[str]()
     while True:
         table.refresh()
-        candidates = find_candidates(table, table.maintenance.profile(), policy)
-        for each in (each for each in candidates if each.action not in tried):
+        for each in find_candidates(table, table.maintenance.profile(), policy, decided=tried):
             refusal = _refusal(each, policy, spent)
             tried.add(each.action)
             if refusal is not None or not execute:
