@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 import pyarrow as pa
 
 from engine.errors import Invalid, Unsupported
+from engine.expressions.bound import tests_of_rows
 from engine.expressions.predicate import Filter
 from engine.lazy_module import LazyModule
 from engine.plan.planner import PlanningMode
@@ -17,6 +18,7 @@ from engine.runtime.counters import Counters
 from engine.spec.schema import Schema
 from engine.spec.snapshots import Snapshot
 from engine.spec.types import NestedField
+from engine.storage.scan_reports import report_scan
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,6 +85,11 @@ class Scan:
         """
         _ = self._scan.bound
         return str(self._scan.predicate)
+
+    def tests_of_rows(self) -> tuple[str, ...]:
+        """The tests of the filter that no statistics can answer, as text: a plan does not prune by them. Raises as
+        `filter`."""
+        return tuple(map(str, tests_of_rows(self._scan.bound)))
 
     @property
     def schema(self) -> Schema:
@@ -160,7 +167,19 @@ class Scan:
         plan = scan.plan()
         if self._counters is not None:
             self._counters.merge(plan.counters)
+        report_scan(lambda: self._described(plan))
         return plan
+
+    def _described(self, plan: ScanPlan) -> dict[str, object]:
+        """What a report of the scan says (`engine.storage.scan_reports`)."""
+        return {
+            "table": self._scan.table_name,
+            "location": plan.metadata.location,
+            "snapshot_id": None if plan.snapshot is None else plan.snapshot.snapshot_id,
+            "filter": str(self._scan.predicate),
+            "columns": [field.name for field in self._scan.projection.fields],
+            "counters": plan.counters,
+        }
 
     def to_batches(
         self, *, batch_rows: int | None = None, decimal_width: DecimalWidth = "wide"
@@ -214,6 +233,27 @@ class Scan:
             connection: A `duckdb.DuckDBPyConnection`; by default a new one, in memory.
         """
         return duckdb_source.relation(self, connection)
+
+    def sample_files(self, files: int) -> pa.RecordBatchReader:
+        """The rows of so many of the planned files, evenly spread over the plan; of all, where there are fewer. No
+        other file is read. Errors as `to_batches`, and Invalid for less than one file."""
+        if files < 1:
+            raise Invalid(f"a sample takes at least one file, not {files}")
+        plan = self.plan()
+        step = max(plan.files.num_rows / files, 1)
+        chosen = [int(step * place) for place in range(min(files, plan.files.num_rows))]
+        part = plan.files.take(pa.array(chosen, pa.int64()))
+        return plans.read_plan(
+            replace(plan, files=part, residual_codes=plan.residual_codes[chosen]),
+            self._scan.store,
+            limit=self._limit,
+            projection=self.schema,
+            counters=self._counters,
+            runner=self._scan.runner,
+            batch_rows=request.BATCH_ROWS,
+            narrow_decimals=False,
+            table_name=self._scan.table_name,
+        )
 
     def sample(self, rows: int, *, seed: int = 0) -> pa.Table:
         """A random sample of the rows, without repetition, in their order; all rows are read. Errors as `to_batches`.

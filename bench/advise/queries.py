@@ -118,7 +118,7 @@ def parse_queries(
 
 
 def logged_queries(lines: Iterable[str], table: engine.Table, *, path: str = "--scans") -> Queries:
-    """The queries of a log of this engine's scans: one JSON object a line (`engine.opening`, ``scan_reports``).
+    """The queries of a log of this engine's scans: one JSON object a line (`engine.storage.scan_reports`).
 
     Scans of other tables are left out.
 
@@ -136,8 +136,8 @@ def logged_queries(lines: Iterable[str], table: engine.Table, *, path: str = "--
         except (ValueError, KeyError, TypeError) as error:
             raise ConfigError(f"line {number} reports no scan", path=path) from error
         if location == table.location:
-            condition = None if filter in (None, "true") else sqlglot.parse_one(filter, into=exp.Condition)
-            found.append(reader.scan(f"s{number}", [] if condition is None else [condition], columns))
+            parts = [] if filter == "true" else list(_conjuncts(sqlglot.parse_one(filter, into=exp.Condition)))
+            found.append(reader.scan(f"s{number}", parts, columns))
     if not found:
         raise ConfigError(f"no scan is of the table at {table.location}", path=path)
     return Queries(queries=merged(found), unused=tuple(reader.unused))
@@ -223,10 +223,14 @@ class _Reader:
         used: list[exp.Expr] = []
         for part in conditions:
             try:
-                _ = self._table.scan(filter=part.sql()).filter
-                used.append(part)
+                by_rows = self._table.scan(filter=part.sql()).tests_of_rows()
             except EngineError as error:
                 self._leave(name, part, str(error))
+                continue
+            if by_rows:
+                self._leave(name, part, f"no statistics answer {by_rows[0]}")
+            else:
+                used.append(part)
         kinds: dict[tuple[type[exp.Expr], ...], list[str]] = {_EQUALITIES: [], _RANGES: []}
         for kind, own in kinds.items():
             for part in used:

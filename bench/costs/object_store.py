@@ -55,6 +55,7 @@ class Prices:
     """In dollars; by default those of S3 Standard in us-east-1."""
 
     per_thousand_reads: float = 0.0004
+    per_thousand_writes: float = 0.005
     per_gigabyte_month: float = 0.023
 
 

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import engine
-from bench.advise.queries import Query, parse_queries
+from bench.advise.queries import Query, logged_queries, parse_queries
 from bench.errors import ConfigError
 
 SCHEMA = pa.schema([
@@ -85,3 +86,34 @@ def test_what_is_refused(table: engine.Table) -> None:
         parse_queries("select from where (", table)
     with pytest.raises(ConfigError, match="no query reads"):
         parse_queries("select 1 from other", table)
+
+
+def test_scans_that_the_engine_has_reported(
+    table: engine.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "scans.jsonl"
+    table.append(pa.table({"id": [1, 2], "city": ["a", "it's"]}))
+    monkeypatch.setenv("ICEBENCH_SCAN_REPORTS", str(log))
+    for _ in range(3):
+        assert table.scan("id < 2 and city in ('a', 'it''s')", columns=["k"]).count() == 1
+    table.scan("Day >= date '2024-01-01' or Day is null").plan()
+    table.scan().to_arrow()
+    engine.load_catalog(str(tmp_path)).create_table("db.other", SCHEMA).scan("id = 1").plan()
+    monkeypatch.delenv("ICEBENCH_SCAN_REPORTS")
+    table.scan("id = 9").plan()
+    lines = log.read_text().splitlines()
+    assert json.loads(lines[0])["counters"]["files_planned"] == 1
+    found = logged_queries(lines, table)
+    assert [(query.name, query.weight) for query in found.queries] == [("s1", 3.0), ("s4", 1.0), ("s5", 1.0)]
+    first, second, third = found.queries
+    assert first.columns == ("id", "city", "k")
+    assert (first.equalities, first.ranges, second.ranges) == (("city",), ("id",), ("Day",))
+    assert table.scan(first.filter).count() == 1
+    assert (third.filter, third.columns) == (None, ("id", "Day", "city", "k", "address"))
+    with pytest.raises(ConfigError, match="line 2 reports no scan"):
+        logged_queries([lines[0], "{}"], table)
+    with pytest.raises(ConfigError, match="no scan is of the table"):
+        logged_queries(lines[5:], table)
+    monkeypatch.setenv("ICEBENCH_SCAN_REPORTS", str(tmp_path))
+    with pytest.raises(engine.errors.StorageFailed):
+        table.scan().plan()

@@ -1,0 +1,301 @@
+"""Advice on a table's layout: what to change, what it gains and costs, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import engine
+from bench.advise.candidates import Score, search, todays_layout
+from bench.advise.estimate import Estimate, Estimator
+from bench.advise.planned import Reading
+from bench.advise.queries import Queries, Query
+from bench.advise.sample import Sample, take_sample
+from bench.advise.trial import Trial, try_layouts
+from bench.costs.object_store import GIGABYTE, S3_STANDARD, SAME_REGION, Profile, dollars_per_month
+from bench.layouts.layout import Layout
+
+Quantity = Literal["seconds", "bytes", "dollars"]
+QUANTITIES: tuple[Quantity, ...] = ("seconds", "bytes", "dollars")
+_CORRECTED = 12
+"""Estimates of the search whose bias is taken off."""
+_TRIALS = 5
+_LEAST_GAIN = 0.05
+"""A layout that saves less is not advised: it is within what a rewrite may change by itself."""
+_SURE, _LIKELY = 0.1, 0.3
+_MACHINE_DOLLARS_PER_HOUR = 0.192
+"""m5.xlarge, on demand, us-east-1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How to look for advice.
+
+    Args:
+        minimize: What a layout is judged by: the mean of a query, by weight.
+        profile: Where the client stands to the store.
+        queries_per_day: Of all queries together.
+        sample_rows: Rows that are drawn, at most about.
+        sample_bytes: Bytes of data files that are read for it, at most about.
+        trials: Layouts that are built for real.
+        seed: Of the sample.
+    """
+
+    minimize: Quantity = "seconds"
+    profile: Profile = SAME_REGION
+    queries_per_day: float = 1_000.0
+    sample_rows: int = 200_000
+    sample_bytes: int = 1 << 30
+    trials: int = _TRIALS
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effect:
+    """What a layout does to one query; `worst` is at the upper end of what the sample leaves open."""
+
+    query: Query
+    before: Reading
+    after: Reading
+    worst: Reading
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rewrite:
+    """What it takes to bring the whole table into a layout."""
+
+    bytes_read: float
+    bytes_written: float
+    seconds: float
+    dollars: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recommendation:
+    """A layout that is better than today's.
+
+    Args:
+        layout: Which.
+        effects: Of each query.
+        before: The quantity that was minimized, as the weighted mean of a query, today.
+        after: The same with the layout.
+        worst: The same at the upper end of what the sample leaves open.
+        rewrite: What the change takes.
+        data_bytes: Of the table with it.
+        break_even_days: Until the seconds of the rewrite have been saved by queries; None if they save none.
+        confidence: ``measured`` on all rows, or ``high``, ``medium`` and ``low`` by how much of the gain the sample
+            leaves open.
+        trial: The layout of the sample, built and read for real.
+        is_best: No other is better in the minimized quantity.
+    """
+
+    layout: Layout
+    effects: tuple[Effect, ...]
+    before: float
+    after: float
+    worst: float
+    rewrite: Rewrite
+    data_bytes: float
+    break_even_days: float | None
+    confidence: str
+    trial: Trial
+    is_best: bool = False
+
+    @property
+    def gain(self) -> float:
+        """Share of today's cost that is saved."""
+        return 1 - self.after / self.before if self.before else 0.0
+
+    @property
+    def worse(self) -> tuple[Effect, ...]:
+        """Queries that read at least a twentieth more."""
+        return tuple(e for e in self.effects if e.after.bytes_read > e.before.bytes_read * (1 + _LEAST_GAIN))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice:
+    """What there is to say about a table and its queries.
+
+    Args:
+        table: Its name.
+        queries: What was asked, and what of it could not be used.
+        options: How it was looked for.
+        today: What each query reads today.
+        cost: The minimized quantity today, as the weighted mean of a query.
+        sample_rows: Rows that were drawn.
+        table_rows: Of the table, about.
+        data_bytes: Of its data files.
+        tried: Layouts that were modelled.
+        recommendations: None of which another beats in all of cost, rewrite and storage; the best first. Empty: today's
+            layout is as good as any that was found.
+    """
+
+    table: str
+    queries: Queries
+    options: Options
+    today: tuple[Reading, ...]
+    cost: float
+    sample_rows: int
+    table_rows: float
+    data_bytes: float
+    tried: int
+    recommendations: tuple[Recommendation, ...]
+
+
+def advise(
+    table: engine.Table, queries: Queries, options: Options | None = None,
+    progress: Callable[[str], object] = lambda _: None,
+) -> Advice:  # fmt: skip
+    """Look for layouts that serve the queries better than today's, and prove the best on a sample.
+
+    Args:
+        table: Its current snapshot is read.
+        queries: What is asked of it.
+        options: How to look.
+        progress: Told each step.
+
+    Raises:
+        ConfigError: The table has no rows.
+        EngineError: It cannot be read.
+        Disagreement: A trial found other rows than another.
+    """
+    options = options or Options()
+    progress("sample")
+    sample = take_sample(table, rows=options.sample_rows, read_bytes=options.sample_bytes, seed=options.seed)
+    today = tuple(sample.stored.reading(query) for query in queries.queries)
+    cost = mean(today, queries, options)
+    estimator = Estimator(sample, queries.queries)
+
+    def score(estimate: Estimate) -> float:
+        return mean(estimator.readings(estimate), queries, options)
+
+    progress("layouts")
+    own = todays_layout(table)
+    found = search(estimator, queries.queries, own, score, sizes=options.minimize != "bytes")
+    progress("trials")
+    chosen = _chosen(estimator, found, own.partition, score, options)
+    made = _proved(estimator, chosen, queries, options, today) if chosen else []
+    better = [each for each in made if each.gain >= _LEAST_GAIN and each.worst < each.before]
+    return Advice(
+        table=table.name,
+        queries=queries,
+        options=options,
+        today=today,
+        cost=cost,
+        sample_rows=sample.rows.num_rows,
+        table_rows=sample.table_rows,
+        data_bytes=sample.data_bytes,
+        tried=len(found),
+        recommendations=_front(better),
+    )
+
+
+def mean(readings: Sequence[Reading], queries: Queries, options: Options) -> float:
+    """The minimized quantity of a query, by weight."""
+    total = sum(
+        query.weight * quantity_of(reading, options) for query, reading in zip(queries.queries, readings, strict=True)
+    )
+    return total / queries.total_weight
+
+
+def quantity_of(reading: Reading, options: Options) -> float:
+    """The minimized quantity of one reading."""
+    match options.minimize:
+        case "bytes":
+            return reading.bytes_read
+        case "dollars":
+            return reading.dollars(options.profile)
+    return reading.seconds(options.profile)
+
+
+def _chosen(
+    estimator: Estimator, found: Sequence[Estimate], partition: object, score: Score, options: Options
+) -> list[Estimate]:
+    """What to build: the best, and the best that leaves the partitioning as it is, which is the lesser change."""
+    corrected = sorted((estimator.estimate(each.layout, corrected=True) for each in found[:_CORRECTED]), key=score)
+    kept = next((each for each in found if each.layout.partition == partition), None)
+    chosen = corrected[: options.trials]
+    if kept is not None and all(kept.layout != each.layout for each in chosen):
+        chosen = [*chosen[: max(1, options.trials - 1)], estimator.estimate(kept.layout, corrected=True)]
+    return chosen
+
+
+def _proved(
+    estimator: Estimator, chosen: Sequence[Estimate], queries: Queries, options: Options, today: Sequence[Reading]
+) -> list[Recommendation]:
+    """The layouts built on the sample, with what that says of the table."""
+    sample = estimator.sample
+    as_it_is = replace(todays_layout(sample.table), sort=())
+    baseline, *trials = try_layouts([as_it_is, *(each.layout for each in chosen)], sample, queries.queries)
+    made = []
+    for estimate, trial in zip(chosen, trials, strict=True):
+        known = replace(estimate, ratios=_ratios(trial, baseline))
+        after = trial.readings if sample.is_whole else tuple(estimator.readings(known))
+        worst = trial.readings if sample.is_whole else tuple(estimator.worst(known))
+        effects = zip(queries.queries, today, after, worst, strict=True)
+        data_bytes = sample.data_bytes * trial.data_bytes / baseline.data_bytes
+        rewrite = _rewrite(sample, trial, data_bytes, estimate.all_files, options)
+        in_seconds = replace(options, minimize="seconds")
+        saved = mean(today, queries, in_seconds) - mean(after, queries, in_seconds)
+        found = Recommendation(
+            layout=estimate.layout,
+            effects=tuple(Effect(query=q, before=b, after=a, worst=w) for q, b, a, w in effects),
+            before=mean(today, queries, options),
+            after=mean(after, queries, options),
+            worst=mean(worst, queries, options),
+            rewrite=rewrite,
+            data_bytes=data_bytes,
+            break_even_days=rewrite.seconds / (saved * options.queries_per_day) if saved > 0 else None,
+            confidence="measured",
+            trial=trial,
+        )
+        made.append(found if sample.is_whole else replace(found, confidence=_confidence(found)))
+    return made
+
+
+def _ratios(trial: Trial, baseline: Trial) -> dict[str, float]:
+    """How the bytes of each column change with the order of rows."""
+    known = baseline.column_bytes
+    return {name: size / known[name] for name, size in trial.column_bytes.items() if known[name]}
+
+
+def _confidence(found: Recommendation) -> str:
+    saved = found.before - found.after
+    is_open = (found.worst - found.after) / saved if saved > 0 else 1.0
+    return "high" if is_open <= _SURE else "medium" if is_open <= _LIKELY else "low"
+
+
+def _rewrite(sample: Sample, trial: Trial, data_bytes: float, files: float, options: Options) -> Rewrite:
+    """By the seconds that the trial took for its share of the rows, and what the store adds."""
+    transfer = (sample.data_bytes + data_bytes) / options.profile.network_bytes_per_second
+    seconds = trial.build_seconds / sample.share + transfer
+    requests = 2 * len(sample.stored.sizes) * S3_STANDARD.per_thousand_reads + files * S3_STANDARD.per_thousand_writes
+    out = sample.data_bytes / GIGABYTE * options.profile.dollars_per_gigabyte_out
+    return Rewrite(
+        bytes_read=sample.data_bytes,
+        bytes_written=data_bytes,
+        seconds=seconds,
+        dollars=requests / 1000 + out + seconds / 3600 * _MACHINE_DOLLARS_PER_HOUR,
+    )
+
+
+def _front(found: Sequence[Recommendation]) -> tuple[Recommendation, ...]:
+    """Those that no other beats in cost, rewrite and storage, the best first."""
+
+    def figures(each: Recommendation) -> tuple[float, float, float]:
+        return each.after, each.rewrite.seconds, each.data_bytes
+
+    def is_beaten(each: Recommendation) -> bool:
+        own = figures(each)
+        return any(
+            figures(other) != own and all(o <= m for o, m in zip(figures(other), own, strict=True)) for other in found
+        )
+
+    front = sorted((each for each in found if not is_beaten(each)), key=lambda each: each.after)
+    return tuple(replace(each, is_best=place == 0) for place, each in enumerate(front))
+
+
+def storage_dollars(recommendation: Recommendation, advice: Advice) -> float:
+    """What the table costs more to keep for a month."""
+    return dollars_per_month(round(recommendation.data_bytes)) - dollars_per_month(round(advice.data_bytes))

@@ -1,0 +1,196 @@
+"""Layouts that queries might be served better by, made from the columns that their filters use, and searched.
+
+A layout is partition fields, an order and a target size. All of them are too many to try, so that the search goes in
+steps: every partitioning and every single sort key first, then orders by two and three columns along with the best
+partitionings, and last other sizes for the best few.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, permutations
+
+import engine
+from bench.advise.estimate import Estimate, Estimator, spec_of, target_size
+from bench.advise.queries import Query
+from bench.layouts.layout import TARGET_SIZE, Layout, Term
+
+_COLUMNS = 6
+_BEAM = 5
+_TEMPORAL = ("date", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns")
+_WHOLE = ("int", "long")
+_FILES_PER_PARTITION = 1.25
+"""Partitions at most, for each file of the target size: more would leave small files."""
+_CORRELATED = 8
+"""Two fields have fewer partitions than the product of their own; where they would have to have so many fewer, they are
+not tried."""
+_SMALLEST_TARGET = 8 << 20
+
+Score = Callable[[Estimate], float]
+
+
+def columns_of(queries: Sequence[Query], schema: engine.Schema) -> tuple[str, ...]:
+    """The top-level columns that filters use, the most used first."""
+    used: Counter[str] = Counter()
+    for query in queries:
+        for column in {*query.equalities, *query.ranges}:
+            used[column] += query.weight  # type: ignore[assignment]
+    tops = {field.name for field in schema.fields if isinstance(field.type, engine.PrimitiveType)}
+    return tuple(column for column, _ in used.most_common() if column in tops)[:_COLUMNS]
+
+
+def todays_layout(table: engine.Table) -> Layout:
+    """The layout that the table declares: its partition spec, and its sort order as far as it is of plain columns."""
+    schema = table.schema()
+    names = {field_id: name for name, field_id in schema.id_of.items()}
+    partition = tuple(
+        Term(column=names[f.source_id], transform=str(f.transform))
+        for f in table.spec.fields
+        if f.source_id in names and str(f.transform) != "void"
+    )
+    sort = [Term(column=names[f.source_id], transform=str(f.transform)) for f in table.sort_order.fields]
+    is_plain = all(term.transform == "identity" and "." not in term.column for term in sort)
+    return Layout(name="today", partition=partition, sort=tuple(sort) if is_plain else ())
+
+
+def partitionings(estimator: Estimator, queries: Sequence[Query], today: Layout) -> list[tuple[Term, ...]]:
+    """Partition fields worth a try: today's, none, those of one column, and of two."""
+    schema, files = estimator.sample.table.schema(), _files(estimator, today)
+    equal = {column for query in queries for column in query.equalities}
+    singles = []
+    for column in columns_of(queries, schema):
+        for transform in _transforms(estimator, column, files, has_equality=column in equal):
+            term = Term(column=column, transform=transform)
+            if 2 <= _count(estimator, (term,)) <= _FILES_PER_PARTITION * files:
+                singles.append(term)
+    limit = _FILES_PER_PARTITION * files
+    pairs = [
+        (first, second)
+        for first, second in combinations(singles, 2)
+        if first.column != second.column
+        and _count(estimator, (first,)) * _count(estimator, (second,)) <= _CORRELATED * limit
+        and _count(estimator, (first, second)) <= limit
+    ]
+    return list(dict.fromkeys([today.partition, (), *((term,) for term in singles), *pairs]))
+
+
+def _files(estimator: Estimator, layout: Layout) -> float:
+    return max(1.0, estimator.sample.data_bytes / target_size(layout, estimator.sample.table))
+
+
+def _count(estimator: Estimator, terms: tuple[Term, ...]) -> int:
+    return estimator.model.partition_count(spec_of(terms, estimator.sample.table.schema()))
+
+
+def _transforms(estimator: Estimator, column: str, files: float, *, has_equality: bool) -> Iterator[str]:
+    field = estimator.sample.table.schema().find(column)
+    kind = str(field.type)
+    if kind in _TEMPORAL:
+        yield from ("day", "month", "year")
+        return
+    if kind in _WHOLE or kind == "string":
+        yield "identity"
+    ranked = estimator.model.ranked(field.field_id)
+    if kind in _WHOLE and len(ranked.values):
+        spread = ranked.values[-1].as_py() - ranked.values[0].as_py()
+        for parts in (files, files / 4):
+            width = round(spread / max(parts, 1))
+            if width > 1:
+                yield f"truncate[{round(width, 1 - len(str(width)))}]"
+    if kind == "string":
+        yield from (f"truncate[{length}]" for length in (1, 2, 4))
+    if has_equality and kind in (*_WHOLE, "string"):
+        for parts in (files, files / 4):
+            yield f"bucket[{1 << max(1, int(math.log2(max(parts, 2))))}]"
+
+
+def orders(columns: Sequence[str], *, most: int = 3) -> Iterator[dict[str, tuple[str, ...]]]:
+    """Orders of rows by some of the columns: sorts, and curves through two columns or more."""
+    yield {}
+    for count in range(1, min(most, len(columns)) + 1):
+        for chosen in permutations(columns, count):
+            yield {"sort": chosen}
+        if count > 1:
+            for chosen in combinations(columns, count):
+                yield {"zorder": chosen}
+                yield {"hilbert": chosen}
+
+
+def layout_of(
+    partition: tuple[Term, ...], order: Mapping[str, tuple[str, ...]], properties: Mapping[str, str] | None = None
+) -> Layout:
+    """A layout, named by what it is."""
+    words = [f"{how} by {', '.join(columns)}" for how, columns in order.items()]
+    words += [f"partitioned by {', '.join(map(term_text, partition))}"] if partition else []
+    size = (properties or {}).get(TARGET_SIZE)
+    words += [f"files of {int(size) >> 20} MiB"] if size else []
+    return Layout(
+        name="; ".join(words) or "compacted",
+        partition=partition,
+        sort=tuple(Term(column=column) for column in order.get("sort", ())),
+        zorder=tuple(order.get("zorder", ())),
+        hilbert=tuple(order.get("hilbert", ())),
+        properties=dict(properties or {}),
+    )
+
+
+def term_text(term: Term) -> str:
+    """``bucket(16, id)``."""
+    if term.transform == "identity":
+        return term.column
+    name, _, width = term.transform.rstrip("]").partition("[")
+    return f"{name}({width}, {term.column})" if width else f"{name}({term.column})"
+
+
+def search(
+    estimator: Estimator, queries: Sequence[Query], today: Layout, score: Score, *, sizes: bool = True
+) -> list[Estimate]:
+    """The best layouts that were found, the best first.
+
+    Args:
+        estimator: Of the sample.
+        queries: Of the table.
+        today: The table's own layout.
+        score: Less is better.
+        sizes: Try other sizes of files.
+    """
+    columns = columns_of(queries, estimator.sample.table.schema())
+    found: dict[tuple[object, ...], tuple[float, Estimate]] = {}
+
+    def attempt(layouts: Iterable[Layout]) -> None:
+        for layout in layouts:
+            key = (layout.partition, layout.sort, layout.zorder, layout.hilbert, tuple(layout.properties.items()))
+            if key not in found:
+                made = estimator.estimate(layout)
+                found[key] = (score(made), made)
+
+    def best() -> list[Estimate]:
+        return [made for _, made in sorted(found.values(), key=lambda own: own[0])]
+
+    every = partitionings(estimator, queries, today)
+    singles = list(orders(columns, most=1))
+    attempt(layout_of(partition, order) for partition in every for order in singles)
+    for count in (2, 3):
+        leading = list(dict.fromkeys([today.partition, (), *(made.layout.partition for made in best())]))[:_BEAM]
+        begun = list(dict.fromkeys(tuple(t.column for t in m.layout.sort) or m.layout.curve for m in best()))[:_BEAM]
+        chosen = [order for order in orders(columns, most=count) if len(_keys(order)) == count]
+        attempt(
+            layout_of(partition, order)
+            for partition in leading
+            for order in chosen
+            if "sort" not in order or count < 3 or order["sort"][:2] in begun
+        )
+    if sizes:
+        usual = target_size(today, estimator.sample.table)
+        for made in best()[:_BEAM]:
+            smaller = [size for size in (usual // 4, usual // 16) if size >= _SMALLEST_TARGET]
+            order = {how: own for how in ("zorder", "hilbert") if (own := getattr(made.layout, how))}
+            order |= {"sort": tuple(term.column for term in made.layout.sort)} if made.layout.sort else {}
+            attempt(layout_of(made.layout.partition, order, {TARGET_SIZE: str(size)}) for size in smaller)
+    return best()
+
+
+def _keys(order: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    return next(iter(order.values()), ())

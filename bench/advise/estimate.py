@@ -1,0 +1,134 @@
+"""What queries would read of a layout that does not exist: its files, modelled from a sample.
+
+The files of a sample have fewer rows than those of the table, and so narrower bounds: fewer seem to match. With m rows
+in a file, bounds of a column that the layout does not order lack about 2/m of their range, and so do the ends of the
+ranges of one that it does: what a query reads approaches its value as a - b/m. Both halves of the sample are laid out
+in as many files, of m/2 rows: the rise from their mean to the estimate of the whole *is* b/m, what is still missing.
+The halves are independent samples besides, whose difference tells how far the estimate is a matter of chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+import engine
+from bench.advise.planned import Reading
+from bench.advise.queries import Query
+from bench.advise.sample import Sample
+from bench.layouts.layout import TARGET_SIZE, Layout, Term
+
+Floats = npt.NDArray[np.float64]
+_LEAST_ROWS = 16
+_TARGET_SIZE = 512 << 20
+"""Iceberg's default."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """What each query would read of a layout.
+
+    Args:
+        layout: Which.
+        files: Data files of each query.
+        shares: Share of the rows that those files have, of each query.
+        spread: How far each share may be off, for the sample's sake; 0 where it has all rows.
+        all_files: Of the layout.
+        ratios: Bytes of each column as a multiple of what they are today; 1 where nothing is known.
+    """
+
+    layout: Layout
+    files: Floats
+    shares: Floats
+    spread: Floats
+    all_files: float
+    ratios: Mapping[str, float] = field(default_factory=dict)
+
+
+class Estimator:
+    """Estimates for one sample and its queries.
+
+    Args:
+        sample: The rows.
+        queries: What is asked.
+    """
+
+    def __init__(self, sample: Sample, queries: Sequence[Query]) -> None:
+        self.sample = sample
+        self.queries = queries
+        metadata = sample.table.metadata
+        self.model = engine.LayoutModel(sample.rows, metadata)
+        rows = np.arange(sample.rows.num_rows)
+        halves = () if sample.is_whole or len(rows) < _LEAST_ROWS else (rows[::2], rows[1::2])
+        self._halves = [engine.LayoutModel(sample.rows.take(pa.array(half)), metadata) for half in halves]
+
+    def rows_per_file(self, layout: Layout) -> float:
+        """Rows of a file of the layout's target size in the table."""
+        return target_size(layout, self.sample.table) / self.sample.row_bytes
+
+    def estimate(self, layout: Layout, *, corrected: bool = False) -> Estimate:
+        """What queries would read of a layout.
+
+        Args:
+            layout: Partition fields, an order, and the target size among its properties.
+            corrected: Take off the bias of the sample, for twice the work.
+        """
+        files, shares, count = self._counted(self.model, layout, self.sample.share)
+        spread = np.zeros_like(shares)
+        if corrected and self._halves:
+            share = self.sample.share
+            (files_a, shares_a, _), (files_b, shares_b, _) = (
+                self._counted(half, layout, share / 2) for half in self._halves
+            )
+            missing = np.clip(shares - (shares_a + shares_b) / 2, 0, None) * (1 - share)
+            spread = missing + np.abs(shares_a - shares_b) / 2 * (1 - share)
+            shares = np.clip(shares + missing, 0, 1)
+            files = np.clip(files + np.clip(files - (files_a + files_b) / 2, 0, None) * (1 - share), 0, count)
+        return Estimate(layout=layout, files=files, shares=shares, spread=spread, all_files=count)
+
+    def _counted(self, model: engine.LayoutModel, layout: Layout, share: float) -> tuple[Floats, Floats, float]:
+        laid = model.lay_out(
+            self.rows_per_file(layout) * share,
+            spec=spec_of(layout.partition, self.sample.table.schema()),
+            sort=[term.column for term in layout.sort],
+            zorder=layout.zorder,
+            hilbert=layout.hilbert,
+            properties=layout.properties,
+        )
+        counts = laid.record_counts
+        planned = [laid.planned(query.filter) for query in self.queries]
+        files = np.array([mask.sum() for mask in planned], np.float64)
+        shares = np.array([counts[mask].sum() for mask in planned], np.float64) / max(counts.sum(), 1)
+        return files, shares, float(len(counts))
+
+    def readings(self, estimate: Estimate) -> list[Reading]:
+        """What each query reads, in files and bytes."""
+        return self._readings(estimate, estimate.shares)
+
+    def worst(self, estimate: Estimate) -> list[Reading]:
+        """The same at the upper end of what the sample leaves open."""
+        return self._readings(estimate, np.clip(estimate.shares + estimate.spread, 0, 1))
+
+    def _readings(self, estimate: Estimate, shares: Floats) -> list[Reading]:
+        stored = self.sample.stored
+        sizes = {name: size * estimate.ratios.get(name, 1.0) for name, size in stored.by_column.items()}
+        return [
+            Reading(
+                files=files, bytes_read=share * sum(sizes[name] for name in query.columns), manifests=stored.manifests
+            )
+            for query, files, share in zip(self.queries, estimate.files.tolist(), shares.tolist(), strict=True)
+        ]
+
+
+def target_size(layout: Layout, table: engine.Table) -> int:
+    """Bytes of a data file."""
+    return int(layout.properties.get(TARGET_SIZE) or table.properties.get(TARGET_SIZE) or _TARGET_SIZE)
+
+
+def spec_of(terms: Sequence[Term], schema: engine.Schema) -> engine.PartitionSpec:
+    """The partition spec of terms."""
+    return engine.partition_spec(schema, [(term.column, engine.parse_transform(term.transform)) for term in terms])

@@ -1,0 +1,105 @@
+"""What queries read of a table as it is: its plans, and the sizes of columns in its manifests."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+import engine
+from bench.advise.queries import Query
+from bench.costs.object_store import Profile, Work, dollars_per_thousand_queries, icebench_work, seconds_on
+
+_THREADS = 8
+"""Requests in flight, as engines have them on a machine of that many processors."""
+_DECODED_BYTES_PER_SECOND = 200e6
+"""Of one processor: compressed Parquet to Arrow, with most types (docs/design/reading.md)."""
+_ALIKE = 1_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What one query reads, or is expected to.
+
+    Args:
+        files: Data files.
+        bytes_read: Of the columns that it needs in them, and of delete files.
+        delete_files: To apply.
+        manifests: Of the snapshot.
+    """
+
+    files: float
+    bytes_read: float
+    delete_files: float = 0
+    manifests: int = 1
+
+    def work(self) -> Work:
+        """The requests: a footer and the columns of each file."""
+        files, deletes = math.ceil(self.files), math.ceil(self.delete_files)
+        counters = {
+            "storage_requests_read": 1 + self.manifests,
+            "storage_requests_range_read": 2 * files + deletes,
+            "files_planned": files,
+            "delete_files_loaded": deletes,
+            "delete_files_planned": deletes,
+            "storage_bytes_read": round(self.bytes_read),
+        }
+        return icebench_work(counters, seconds=self.bytes_read / _DECODED_BYTES_PER_SECOND / _THREADS, threads=_THREADS)
+
+    def seconds(self, profile: Profile) -> float:
+        """How long the query takes."""
+        return seconds_on(self.work(), profile)
+
+    def dollars(self, profile: Profile) -> float:
+        """What it costs in requests and transfer."""
+        return dollars_per_thousand_queries(self.work(), profile) / _ALIKE
+
+
+class StoredColumns:
+    """The bytes of each column in each data file of the current snapshot.
+
+    Files without sizes of their columns count by the share that columns have in the other files, or all alike.
+    """
+
+    def __init__(self, table: engine.Table) -> None:
+        self._table = table
+        files = table.inspect.data_files().combine_chunks()
+        self._places = {path: place for place, path in enumerate(files["file_path"].to_pylist())}
+        self.sizes = files["file_size_in_bytes"].to_numpy().astype(np.float64)
+        self.records = files["record_count"].to_numpy().astype(np.int64)
+        self.manifests = table.inspect.manifests().num_rows
+        schema = table.schema()
+        tops = [field.name for field in schema.fields]
+        top_of = {field_id: tops.index(name.split(".")[0]) for name, field_id in schema.id_of.items()}
+        self._columns = {name: place for place, name in enumerate(tops)}
+        self._bytes = np.zeros((len(self.sizes), len(tops)))
+        for place, sizes in enumerate(files["column_sizes"].to_pylist()):
+            for field_id, size in sizes or ():
+                if field_id in top_of:
+                    self._bytes[place, top_of[field_id]] += size
+        unknown = self._bytes.sum(axis=1) == 0
+        known = self._bytes[~unknown].sum(axis=0)
+        shares = known / known.sum() if known.sum() else np.full(len(tops), 1 / max(len(tops), 1))
+        self._bytes[unknown] = self.sizes[unknown, np.newaxis] * shares
+
+    @property
+    def by_column(self) -> Mapping[str, float]:
+        """Bytes of each top-level column in all files."""
+        return {name: float(self._bytes[:, place].sum()) for name, place in self._columns.items()}
+
+    def reading(self, query: Query) -> Reading:
+        """What a query reads, by a real plan."""
+        plan = self._table.scan(filter=query.filter).plan()
+        places = [self._places[path] for path in plan.files["file_path"].to_pylist()]
+        deletes = {d["file_path"]: d["file_size_in_bytes"] for own in plan.files["deletes"].to_pylist() for d in own}
+        return Reading(
+            files=len(places),
+            bytes_read=self._of(places, query.columns) + sum(deletes.values()),
+            delete_files=len(deletes),
+            manifests=self.manifests,
+        )
+
+    def _of(self, places: list[int], columns: Sequence[str]) -> float:
+        return float(self._bytes[places][:, [self._columns[name] for name in columns]].sum())

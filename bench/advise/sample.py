@@ -1,0 +1,86 @@
+"""A sample of a table's rows, in the order in which a plan has their files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+import engine
+from bench.advise.planned import StoredColumns
+from bench.errors import ConfigError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """Some rows, or all.
+
+    Args:
+        table: Of which table.
+        rows: The live rows that were drawn.
+        table_rows: How many live rows the table has, estimated from the files that were read.
+        files_read: Data files from which rows were drawn.
+        stored: Sizes of the table's files and columns.
+    """
+
+    table: engine.Table
+    rows: pa.Table
+    table_rows: float
+    files_read: int
+    stored: StoredColumns
+
+    @property
+    def share(self) -> float:
+        """Of the table's rows."""
+        return self.rows.num_rows / self.table_rows
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has all rows."""
+        return self.rows.num_rows >= self.table_rows
+
+    @property
+    def data_bytes(self) -> float:
+        """Of the table's data files."""
+        return float(self.stored.sizes.sum())
+
+    @property
+    def row_bytes(self) -> float:
+        """Of a row in data files."""
+        return self.data_bytes / self.table_rows
+
+
+def take_sample(table: engine.Table, *, rows: int, read_bytes: int, seed: int = 0) -> Sample:
+    """Draw rows from files that are evenly spread over the table: of each run of rows one, so that the order stays.
+
+    Args:
+        table: The table.
+        rows: About how many to draw, at most.
+        read_bytes: About how many bytes of data files to read, at most; at least one file is read.
+        seed: Of chance.
+
+    Raises:
+        ConfigError: The table has no rows.
+    """
+    stored = StoredColumns(table)
+    total, count = int(stored.records.sum()), len(stored.sizes)
+    if not total:
+        raise ConfigError("the table has no rows", path=table.name)
+    files = min(count, max(1, int(read_bytes / max(stored.sizes.mean(), 1))))
+    step = max(1, -(-total * files // count // rows))
+    rng = np.random.default_rng(seed)
+    seen, next_row, taken = 0, int(rng.integers(step)), []
+    reader = table.scan().sample_files(files)
+    for batch in reader:
+        chosen = []
+        while next_row < seen + batch.num_rows:
+            chosen.append(next_row - seen)
+            next_row = (next_row // step + 1) * step + int(rng.integers(step))
+        taken.append(batch if step == 1 else batch.take(pa.array(chosen, pa.int64())))
+        seen += batch.num_rows
+    if not seen:
+        raise ConfigError("all rows of the files that were read are deleted", path=table.name)
+    live = seen if files == count else total * min(1.0, seen / (total * files / count))
+    drawn = pa.Table.from_batches(taken, schema=reader.schema)
+    return Sample(table=table, rows=drawn, table_rows=live, files_read=files, stored=stored)

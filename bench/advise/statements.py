@@ -1,0 +1,85 @@
+"""A layout as text that is ready to run: Spark SQL for Iceberg Java, and this project's own commands."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+import engine
+from bench.advise.candidates import term_text
+from bench.layouts.layout import TARGET_SIZE, Layout, Term
+
+
+def spark_statements(layout: Layout, today: Layout, table: str) -> list[str]:
+    """The statements that give a table the layout, and rewrite its files.
+
+    Iceberg Java has no Hilbert curve: there it is a Z-order.
+
+    Args:
+        layout: Which.
+        today: The table's own.
+        table: Its name, with the catalog's.
+    """
+    found = [f"ALTER TABLE {table} DROP PARTITION FIELD {term_text(term)}" for term in _gone(layout, today)]
+    found += [f"ALTER TABLE {table} ADD PARTITION FIELD {term_text(term)}" for term in _new(layout, today)]
+    by = ", ".join(term.column for term in layout.sort)
+    if by and layout.partition:
+        found.append(f"ALTER TABLE {table} WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY {by}")
+    elif by:
+        found.append(f"ALTER TABLE {table} WRITE ORDERED BY {by}")
+    elif layout.partition and today.sort:
+        found.append(f"ALTER TABLE {table} WRITE DISTRIBUTED BY PARTITION UNORDERED")
+    if layout.properties:
+        listed = ", ".join(f"'{name}' = '{value}'" for name, value in layout.properties.items())
+        found.append(f"ALTER TABLE {table} SET TBLPROPERTIES ({listed})")
+    catalog, _, name = table.partition(".") if table.count(".") > 1 else ("CATALOG", "", table)
+    parts = [f"table => '{name}'"]
+    if layout.curve:
+        parts += ["strategy => 'sort'", f"sort_order => 'zorder({', '.join(layout.curve)})'"]
+    elif layout.sort:
+        order = ", ".join(f"{term.column} ASC NULLS FIRST" for term in layout.sort)
+        parts += ["strategy => 'sort'", f"sort_order => '{order}'"]
+    parts.append("options => map('rewrite-all', 'true')")
+    found.append(f"CALL {catalog}.system.rewrite_data_files({', '.join(parts)})")
+    return found
+
+
+def icebench_commands(layout: Layout, today: Layout, table: engine.Table, opened: tuple[str, ...]) -> list[str]:
+    """The same with this project: Python for what the table declares, then the command that rewrites.
+
+    Args:
+        layout: Which.
+        today: The table's own.
+        table: The table.
+        opened: Arguments of ``icebench maintain``: catalog, table, and the warehouse's option.
+    """
+    found = list(_python(layout, today, table))
+    words = ["icebench", "maintain", "rewrite-data-files", *opened, "--rewrite-all"]
+    words += [word for term in layout.sort for word in ("--sort-by", term.column)]
+    words += [word for column in layout.zorder for word in ("--zorder-by", column)]
+    words += [word for column in layout.hilbert for word in ("--hilbert-by", column)]
+    if TARGET_SIZE in layout.properties:
+        words += ["--target-file-size-bytes", layout.properties[TARGET_SIZE]]
+    return [*found, shlex.join(words)]
+
+
+def _python(layout: Layout, today: Layout, table: engine.Table) -> Iterator[str]:
+    names = {field.name: field for field in table.spec.fields}
+    ids = table.schema().id_of
+    for term in _gone(layout, today):
+        name = next(
+            n for n, f in names.items() if f.source_id == ids[term.column] and str(f.transform) == term.transform
+        )
+        yield f"table.update_spec(lambda spec: spec.drop_field({name!r}))"
+    for term in _new(layout, today):
+        yield f"table.update_spec(lambda spec: spec.add_field({term.column!r}, {term.transform!r}))"
+    if layout.properties:
+        yield f"table.set_properties({dict(layout.properties)!r})"
+
+
+def _gone(layout: Layout, today: Layout) -> tuple[Term, ...]:
+    return tuple(term for term in today.partition if term not in layout.partition)
+
+
+def _new(layout: Layout, today: Layout) -> tuple[Term, ...]:
+    return tuple(term for term in layout.partition if term not in today.partition)

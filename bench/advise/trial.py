@@ -1,0 +1,150 @@
+"""A layout of a sample for real: built by the engine, planned, and read by every query."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NoReturn
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import engine
+from bench.advise.estimate import target_size
+from bench.advise.planned import Reading, StoredColumns
+from bench.advise.queries import Query
+from bench.advise.sample import Sample
+from bench.errors import Disagreement
+from bench.layouts.layout import FORMAT_VERSION, TARGET_SIZE, Layout
+from bench.measure.raw_files import RawFiles
+from bench.measure.table_builder import build_table
+
+_ELSEWHERE = ("write.data.path", "write.metadata.path", "write.object-storage", "write.distribution-mode")
+"""Properties that would lead away from the trial's directory, or to Spark."""
+_FIELD_ID = b"PARQUET:field_id"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What came of a layout of the sample.
+
+    Args:
+        layout: Which.
+        files: Data files.
+        data_bytes: Of data files.
+        column_bytes: Of each top-level column.
+        build_seconds: To write and to order it.
+        readings: What each query reads, by a real plan.
+        rows: How many rows each query found.
+        storage_bytes: Bytes that each query really asked storage for, metadata among them; None where it was not read.
+        requests: As many requests.
+    """
+
+    layout: Layout
+    files: int
+    data_bytes: float
+    column_bytes: Mapping[str, float]
+    build_seconds: float
+    readings: tuple[Reading, ...]
+    rows: tuple[int, ...] = ()
+    storage_bytes: tuple[int, ...] = ()
+    requests: tuple[int, ...] = ()
+
+
+def try_layouts(
+    layouts: Sequence[Layout], sample: Sample, queries: Sequence[Query], *, read: bool = True
+) -> list[Trial]:
+    """Build and measure layouts of the sample; their files have the share of rows that the sample has of the table.
+
+    Args:
+        layouts: Which.
+        sample: The rows.
+        queries: What is asked.
+        read: Read the rows of each query, too.
+
+    Raises:
+        Disagreement: A query found other rows in one layout than in another.
+        EngineError: The engine could not write.
+    """
+    trials = []
+    with tempfile.TemporaryDirectory(prefix="icebench-advice-") as folder:
+        raw = _raw(sample, Path(folder) / "rows.parquet")
+        for number, layout in enumerate(layouts):
+            home = Path(folder) / str(number)
+            home.mkdir()
+            built = build_table(_on_sample(layout, sample), raw, home, spark=_no_spark)
+            table = engine.load_table(built["metadata_location"])
+            trials.append(_measured(layout, table, queries, built["cost"]["seconds"], read=read))
+    for trial in trials[1:]:
+        if trial.rows != trials[0].rows:
+            raise Disagreement(
+                f"queries find other rows in layout {trial.layout.name!r} than in {trials[0].layout.name!r}"
+            )
+    return trials
+
+
+def _no_spark() -> NoReturn:
+    raise AssertionError("trials are written without Spark")
+
+
+def _raw(sample: Sample, path: Path) -> RawFiles:
+    rows = sample.rows.cast(_without_ids(sample.rows.schema))
+    pq.write_table(rows, path, compression="zstd", store_decimal_as_integer=True)
+    return RawFiles(schema=rows.schema, paths=(path,), rows=rows.num_rows, size_bytes=path.stat().st_size)
+
+
+def _without_ids(schema: pa.Schema) -> pa.Schema:
+    """A new table numbers its columns itself."""
+
+    def plain(field: pa.Field) -> pa.Field:
+        own = {key: value for key, value in (field.metadata or {}).items() if key != _FIELD_ID}
+        kind = field.type
+        if pa.types.is_struct(kind):
+            kind = pa.struct([plain(kind.field(i)) for i in range(kind.num_fields)])
+        elif pa.types.is_map(kind):
+            kind = pa.map_(plain(kind.key_field), plain(kind.item_field))
+        elif pa.types.is_list(kind):
+            kind = pa.list_(plain(kind.value_field))
+        return pa.field(field.name, kind, nullable=field.nullable, metadata=own or None)
+
+    return pa.schema([plain(field) for field in schema])
+
+
+def _on_sample(layout: Layout, sample: Sample) -> Layout:
+    """The layout with the table's properties, in files of the sample's share of the target size."""
+    table = sample.table
+    own = {k: v for k, v in table.properties.items() if k.startswith("write.") and not k.startswith(_ELSEWHERE)}
+    size = max(1, round(target_size(layout, table) * sample.share))
+    properties = {
+        FORMAT_VERSION: str(table.metadata.format_version),
+        **own,
+        **layout.properties,
+        TARGET_SIZE: str(size),
+    }
+    return replace(layout, properties=properties)
+
+
+def _measured(layout: Layout, table: engine.Table, queries: Sequence[Query], seconds: float, *, read: bool) -> Trial:
+    stored = StoredColumns(table)
+    found = Trial(
+        layout=layout,
+        files=len(stored.sizes),
+        data_bytes=float(stored.sizes.sum()),
+        column_bytes=stored.by_column,
+        build_seconds=seconds,
+        readings=tuple(stored.reading(query) for query in queries),
+    )
+    if not read:
+        return found
+    rows, sizes, requests = [], [], []
+    for query in queries:
+        counters = engine.Counters()
+        fresh = engine.load_table(table.metadata_location)
+        columns = list(query.columns) or None
+        rows.append(sum(b.num_rows for b in fresh.scan(query.filter, columns, counters=counters).to_batches()))
+        counted = counters.as_dict()
+        sizes.append(counted["storage_bytes_read"])
+        requests.append(counted.get("storage_requests_read", 0) + counted.get("storage_requests_range_read", 0))
+    return replace(found, rows=tuple(rows), storage_bytes=tuple(sizes), requests=tuple(requests))

@@ -1,0 +1,113 @@
+"""`icebench advise`: which layout would serve a table's queries."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+import engine
+from bench.advise.advice import QUANTITIES, Options, Quantity, advise
+from bench.advise.queries import Queries, logged_queries, merged, parse_queries
+from bench.cli.context import Context, pass_context
+from bench.cli.naming import catalog_options, open_table
+from bench.cli.places import write_whole
+from bench.costs.object_store import PROFILES, SAME_REGION
+from bench.errors import ConfigError
+from bench.report.advice import advice_lines, advice_report, advice_values
+
+_LINES = 25
+_DEFAULT = Options()
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command("advise")
+@click.argument("address", metavar="PLACE")
+@click.argument("name", metavar="[TABLE]", required=False)
+@catalog_options
+@click.option("--queries", type=_FILE, metavar="FILE", help="SQL; a comment 'weight: N' counts for the next statement.")
+@click.option("--scans", type=_FILE, metavar="FILE", help="Scans that this engine has reported, a JSON object a line.")
+@click.option("--dialect", metavar="NAME", help="Of the SQL, such as spark, trino or duckdb.")
+@click.option("--called", metavar="NAME", help="What the queries call the table; its own name by default.")
+@click.option("--minimize", type=click.Choice(QUANTITIES), default=_DEFAULT.minimize, show_default=True)
+@click.option(
+    "--profile",
+    "store",
+    type=click.Choice(list(PROFILES)),
+    default=SAME_REGION.name,
+    show_default=True,
+    help="Where queries stand to the object store.",
+)
+@click.option(
+    "--queries-per-day",
+    type=click.FloatRange(min=0, min_open=True),
+    default=_DEFAULT.queries_per_day,
+    show_default=True,
+    help="All together, to tell when a change pays.",
+)
+@click.option("--sample-rows", type=click.IntRange(min=100), default=_DEFAULT.sample_rows, show_default=True)
+@click.option(
+    "--trials",
+    type=click.IntRange(min=1),
+    default=_DEFAULT.trials,
+    show_default=True,
+    help="Layouts to build for real.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print all figures as one object, for other programs.")
+@click.option(
+    "--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write a page with plots."
+)
+@click.option("--lines", type=click.IntRange(min=10), default=_LINES, show_default=True, help="Print at most so many.")
+@pass_context
+def advise_command(
+    context: Context, *, address: str, name: str | None, catalog: str | None, warehouse: str | None,
+    queries: Path | None, scans: Path | None, dialect: str | None, called: str | None, minimize: Quantity, store: str,
+    queries_per_day: float, sample_rows: int, trials: int, as_json: bool, html: Path | None, lines: int,
+) -> int:  # fmt: skip
+    """Tell which layout would serve a table's queries, what the change costs, and when it pays.
+
+    PLACE is the table's directory or one of its metadata.json files; or, with TABLE, a catalog. With --catalog, PLACE
+    is the table's name there. Layouts are modelled on a sample of the rows, and the best built from it in a temporary
+    directory; the table is not changed.
+    """
+    words = (address,) if name is None else (address, name)
+    table, place = open_table(words, catalog, warehouse)
+    asked = _asked(table, queries, scans, dialect, called)
+    options = Options(
+        minimize=minimize,
+        profile=PROFILES[store],
+        queries_per_day=queries_per_day,
+        sample_rows=sample_rows,
+        trials=trials,
+    )
+    with context.terminal.err.status("") as shown:
+        advice = advise(table, asked, options, shown.update)
+    out = context.terminal.out
+    if html is not None:
+        from bench.report.html import render  # local import: matplotlib takes a second
+
+        write_whole(html, render(advice_report(advice, table, place)))
+        out.print(str(html), markup=False, soft_wrap=True)
+    if as_json:
+        out.print(json.dumps(advice_values(advice, table, place)), markup=False, soft_wrap=True)
+    elif html is None:
+        for part in advice_lines(advice, table, place, out, lines=lines):
+            out.print(part)
+    return 0
+
+
+def _asked(
+    table: engine.Table, queries: Path | None, scans: Path | None, dialect: str | None, called: str | None
+) -> Queries:
+    found = []
+    if queries is not None:
+        text = queries.read_text(encoding="utf-8")
+        found.append(parse_queries(text, table, name=called, dialect=dialect, path=str(queries)))
+    if scans is not None:
+        with scans.open(encoding="utf-8") as lines:
+            found.append(logged_queries(lines, table, path=str(scans)))
+    if not found:
+        raise ConfigError("say what is asked of the table: --queries FILE or --scans FILE", path="advise")
+    every = [query for each in found for query in each.queries]
+    return Queries(queries=merged(every), unused=tuple(left for each in found for left in each.unused))

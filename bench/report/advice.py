@@ -1,0 +1,258 @@
+"""Advice as a report, in a terminal, and as values for other programs."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console, RenderableType
+from rich.table import Table as Grid
+from rich.text import Text
+
+import engine
+from bench.advise.advice import Advice, Effect, Recommendation, storage_dollars
+from bench.advise.candidates import todays_layout
+from bench.advise.statements import icebench_commands, spark_statements
+from bench.report.charts import DotChart, DotPanel, DotRow, Point, ScatterChart, ScatterPoint
+from bench.report.model import Cell, Fact, Finding, Report, Section, Table, plain
+from bench.report.profile import Place
+from bench.report.quantities import count, digits, quantity
+
+_UNITS = {"seconds": "s", "bytes": "bytes", "dollars": "$"}
+_SHOWN_UNUSED = 3
+_SHOWN_QUERIES = 5
+_TODAY, _ADVISED = "today", "advised"
+
+
+def statements(each: Recommendation, table: engine.Table, place: Place) -> tuple[list[str], list[str]]:
+    """What to run: with this project, and in Spark SQL."""
+    today = todays_layout(table)
+    opened = (place.catalog, place.table, *(() if place.warehouse is None else ("--warehouse", place.warehouse)))
+    return icebench_commands(each.layout, today, table, opened), spark_statements(each.layout, today, place.table)
+
+
+def headline(each: Recommendation, advice: Advice) -> str:
+    """The recommendation in a line."""
+    unit = _UNITS[advice.options.minimize]
+    saved = f"{digits(100 * each.gain)} % less"
+    return (
+        f"{each.layout.name}: a query takes {quantity(each.before, unit)} today, "
+        f"{quantity(each.after, unit)} then ({saved})"
+    )
+
+
+def evidence(each: Recommendation, advice: Advice) -> Iterator[str]:
+    """What the gain costs, when it pays, how sure it is, and what gets worse."""
+    low = 100 * (1 - each.worst / each.before) if each.before else 0.0
+    rows = f"{advice.sample_rows:,} of {advice.table_rows:,.0f} rows"
+    sure = "measured on all rows" if each.confidence == "measured" else (
+        f"confidence {each.confidence}: at least {digits(low)} % less, by {rows}")  # fmt: skip
+    rewrite = each.rewrite
+    yield (
+        f"Rewrite: reads {quantity(rewrite.bytes_read, 'bytes')}, writes {quantity(rewrite.bytes_written, 'bytes')}, "
+        f"{quantity(rewrite.seconds, 's')}, {digits(rewrite.dollars)} $; {sure}"
+    )
+    days = each.break_even_days
+    pays = "never in seconds" if days is None else f"after {digits(days)} days"
+    storage = storage_dollars(each, advice)
+    sign = "+" if storage >= 0 else "-"
+    yield (
+        f"Pays {pays} at {advice.options.queries_per_day:,.0f} queries a day; storage "
+        f"{digits(100 * (each.data_bytes / advice.data_bytes - 1))} % ({sign}{digits(abs(storage))} $ a month)"
+    )
+    if each.worse:
+        listed = ", ".join(_change(effect) for effect in each.worse[:_SHOWN_QUERIES])
+        more = len(each.worse) - _SHOWN_QUERIES
+        yield f"Worse: {listed}{f', {more} more' if more > 0 else ''}"
+
+
+def _change(effect: Effect) -> str:
+    before, after = (quantity(r.bytes_read, "bytes") for r in (effect.before, effect.after))
+    return f"{effect.query.name} {before} -> {after}"
+
+
+def advice_lines(
+    advice: Advice, table: engine.Table, place: Place, console: Console, *, lines: int
+) -> Iterator[RenderableType]:
+    """What to print, in so many lines at most: the best layout whole, then the others as far as there is room."""
+    unit = _UNITS[advice.options.minimize]
+    parts: list[RenderableType] = [
+        Text(
+            f"{advice.table}: {count(len(advice.queries.queries), 'query', 'queries')}, {advice.tried:,} layouts "
+            f"tried; a query takes {quantity(advice.cost, unit)} today",
+            style="bold",
+        )
+    ]
+    unused = advice.queries.unused
+    told = [f"not used: {left.query}: {left.text}: {left.reason}" for left in unused[:_SHOWN_UNUSED]]
+    if len(unused) > _SHOWN_UNUSED:
+        told.append(f"not used: {len(unused) - _SHOWN_UNUSED} more conditions (--json lists them)")
+    parts += [Text(line, style="dim", overflow="ellipsis") for line in told]
+    if not advice.recommendations:
+        parts.append(Text("No layout that was tried is better than today's."))
+    blocks: list[list[RenderableType]] = []
+    for number, each in enumerate(advice.recommendations, 1):
+        block: list[RenderableType] = [Text(f"{number}. {headline(each, advice)}", style="bold")]
+        block += [Text(f"   {line}") for line in evidence(each, advice)]
+        if number == 1:
+            block.append(_grid(each))
+        own, sql = statements(each, table, place)
+        block += [Text(f"   {line}", style="green") for line in (*sql, *own)]
+        blocks.append(block)
+    left = lines - 1 - _height(console, parts)
+    for block in blocks:
+        for shown in (block, [part for part in block if isinstance(part, Text)], block[:1]):
+            if _height(console, shown) <= left:
+                parts += shown
+                left -= _height(console, shown)
+                break
+    yield from parts
+    yield Text("--html FILE shows all, --json prints it", style="dim")
+
+
+def _height(console: Console, parts: Sequence[RenderableType]) -> int:
+    return sum(len(console.render_lines(part, pad=False)) for part in parts)
+
+
+def _grid(each: Recommendation) -> Grid:
+    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
+    for name in ("   query", "weight", "files today", "then", "bytes today", "then"):
+        grid.add_column(name, justify="left" if name == "   query" else "right", no_wrap=True)
+    effects = sorted(each.effects, key=lambda e: -e.query.weight * e.before.bytes_read)
+    for effect in effects[:_SHOWN_QUERIES]:
+        grid.add_row(
+            f"   {effect.query.name}", digits(effect.query.weight), digits(effect.before.files),
+            digits(effect.after.files), quantity(effect.before.bytes_read, "bytes"),
+            quantity(effect.after.bytes_read, "bytes"),
+        )  # fmt: skip
+    return grid
+
+
+def advice_values(advice: Advice, table: engine.Table, place: Place) -> dict[str, Any]:
+    """All figures, as JSON values."""
+    return {
+        "table": advice.table,
+        "minimized": advice.options.minimize,
+        "profile": advice.options.profile.name,
+        "cost": advice.cost,
+        "layouts_tried": advice.tried,
+        "sample_rows": advice.sample_rows,
+        "table_rows": advice.table_rows,
+        "data_bytes": advice.data_bytes,
+        "queries": [vars(query) for query in advice.queries.queries],
+        "unused": [vars(each) for each in advice.queries.unused],
+        "recommendations": [_values(each, advice, table, place) for each in advice.recommendations],
+    }
+
+
+def _values(each: Recommendation, advice: Advice, table: engine.Table, place: Place) -> dict[str, Any]:
+    own, sql = statements(each, table, place)
+    trial = each.trial
+    return {
+        "layout": each.layout.name,
+        "before": each.before,
+        "after": each.after,
+        "worst": each.worst,
+        "confidence": each.confidence,
+        "rewrite": vars(each.rewrite),
+        "data_bytes": each.data_bytes,
+        "storage_dollars_per_month": storage_dollars(each, advice),
+        "break_even_days": each.break_even_days,
+        "effects": [
+            {"query": e.query.name, "before": vars(e.before), "after": vars(e.after), "worst": vars(e.worst)}
+            for e in each.effects
+        ],
+        "worse": [effect.query.name for effect in each.worse],
+        "trial": {
+            "files": trial.files, "data_bytes": trial.data_bytes, "build_seconds": trial.build_seconds,
+            "rows": trial.rows, "storage_bytes": trial.storage_bytes, "requests": trial.requests,
+        },
+        "spark_sql": sql,
+        "commands": own,
+    }  # fmt: skip
+
+
+def advice_report(advice: Advice, table: engine.Table, place: Place) -> Report:
+    """The page."""
+    unit = _UNITS[advice.options.minimize]
+    sections = [_front(advice), *(_effects(each, number) for number, each in enumerate(advice.recommendations, 1))]
+    best = "no layout that was tried is better than today's" if not advice.recommendations else (
+        headline(advice.recommendations[0], advice))  # fmt: skip
+    return Report(
+        title=f"Advice for {advice.table}",
+        subtitle=best,
+        source=f"{advice.table}, snapshot {table.current_snapshot.snapshot_id if table.current_snapshot else 'none'}",
+        findings=tuple(_findings(advice, table, place)),
+        remarks=(),
+        sections=tuple(section for section in sections if section is not None),
+        facts=(
+            Fact("Queries", f"{len(advice.queries.queries)}, weights {digits(advice.queries.total_weight)} in all"),
+            Fact("Sample", f"{advice.sample_rows:,} of {advice.table_rows:,.0f} rows"),
+            Fact("Data files", quantity(advice.data_bytes, "bytes")),
+            Fact("Layouts tried", f"{advice.tried:,}"),
+            Fact("Minimized", f"{advice.options.minimize} of a query, from S3 {advice.options.profile.name}"),
+            Fact("A query today", quantity(advice.cost, unit)),
+        ),
+        facts_title="How it was found",
+        reproduce=(shlex.join(["icebench", "advise", *place.opened]),),
+    )
+
+
+def _findings(advice: Advice, table: engine.Table, place: Place) -> Iterator[Finding]:
+    for each in advice.recommendations:
+        own, sql = statements(each, table, place)
+        run = f"In Spark: {'; '.join(sql)}. With icebench: {'; '.join(own)}"
+        yield Finding(statement=f"{headline(each, advice)}.", evidence=f"{'. '.join(evidence(each, advice))}. {run}.")
+    if not advice.recommendations:
+        yield Finding(statement="No layout that was tried is better than today's.")
+    for left in advice.queries.unused:
+        yield Finding(statement=f"Not taken into account: {left.text} of {left.query}.", evidence=f"{left.reason}.")
+
+
+def _front(advice: Advice) -> Section | None:
+    if not advice.recommendations:
+        return None
+    scale, axis = (
+        (1e-6, "MB of a query")
+        if advice.options.minimize == "bytes"
+        else (1.0, f"{advice.options.minimize} of a query")
+    )
+    points = [ScatterPoint(label=_TODAY, x=0.0, y=advice.cost * scale, joined=True)]
+    points += [
+        ScatterPoint(label=each.layout.name, x=each.rewrite.seconds, y=each.after * scale, joined=True)
+        for each in advice.recommendations
+    ]
+    caption = "Seconds to rewrite the table against the cost of a query. No layout is beaten in both, and in storage."
+    return Section(
+        key="front", title="What may be chosen", explanation="Less is better on both axes.", opening=True,
+        charts=(ScatterChart(caption=caption, x_axis="seconds to rewrite", y_axis=axis, points=tuple(points)),),
+    )  # fmt: skip
+
+
+def _effects(each: Recommendation, number: int) -> Section:
+    dots, rows = [], []
+    for effect in each.effects:
+        before, after, worst = (r.bytes_read / 1e6 for r in (effect.before, effect.after, effect.worst))
+        advised = Point(series=_ADVISED, value=after, low=min(after, worst), high=max(after, worst))
+        dots.append(DotRow(label=effect.query.name, points=(Point(series=_TODAY, value=before), advised)))
+        figures = (
+            digits(effect.query.weight), digits(effect.before.files), digits(effect.after.files),
+            quantity(effect.before.bytes_read, "bytes"), quantity(effect.after.bytes_read, "bytes"),
+            quantity(effect.worst.bytes_read, "bytes"),
+        )  # fmt: skip
+        rows.append(
+            (plain(effect.query.name, effect.query.filter or "all rows"), *(Cell(text=text) for text in figures))
+        )
+    columns = ("query", "weight", "files today", "then", "bytes today", "then", "at most")
+    return Section(
+        key=f"effects-{number}",
+        title=f"{number}. {each.layout.name}",
+        explanation="What each query reads today and with the layout; the interval is what the sample leaves open.",
+        charts=(
+            DotChart(caption="MB read by each query.", axis="MB", log=False, series=(_TODAY, _ADVISED),
+                     panels=(DotPanel(title="", rows=tuple(dots)),)),
+        ),
+        tables=(Table(title="By query", columns=columns, rows=tuple(rows)),),
+    )  # fmt: skip
