@@ -1,4 +1,4 @@
-"""`icebench doctor`: is this machine fit to measure on?"""
+"""`icebench doctor`: is this machine fit to measure on, or: do the files of a table agree with its metadata?"""
 
 from __future__ import annotations
 
@@ -6,17 +6,27 @@ import click
 from rich.text import Text
 
 from bench.cli.context import Context, pass_context
+from bench.cli.naming import catalog_options, open_table
 from bench.doctor import Check, Status, examine
+from bench.errors import ConfigError
 from bench.machine import ThisMachine
 
 _STYLE = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "bold red"}
 
 
 @click.command("doctor")
+@click.argument("words", metavar="[PLACE [TABLE]]", nargs=-1)
+@catalog_options
 @pass_context
-def doctor(context: Context) -> int:
-    """Examine Java, Spark, packages, memory, disk and CPU; exit code 1 when something essential is missing."""
+def doctor(context: Context, *, words: tuple[str, ...], catalog: str | None, warehouse: str | None) -> int:
+    """Examine Java, Spark, packages, memory, disk and CPU; exit code 1 when something essential is missing.
+
+    With a table, as `icebench profile` takes it: list the files whose length or counts are not those that its metadata
+    state, though they are whole and are read. Exit code 1 if there are any.
+    """
     out = context.terminal.out
+    if words or catalog is not None or warehouse is not None:
+        return _examine_table(context, words, catalog, warehouse)
     worst = dict.fromkeys(Status, 0)
     for check in examine(ThisMachine(), context.places.results):
         worst[check.status] += 1
@@ -26,6 +36,17 @@ def doctor(context: Context) -> int:
     summary = ", ".join(f"{count} {status.value}" for status, count in worst.items() if count)
     out.print(f"{summary}: " + ("not fit to measure" if worst[Status.FAIL] else "fit to measure"))
     return 1 if worst[Status.FAIL] else 0
+
+
+def _examine_table(context: Context, words: tuple[str, ...], catalog: str | None, warehouse: str | None) -> int:
+    if not 1 <= len(words) <= 2:
+        raise ConfigError("give a table: its place, or a catalog and its name", path="[PLACE [TABLE]]")
+    table, _ = open_table(words, catalog, warehouse)
+    found = table.maintenance.contradictions()
+    for each in found:
+        context.terminal.out.print(f"{each.location}: {each.reason}", markup=False, soft_wrap=True)
+    context.terminal.out.print(f"{table.name}: {len(found)} contradictions of its metadata and its files")
+    return 1 if found else 0
 
 
 def line(check: Check) -> Text:

@@ -12,12 +12,13 @@ from engine.commit.changes.expire_snapshots import ExpireSnapshots
 from engine.commit.committer import TableState
 from engine.commit.staging import now_ms
 from engine.commit.target import Target
-from engine.errors import Invalid
+from engine.errors import Contradiction, Invalid
 from engine.expressions.predicate import Filter
 from engine.file_indexes.blob import IndexKind
 from engine.lazy_module import LazyModule
 from engine.maintenance.build_index import BuiltIndex, build_file_index
 from engine.maintenance.cluster import ClusteringPass, cluster
+from engine.maintenance.contradictions import find_contradictions
 from engine.maintenance.executor_groups import ExecutorGroups
 from engine.maintenance.expire_snapshots import ExpiredSnapshots, commit_expiry, delete_expired, preview_expiry
 from engine.maintenance.file_groups import DEFAULT_SORTED_GROUP_SIZE_BYTES, Selection
@@ -216,6 +217,11 @@ class Maintenance:
         state = commit_expiry(self.table, change)
         self.advance(state)
         return delete_expired(self.table, change, state, delete_files=delete_files)
+
+    def contradictions(self) -> tuple[Contradiction, ...]:
+        """Where files of the current snapshot contradict the metadata though their rows are certain, all of them; see
+        `engine.maintenance.contradictions.find_contradictions`. Works on read-only tables."""
+        return find_contradictions(self.subject)
 
     def profile(
         self,

@@ -33,8 +33,8 @@ from engine.spec.manifest import ManifestContent, ManifestFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.metadata_columns import DELETE_FILE_PATH_ID
 from engine.spec.schema import Schema
+from engine.storage.contradictions import CollectingStore
 from engine.storage.counting import CountingStore
-from engine.storage.forwarding import ForwardingStore
 from engine.storage.store import Store
 
 Numbered = tuple[int, ManifestFile]
@@ -87,7 +87,7 @@ class Order:
             StorageFailed: The storage failed, which may be temporary. All other errors are returned in the file.
         """
         counters, requests = Counters(), Counters()
-        store = _CollectingStore(CountingStore(self.store, requests))
+        store = CollectingStore(CountingStore(self.store, requests))
         work = ManifestWork(
             metadata=self.metadata,
             schema=self.schema,
@@ -113,24 +113,6 @@ class Order:
             survivors=survivors, counters=counters.as_dict(), requests=requests.as_dict(),
             contradictions=tuple(store.found), error=error,
         ).encode()  # fmt: skip
-
-
-class _CollectingStore(ForwardingStore):
-    """Collects contradictions, for the planning process to report."""
-
-    def __init__(self, inner: Store) -> None:
-        self._inner = inner
-        self.found: list[Contradiction] = []
-
-    @property
-    def creates_atomically(self) -> bool:
-        return self._inner.creates_atomically
-
-    def report(self, contradiction: Contradiction) -> None:
-        self.found.append(contradiction)
-
-    def _at(self, location: str) -> tuple[Store, str]:
-        return self._inner, location
 
 
 def sent_metadata(metadata: TableMetadata, schema: Schema, bound: BoundPredicate) -> TableMetadata:

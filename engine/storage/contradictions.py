@@ -57,3 +57,21 @@ class VerifyingStore(ForwardingStore):
 
     def _at(self, location: str) -> tuple[Store, str]:
         return self._inner, location
+
+
+class CollectingStore(ForwardingStore):
+    """Collects contradictions, for another to report."""
+
+    def __init__(self, inner: Store) -> None:
+        self._inner = inner
+        self.found: list[Contradiction] = []
+
+    @property
+    def creates_atomically(self) -> bool:
+        return self._inner.creates_atomically
+
+    def report(self, contradiction: Contradiction) -> None:
+        self.found.append(contradiction)
+
+    def _at(self, location: str) -> tuple[Store, str]:
+        return self._inner, location
