@@ -34,7 +34,7 @@ COMMANDS = {
     ),
     "sql": Entry("bench.cli.sql", "sql", "Answer a query over tables, with the work of their plans."),
     "advise": Entry(
-        "bench.cli.advise", "advise_command", "Tell which layout would serve a table's queries, and when it pays."
+        "bench.cli.advise", "advise_command", "Tell which layout serves a table's queries, and when it pays."
     ),
     "maintain": Entry("bench.cli.maintain", "maintain", "Maintain a table: compact it, expire, remove orphans."),
     "dataset": Entry("bench.cli.dataset", "dataset", "Make a TPC-DS table with dsdgen and Iceberg Java, to measure."),

@@ -102,14 +102,11 @@ def test_views_of_rest_and_jdbc_are_the_same(rest_address: str, rest_database: s
     catalog.close()
 
 
-def test_a_directory_has_no_views_and_no_purge(tmp_path: Path) -> None:
+def test_a_directory_has_no_views(tmp_path: Path) -> None:
     catalog = engine.load_catalog(str(tmp_path / "wh"))
     catalog.create_table("db.events", SCHEMA)
     with pytest.raises(Unsupported, match="views"):
         catalog.list_views("db")
-    with pytest.raises(Unsupported, match="purge"):
-        catalog.drop_table("db.events", purge=True)
-    assert catalog.table_exists("db.events")
 
 
 def test_credentials_are_for_rest(tmp_path: Path) -> None:
