@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import ssl
 import subprocess
@@ -58,6 +59,7 @@ class Verifying:
         if seen.headers.get("authorization") != signature(seen, self.address, secret=self._secret):
             return Reply(status=403, body={"error": {"message": "signature", "type": "Forbidden", "code": 403}})
         assert "x-amz-content-sha256" in seen.headers["authorization"]
+        assert seen.headers["x-amz-content-sha256"] == hashlib.sha256(seen.body).hexdigest()
         return Reply(body=CONFIG if seen.path == "/v1/config" else {"namespaces": [["db"]], "identifiers": []})
 
 
