@@ -255,13 +255,12 @@ def is_steady(runs: Sequence[Cost]) -> bool:
     """Whether processor time has stopped falling: the last window of runs against the one before. A window is as many
     runs as take a tenth of a second, at least one."""
     windows: list[float] = []
-    end = len(runs)
-    while end and len(windows) < 2:
-        start = end - 1
-        while start and sum(cost.wall for cost in runs[start:end]) < WINDOW_SECONDS:
-            start -= 1
-        if start == 0 and sum(cost.wall for cost in runs[:end]) < WINDOW_SECONDS:
-            return False
-        windows.append(sum(cost.cpu for cost in runs[start:end]) / (end - start))
-        end = start
-    return len(windows) == 2 and windows[0] >= STEADY * windows[1]
+    wall = cpu = count = 0.0
+    for cost in reversed(runs):
+        wall, cpu, count = wall + cost.wall, cpu + cost.cpu, count + 1
+        if wall >= WINDOW_SECONDS:
+            windows.append(cpu / count)
+            if len(windows) == 2:
+                return windows[0] >= STEADY * windows[1]
+            wall = cpu = count = 0.0
+    return False
