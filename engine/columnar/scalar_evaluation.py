@@ -18,6 +18,7 @@ import pyarrow.types as pat
 from engine.columnar.rows import exact_cast
 from engine.columnar.schemas import to_arrow_type
 from engine.errors import Invalid, Unsupported
+from engine.expressions.like_patterns import like_pattern
 from engine.expressions.scalar import (
     Call,
     CaseNode,
@@ -446,10 +447,20 @@ _FUNCTIONS: dict[str, Callable[..., pa.Array]] = {
 }
 
 
+def _is_like(text: pa.Array, pattern: str) -> pa.Array:
+    if "\\" not in pattern:
+        return pc.match_like(text, pattern)
+    # Where `match_like` takes a pattern for a prefix or a suffix, it looks for its backslashes, too.
+    wild = {"%": ".*", "_": "."}
+    parts = like_pattern(pattern, "\\").parts
+    regex = "".join(wild[part] if is_wild else rf"\x{{{ord(part):x}}}" for part, is_wild in parts)
+    return pc.match_substring_regex(text, rf"(?s)\A{regex}\z")
+
+
 _WITH_LITERALS: dict[str, Callable[..., pa.Array]] = {
     "round": _round,
     "substr": _substring,
-    "like": lambda value, pattern: _text("like", lambda text: pc.match_like(text, pattern))(value),
+    "like": lambda value, pattern: _text("like", lambda text: _is_like(text, pattern))(value),
     "starts_with": lambda value, prefix: _text("starts_with", lambda text: pc.starts_with(text, prefix))(value),
 }
 """Functions whose arguments after the first are literals."""

@@ -101,6 +101,7 @@ FILTER = st.recursive(
 @example(text="i != 0 and l / i > 1")
 @example(text="1 + 1 = 2")
 @example(text="year(tz) != 2019 and s like 'a%b' escape '!'")
+@example(text="s like '%\\\\' escape '!'")
 def test_rows_are_those_of_duckdb(peers: tuple[engine.Table, duckdb.DuckDBPyConnection], text: str) -> None:
     table, connection = peers
     expected = connection.execute(f"select id from t where {text} order by id").fetchall()

@@ -137,10 +137,10 @@ def test_the_storage_that_a_table_was_copied_from_is_not_opened(
     respell(place, lambda location: location.replace(str(place), stated))
     assert stated in (place / "metadata" / "v3.metadata.json").read_text()
 
-    def no_client(scheme: str, location: str, _: object) -> None:
+    def no_client(scheme: str, location: str, _: object, **__: object) -> None:
         raise StorageFailed(f"{scheme} opened for {location}")
 
-    monkeypatch.setattr(resolve, "_arrow_store", no_client)
+    monkeypatch.setattr(resolve, "object_store", no_client)
     if told:
         assert ids(engine.load_table(str(place), relocate={stated: str(place)})) == LIVE
         return

@@ -137,7 +137,7 @@ def test_what_a_run_will_take_is_said_and_a_dry_run_stops_there(
     monkeypatch.setattr(command, "run_experiment", lambda *_, **__: pytest.fail("it ran"))
     assert exit_code("--results", tmp_path, "run", "quick", "--dry-run") == 0
     assert re.fullmatch(
-        r"quick: 156 cases, about \d+ min, at most 0\.0 GB of tables \(by rule of thumb, .*\)\n",
+        r"quick: 132 cases, about \d+ min, at most 0\.0 GB of tables \(by rule of thumb, .*\)\n",
         capsys.readouterr().err,
     )
     assert exit_code("--results", tmp_path, "run", "--resume", "x", "--dry-run") == 2

@@ -52,7 +52,7 @@ LAYOUTS = [
     Layout(name="hilbert", hilbert=("day", "item"), files=16, properties=V2),
     Layout(name="snappy", files=6, properties={**V2, "write.parquet.compression-codec": "snappy"}),
     Layout(name="row groups", files=2, properties={**V2, "write.parquet.row-group-size-bytes": "20000"}),
-    Layout(name="targeted", properties={**V2, "write.target-file-size-bytes": "30000"}, sort=BY_ITEM),
+    Layout(name="targeted", properties={**V2, "write.target-file-size-bytes": "18000"}, sort=BY_ITEM),
     Layout(name="version 3", files=6, properties={"format-version": "3"}),
     Layout(name="without statistics", files=6, properties={**V2, "write.metadata.metrics.default": "none"}),
     Layout(
@@ -70,8 +70,7 @@ LAYOUTS = [
     ),
 ]
 IMPLIED = {
-    "arrival": {"sorted", "descending", "targeted", "indexed"},
-    "sorted": {"targeted"},
+    "arrival": {"sorted", "descending", "indexed"},
     "zorder": {"hilbert"},
     "hilbert": {"zorder"},
     "monthly": {"clustered manifests"},
