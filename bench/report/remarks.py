@@ -130,6 +130,22 @@ class FewRepetitions:
 
 
 @dataclass(frozen=True)
+class NoMatchingRows:
+    """Filters that no row of the table meets."""
+
+    filters: tuple[str, ...]
+    severity: Severity = Severity.WARNING
+
+    @property
+    def text(self) -> str:
+        return f"No row meets {listed(list(self.filters))}: a plan without files is the best of all layouts."
+
+    @property
+    def advice(self) -> str:
+        return "Unless this is what is asked, give the filter values that the table has."
+
+
+@dataclass(frozen=True)
 class UncommittedChanges:
     """The code that ran is not the code of the revision."""
 
@@ -143,6 +159,8 @@ def remarks_of(run: Run) -> tuple[Remark, ...]:
     found: list[Remark] = [] if run.complete else [Interrupted()]
     found += [Failed(failure) for failure in run.failures]
     found += _of_samples(run.records)
+    if empty := tuple(dict.fromkeys(record.case for record in run.records if _matches_nothing(record))):
+        found.append(NoMatchingRows(empty))
     found += _not_measured(run.skipped)
     if (run.environment.get("git") or {}).get("dirty"):
         found.append(UncommittedChanges())
@@ -156,6 +174,11 @@ def _not_measured(skipped: Iterable[Skipped]) -> Iterator[Remark]:
         measurements.setdefault((one.engine, one.reason), {})[one.measurement] = None
     for (engine, reason), names in measurements.items():
         yield NotMeasured(engine, tuple(names), reason)
+
+
+def _matches_nothing(record: Record) -> bool:
+    name = {"pruning": "rows_matching", "filtered": "rows_returned"}.get(record.measurement, "")
+    return record.counters.get(name) == 0
 
 
 def is_timed(record: Record) -> bool:

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bench.measure.record import Skipped
 from bench.report.remarks import (
     Failed,
     FewRepetitions,
     Interrupted,
     NoisySamples,
+    NoMatchingRows,
     NotMeasured,
     Severity,
     UncommittedChanges,
@@ -46,6 +49,22 @@ def test_what_has_no_clock_is_never_noisy_nor_repeated_too_little() -> None:
 def test_what_deletes_add_is_no_noise_however_little_it_is() -> None:
     added = record("deletes", "1%", "delete_cost", "s", [-0.1, 0.2, 0.01, -0.2, 0.1, 0.02])
     assert remarks_of(sample_run(records=(added,), skipped=(), environment=CLEAN)) == ()
+
+
+def test_a_filter_that_no_row_meets_is_named_once() -> None:
+    found = record("pruning", "tickets", "recall", "ratio", [1.0])
+    read = record("filtered", "tickets", "scan_time", "s", [1.0] * 6)
+    other = replace(record("pruning", "one_item", "recall", "ratio", [1.0]), counters={"rows_matching": 3})
+    planned = replace(record("planning", "all", "latency_cold", "s", [1.0] * 6), counters={"rows_returned": 0})
+    records = (
+        replace(found, counters={"rows_matching": 0}),
+        replace(read, counters={"rows_returned": 0}),
+        other,
+        planned,
+    )
+    (remark,) = remarks_of(sample_run(records=records, skipped=(), environment=CLEAN))
+    assert isinstance(remark, NoMatchingRows)
+    assert remark.filters == ("tickets",)
 
 
 def test_many_noisy_cases_are_told_in_one_remark() -> None:
