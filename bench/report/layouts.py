@@ -61,19 +61,17 @@ def layouts_section(records: Records, costing: Costing | None = None) -> Section
     return Section(
         key="layouts",
         title="Layouts by filter",
-        explanation="The darker a cell, the further from the best of its row, on a logarithmic scale.",
+        explanation="The darker a cell, the further from the best of its column, on a logarithmic scale.",
         switch=tuple(replace(heat_map(grid), short=NAMES[grid.key]) for grid in found),
         opening=True,
     )
 
 
 def heat_map(grid: Grid) -> Table:
-    """A row for each filter, a column for each layout."""
-    rows = tuple(
-        (plain(case), *heated([grid.values.get((case, layout)) for layout in grid.layouts], grid.unit))
-        for case in grid.cases
-    )
-    return Table(title=grid.title, columns=("Filter", *grid.layouts), rows=rows, note=grid.note)
+    """A row for each layout, a column for each filter: layouts are the many."""
+    by_filter = [heated([grid.values.get((case, layout)) for layout in grid.layouts], grid.unit) for case in grid.cases]
+    rows = tuple(zip(map(plain, grid.layouts), *by_filter, strict=True))
+    return Table(title=grid.title, columns=("Layout", *grid.cases), rows=rows, note=grid.note)
 
 
 def heated(values: Sequence[float | None], unit: str) -> Iterator[Cell]:

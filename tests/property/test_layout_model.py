@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import engine
@@ -66,6 +66,8 @@ _MODES = st.sampled_from(["truncate(16)", "truncate(3)", "full", "counts", "none
     filters=st.lists(_FILTERS, min_size=1, max_size=6),
     mode=_MODES,
 )
+@example([(1, math.nan, None, None, None, None), (1, 0.0, None, None, None, None)], ([], {}, 9), ["x = 1.5"], "full")
+@example([(None, None, f"{_LONG}a", None, None, None)], ([], {}, 9), [f"s = '{_LONG}b'"], "truncate(16)")
 def test_what_is_planned_is_what_a_real_table_plans(
     rows: list[tuple[object, ...]],
     layout: tuple[list[tuple[str, str]], dict[str, tuple[str, ...]], int],

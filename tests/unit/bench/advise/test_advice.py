@@ -102,6 +102,7 @@ def test_samples_are_of_all_files_and_keep_their_order(table: engine.Table) -> N
     assert 400 < sample.rows.num_rows < 600
     assert sample.table_rows == ROWS
     assert sample.rows["day"].to_pylist() == sorted(sample.rows["day"].to_pylist())
+    assert set(sample.rows["day"].to_pylist()) == set(range(30))
     few = take_sample(table, rows=ROWS, read_bytes=30_000)
     assert few.files_read in (2, 3)
     assert few.table_rows == pytest.approx(ROWS)

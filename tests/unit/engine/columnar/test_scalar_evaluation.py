@@ -31,6 +31,7 @@ ROWS = pa.RecordBatch.from_pydict(
         ("n % 4", pa.int64(), [3, -3, None]),
         ("n % -4", pa.int64(), [3, -3, None]),
         ("d / 3", pa.decimal128(20, 6), [Decimal("0.333333"), Decimal("-0.666667"), None]),
+        ("-2.00 / 3.00", pa.decimal128(20, 8), [Decimal("-0.66666700")] * 3),
         ("b is true", pa.bool_(), [True, False, False]),
         ("b is false", pa.bool_(), [False, True, False]),
         ("not b", pa.bool_(), [False, True, None]),
