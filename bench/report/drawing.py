@@ -263,8 +263,13 @@ def _panels(titles: Sequence[str], labels: Sequence[Sequence[str]], row_height: 
 
 
 def _shortened(text: str, most: int) -> str:
-    lines = text.split("\n")
-    return "\n".join(line if len(line) <= most else line[: most - 1] + "\N{HORIZONTAL ELLIPSIS}" for line in lines)
+    """Each line with its beginning and its end: names of layouts with knobs differ in either."""
+    tail = (most - 1) // 2
+    lines = (
+        line if len(line) <= most else f"{line[: most - 1 - tail]}\N{HORIZONTAL ELLIPSIS}{line[-tail:]}"
+        for line in text.split("\n")
+    )
+    return "\n".join(lines)
 
 
 def _rows(axis: Axes, title: str, labels: Sequence[str]) -> None:

@@ -1,0 +1,13 @@
+from __future__ import annotations
+
+from bench.report.charts import ScatterChart, ScatterPoint
+from bench.report.drawing import draw
+
+
+def test_long_names_that_differ_at_their_ends_stay_apart() -> None:
+    labels = [f"sorted (compression-level={level}, files={files})" for level, files in ((9, 61), (1, 8))]
+    points = tuple(ScatterPoint(label=label, x=1.0 + place, y=2.0, joined=True) for place, label in enumerate(labels))
+    drawn = draw(ScatterChart(caption="", x_axis="s", y_axis="s", points=points), "t")
+    for level, files in ((9, 61), (1, 8)):
+        assert f"l={level}, files={files})" in drawn
+    assert all(label not in drawn for label in labels)
