@@ -195,15 +195,20 @@ class Scan:
             As `plan`; from the stream FileNotFound, CorruptTable, and Unsupported for files of a format that is not
             read.
         """
+        return self._read(self.plan(), batch_rows=batch_rows, narrow_decimals=decimal_width == "narrow")
+
+    def _read(
+        self, plan: ScanPlan, *, batch_rows: int | None = None, narrow_decimals: bool = False
+    ) -> pa.RecordBatchReader:
         return plans.read_plan(
-            self.plan(),
+            plan,
             self._scan.store,
             limit=self._limit,
             projection=self.schema,
             counters=self._counters,
             runner=self._scan.runner,
             batch_rows=batch_rows or request.BATCH_ROWS,
-            narrow_decimals=decimal_width == "narrow",
+            narrow_decimals=narrow_decimals,
             table_name=self._scan.table_name,
         )
 
@@ -243,17 +248,7 @@ class Scan:
         step = max(plan.files.num_rows / files, 1)
         chosen = [int(step * place) for place in range(min(files, plan.files.num_rows))]
         part = plan.files.take(pa.array(chosen, pa.int64()))
-        return plans.read_plan(
-            replace(plan, files=part, residual_codes=plan.residual_codes[chosen]),
-            self._scan.store,
-            limit=self._limit,
-            projection=self.schema,
-            counters=self._counters,
-            runner=self._scan.runner,
-            batch_rows=request.BATCH_ROWS,
-            narrow_decimals=False,
-            table_name=self._scan.table_name,
-        )
+        return self._read(replace(plan, files=part, residual_codes=plan.residual_codes[chosen]))
 
     def sample(self, rows: int, *, seed: int = 0) -> pa.Table:
         """A random sample of the rows, without repetition, in their order; all rows are read. Errors as `to_batches`.
