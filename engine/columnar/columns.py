@@ -30,13 +30,14 @@ def column_by_id(batch: pa.RecordBatch | pa.Table, schema: Schema, column_id: in
     place = next((i for i, f in enumerate(batch.schema) if field_id_of(f) == path[-1]), None)
     if place is None:
         raise Invalid(f"the rows have no column {schema.name_of[column_id]!r}")
-    column = batch.column(place)
+    column, type_ = batch.column(place), batch.schema.field(place).type
     for inner in reversed(path[:-1]):
-        # By id: a struct of several schemas' fields may use a name twice.
-        at = next((i for i, f in enumerate(child_fields(column.type)) if field_id_of(f) == inner), None)
+        # By id: a struct of several schemas' fields may use a name twice. The type of the schema: arrays can lack ids.
+        fields = child_fields(type_)
+        at = next((i for i, f in enumerate(fields) if field_id_of(f) == inner), None)
         if at is None:
             raise Invalid(f"the rows have no column {schema.name_of[column_id]!r}")
-        column = pc.struct_field(column, [at])
+        column, type_ = pc.struct_field(column, [at]), fields[at].type
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 

@@ -21,7 +21,7 @@ import operator
 import re
 import uuid
 from collections.abc import Callable
-from decimal import Decimal, InvalidOperation
+from decimal import MAX_PREC, Context, Decimal, InvalidOperation
 from typing import Any
 
 import sqlglot
@@ -62,6 +62,8 @@ _FOLDS: dict[Operator, Callable[[Any, Any], bool]] = {
     "=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 _INTEGERS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+_MOST_DIGITS = 38
+"""Of a decimal."""
 _PLAIN = (exp.Column, exp.Dot, exp.Literal, exp.Boolean, exp.Null, exp.HexString)
 _TIMESTAMPS = ("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ", "TIMESTAMP_NS", "DATETIME")
 
@@ -241,7 +243,7 @@ def _literal(node: exp.Expr) -> LiteralValue:
         case exp.Neg():
             value = _literal(node.this)
             if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
-                return -value
+                return parse_scalar.negative(value)
         case exp.Boolean():
             return bool(node.this)
         case exp.HexString():
@@ -302,13 +304,22 @@ def _cast_number(value: LiteralValue, target: str, node: exp.Cast) -> int | floa
         raise Invalid("NaN is not a literal; use `is nan` or `is not nan`")
     if target in ("FLOAT", "DOUBLE"):
         return float(number)  # the column's own type rounds it, see `engine.expressions.literals`
+    if not number.is_finite():
+        return None
     if target == "DECIMAL":
         sizes = [int(each.name) for each in node.to.expressions]
         precision, scale = sizes[0] if sizes else 38, sizes[1] if len(sizes) > 1 else 0
-        fits = not sizes or (number.scaleb(scale) % 1 == 0 and abs(number) < 10 ** (precision - scale))
-        return number if number.is_finite() and fits else None
+        fits = precision <= _MOST_DIGITS and number.copy_abs() < Decimal(10) ** (precision - scale)
+        return number if not sizes or (fits and _has_scale(number, scale)) else None
     limit = 1 << (_INTEGERS[target] - 1)
-    return int(number) if number.is_finite() and number % 1 == 0 and -limit <= number < limit else None
+    return int(number) if -limit <= number < limit and _has_scale(number, 0) else None
+
+
+def _has_scale(number: Decimal, scale: int) -> bool:
+    """Whether a number has no more digits than this after the point; exactly, unlike Python's arithmetic."""
+    exponent = number.as_tuple().exponent
+    assert isinstance(exponent, int)
+    return exponent >= -scale or number == number.quantize(Decimal(1).scaleb(-scale), context=Context(prec=MAX_PREC))
 
 
 def _cast_temporal(moment: TemporalLiteral, target: str) -> TemporalLiteral | None:

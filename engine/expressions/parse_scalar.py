@@ -91,7 +91,7 @@ def to_tree(node: exp.Expr) -> Node:
     if kind is exp.Neg and isinstance(node.this, exp.Literal) and not node.this.is_string:
         number = _literal(node.this).value
         assert isinstance(number, int | float | Decimal)
-        return LiteralNode(-number)
+        return LiteralNode(negative(number))
     if kind in _CALLS:
         return Call(_CALLS[kind], (to_tree(node.this), to_tree(node.expression)))
     if kind in _ONE and not any(value for name, value in node.args.items() if name != "this"):
@@ -100,6 +100,11 @@ def to_tree(node: exp.Expr) -> Node:
     if translate is None:
         raise _unsupported(node)
     return translate(node)
+
+
+def negative(number: float | Decimal) -> int | float | Decimal:
+    """The number with the other sign; Python's minus rounds decimals to 28 digits."""
+    return number.copy_negate() if isinstance(number, Decimal) else -number
 
 
 def _unsupported(node: exp.Expr) -> Unsupported:

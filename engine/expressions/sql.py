@@ -51,7 +51,7 @@ def literal_text(value: float | Decimal | str | bytes | uuid.UUID | TemporalLite
         case float() if math.isinf(value):
             return "cast('Infinity' as double)" if value > 0 else "cast('-Infinity' as double)"
         case Decimal():
-            return f"{value:f}"
+            return f"{value:f}" if abs(value.adjusted()) < _LONGEST_SHOWN else str(value)
         case str():
             return "'" + value.replace("'", "''") + "'"
         case bytes():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ from engine.expressions.predicate import MIRRORED, TRUE, Operator, Predicate
 from engine.expressions.temporal_literals import NANOS_PER_DAY, TemporalLiteral
 from engine.frames.lazy_scan import LazyScan
 from engine.lazy_module import LazyModule
+from engine.spec.values import decimal_of
 
 pl = LazyModule("polars")
 plugins = LazyModule("polars.io.plugins")
@@ -128,7 +128,7 @@ def _value(literal: Any, type_: pa.DataType) -> Any:  # noqa: ANN401 - JSON, and
             return None
     match kind, value:
         case "Decimal", [int() as unscaled, int(), int() as scale] if pat.is_decimal(type_):
-            return Decimal(unscaled).scaleb(-scale)
+            return decimal_of(unscaled, scale)
         case "Date", int() if pat.is_date(type_):
             return TemporalLiteral("date", value * NANOS_PER_DAY)
         case "Datetime", [int() as count, "Microseconds", zone] if pat.is_timestamp(type_) and type_.unit == "us":

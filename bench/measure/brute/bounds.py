@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from datetime import datetime as DateTime  # noqa: N812 - beside `date`, a type and not a module
-from decimal import Decimal
+from decimal import Context, Decimal
 
 from bench.measure.brute.manifests import FileEntry
 from bench.measure.brute.metadata import Column, TableJson
@@ -108,7 +108,7 @@ def _literal(kind: str, value: int | str) -> str:
         return "'" + value.replace("'", "''") + "'"
     if kind.startswith("decimal"):
         scale = int(kind.rpartition(",")[2].strip(" )"))
-        return str(Decimal(value).scaleb(-scale))
+        return str(Decimal(value).scaleb(-scale, Context(prec=38)))
     if kind == "date":
         return f"'{_EPOCH + timedelta(days=value)}'"
     if kind in ("timestamp", "timestamptz"):

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from engine.columnar.schemas import Leaf, field_id_of, leaves
+from engine.errors import Unsupported
 from engine.formats.metrics_modes import MetricsMode
 from engine.formats.parquet.metrics import FileMetrics, NanCounter, parquet_metrics
 from engine.spec.properties import (
@@ -36,6 +37,8 @@ from engine.storage.store import OutputFile
 
 _BLOOM_BITS_SET = 8
 """Bits of a block that are set for each value (Parquet: "Bloom Filter")."""
+_LEAST_PAGE_BYTES = 64
+"""Below 8, Arrow writes lists and maps of one row as pages that nobody can read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +153,10 @@ class ParquetFileWriter:
         if self._writer is not None:
             return self._writer
         options = self._options
-        known = {leaf.path for leaf in leaves(self._arrow_schema)}
+        known = {leaf.path: leaf.field.type for leaf in leaves(self._arrow_schema)}
+        for column in options.bloom_filters:
+            if pat.is_boolean(known.get(column, pa.null())):
+                raise Unsupported(f"{PARQUET_BLOOM_ENABLED.prefix}{column}: a Bloom filter of booleans")
         blooms = {
             column: {"fpp": wanted["fpp"], "ndv": int(min(wanted["ndv"], max(rows, 1)))}
             for column, wanted in options.bloom_filters.items()
@@ -161,7 +167,7 @@ class ParquetFileWriter:
             self._arrow_schema.with_metadata(None),
             compression=options.compression,
             compression_level=options.compression_level,
-            data_page_size=options.page_size_bytes,
+            data_page_size=max(options.page_size_bytes, _LEAST_PAGE_BYTES),
             max_rows_per_page=options.page_row_limit,
             dictionary_pagesize_limit=options.dict_size_bytes,
             store_schema=False,

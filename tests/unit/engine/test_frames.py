@@ -21,6 +21,7 @@ from engine.errors import Invalid, NotInstalled, Unsupported
 SCHEMA = pa.schema([
     ("id", pa.int64()), ("x", pa.float64()), ("s", pa.string()), ("day", pa.date32()), ("ts", pa.timestamp("us")),
     ("d", pa.decimal128(9, 2)), ("n", pa.struct([("a", pa.int64()), ("b", pa.string())])), ("u", pa.uuid()),
+    ("e", pa.decimal128(38, 36)),
 ])  # fmt: skip
 
 
@@ -29,7 +30,7 @@ def row(number: int) -> dict[str, Any]:
     return {
         "id": number, "x": [float("nan"), 1.5, None][number % 3], "s": None if number % 7 == 0 else f"s{number:02}",
         "day": moment.date(), "ts": moment, "d": Decimal(number).scaleb(-2), "n": {"a": number % 4, "b": "b"},
-        "u": uuid.UUID(int=number).bytes,
+        "u": uuid.UUID(int=number).bytes, "e": Decimal(f"{number}.{'1' * 36}"),
     }  # fmt: skip
 
 
@@ -55,6 +56,7 @@ FILTERS: list[tuple[Any, str, int]] = [
     (pl.col("ts") >= dt.datetime.fromisoformat("2020-03-20"), "ts >= '2020-03-20'", 1),
     (pl.col("id").is_in([1, 3, 30]), "id in (1, 3, 30)", 2),
     (pl.col("d") < Decimal("0.05"), "d < 0.05", 1),
+    (pl.col("e") == Decimal(f"7.{'1' * 36}"), f"e = 7.{'1' * 36}", 1),
     ((pl.col("x") > 1) & (pl.col("id") < 30), "x > 1 and id < 30", 2),
     (~(pl.col("id") == 5) & pl.col("s").is_null(), "id != 5 and s is null", 4),
     (pl.col("s").str.len_chars() + pl.col("id") == 10, "length(s) + id = 10", 4),
@@ -88,7 +90,7 @@ def test_polars_reads_what_it_needs(table: engine.Table) -> None:
     lazy = table.scan(counters=counters).to_polars()
     assert lazy.head(7).collect()["id"].to_list() == [75, 76, 77, 78, 79, 80, 81]
     assert counters.as_dict()["rows_decoded"] <= 50
-    assert lazy.filter(pl.col("id") > 50).head(3).collect().shape == (3, 8)
+    assert lazy.filter(pl.col("id") > 50).head(3).collect().shape == (3, 9)
     assert lazy.select("s", "id").collect().columns == ["s", "id"]
     assert (
         lazy.collect()["n"].struct.field("a").sum() == lazy.select(pl.col("n").struct.field("a").sum()).collect().item()

@@ -99,6 +99,9 @@ def test_filters(text: str, predicate: Predicate) -> None:
         ("cast('abc' as string)", "abc"),
         ("cast('abc' as binary)", b"abc"),
         ("'2024-02-29'::date", parse_temporal("2024-02-29")),
+        ("-9999999999999999999999999999.9999999999", Decimal("-9999999999999999999999999999.9999999999")),
+        ("cast('123456789012345678901234567890.50' as decimal(38, 1))", Decimal("123456789012345678901234567890.50")),
+        ("1e999999999", Decimal("1e999999999")),
     ],
 )
 def test_literals(text: str, value: LiteralValue) -> None:
@@ -106,6 +109,7 @@ def test_literals(text: str, value: LiteralValue) -> None:
     assert isinstance(found, Compare)
     assert found.literal == value
     assert type(found.literal) is type(value)
+    assert isinstance(value, float) or parse(str(found)) == found
 
 
 @pytest.mark.parametrize(
@@ -145,7 +149,8 @@ def test_what_is_no_filter(text: str, reason: str) -> None:
         "extract(epoch from a) = 1",
         "try_cast('1' as int) = a", "a = cast(2.5 as int)",
         "a = cast(2147483648 as int)", "a = cast(9223372036854775808 as bigint)",
-        "a = cast('1.234' as decimal(3, 2))", "a = ?",
+        "a = cast('1.234' as decimal(3, 2))", "a = cast('1e40' as bigint)", "a = cast('inf' as decimal(3, 2))",
+        "a = cast(1 as decimal(1000000000, 3))", "a = ?",
         "a = cast('abc' as varchar(2))", "a = current_date", "a[0] = 1", "a = 1; b = 2", "exists(a)", "true = 1",
         "a = cast('2024-02-29T10:00:00' as date)", "a between symmetric 2 and 1",
     ],

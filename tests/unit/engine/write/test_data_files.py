@@ -48,6 +48,28 @@ def test_an_unpartitioned_table_gets_one_file_with_all_rows() -> None:
     assert counters.as_dict() == {FILES_WRITTEN: 1}
 
 
+@pytest.mark.parametrize("size", ["1", "7", "64"])
+def test_pages_of_any_size_are_read_back(size: str) -> None:
+    rows = pa.table({"a": pa.array([[1, 2]], pa.list_(pa.int64())), "b": pa.array([[]], pa.map_(pa.int32(), pa.int32()))})
+    store, properties = MemoryStore(), {"write.parquet.page-size-bytes": size}
+    files = write_data_files(rows, metadata=metadata_of(rows.schema, properties=properties), store=store)
+    assert rows_of(store, files) == [rows.to_pylist()]
+
+
+def test_a_bloom_filter_of_booleans_is_refused_by_name() -> None:
+    rows = pa.table({"b": [True, False]})
+    metadata = metadata_of(rows.schema, properties={"write.parquet.bloom-filter-enabled.column.b": "true"})
+    with pytest.raises(Unsupported, match=r"bloom-filter-enabled.column.b"):
+        write_data_files(rows, metadata=metadata, store=MemoryStore())
+
+
+def test_rows_are_partitioned_by_a_field_of_a_struct() -> None:
+    rows = pa.table({"s": pa.array([{"a": 5}, None, {"a": 6}, {"a": 5}], pa.struct([("a", pa.int64())]))})
+    metadata = metadata_of(rows.schema, [("s.a", Identity())])
+    files = write_data_files(rows, metadata=metadata, store=MemoryStore())
+    assert [(file.partition, file.record_count) for file in files] == [((5,), 2), ((None,), 1), ((6,), 1)]
+
+
 def test_no_rows_give_no_file() -> None:
     store = MemoryStore()
     assert write_data_files(numbers(0), metadata=metadata_of(numbers(0).schema), store=store) == []
