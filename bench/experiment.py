@@ -252,9 +252,10 @@ def parse_experiment(text: str) -> Experiment:
         ConfigError: Not TOML, or a key, type or value is wrong.
     """
     try:
-        return parse_values(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
+        values = tomllib.loads(text)
+    except ValueError as error:  # also of numbers with too many digits
         raise ConfigError(f"not TOML: {error}") from error
+    return parse_values(values)
 
 
 def parse_values(values: Mapping[str, Any]) -> Experiment:

@@ -132,11 +132,11 @@ def logged_queries(lines: Iterable[str], table: engine.Table, *, path: str = "--
             continue
         try:
             values = json.loads(line)
-            location, filter, columns = values["location"], values["filter"], values["columns"]
-        except (ValueError, KeyError, TypeError) as error:
+            location, filter, columns = values["location"], str(values["filter"]), list(map(str, values["columns"]))
+            parts = [] if filter == "true" else list(_conjuncts(sqlglot.parse_one(filter, into=exp.Condition)))
+        except (ValueError, KeyError, TypeError, SqlglotError) as error:
             raise ConfigError(f"line {number} reports no scan", path=path) from error
         if location == table.location:
-            parts = [] if filter == "true" else list(_conjuncts(sqlglot.parse_one(filter, into=exp.Condition)))
             found.append(reader.scan(f"s{number}", parts, columns))
     if not found:
         raise ConfigError(f"no scan is of the table at {table.location}", path=path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -67,6 +68,7 @@ def run_guarded(action: Callable[[], int], *, debug: Callable[[], bool], err: Te
         out.write("\nicebench: stopped\n")
         return INTERRUPTED
     except click.UsageError as error:
+        error.message = printable(without_password(error.message))
         error.show(out)
         return USER_ERROR
     except BrokenPipeError:
@@ -78,7 +80,7 @@ def run_guarded(action: Callable[[], int], *, debug: Callable[[], bool], err: Te
         if line is None:
             out.write(f"icebench: this is a bug in icebench; {ISSUES}\n")
             return BUG
-        out.write(f"icebench: {line}\n")
+        out.write(f"icebench: {printable(without_password(line))}\n")
         return USER_ERROR
 
 
@@ -99,6 +101,17 @@ def explain(error: Exception) -> str | None:
         case MemoryError():
             return "out of memory; take a smaller --scale, or a machine with more"
     return None
+
+
+def printable(text: str) -> str:
+    """The text with escapes for control characters, which could command the terminal; line ends and tabs stay."""
+    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+
+
+def without_password(text: str) -> str:
+    """The text with no password in an address, neither of its user nor among its parameters."""
+    text = re.sub(r"(://[^:/@]*):.*@", r"\1:***@", text)
+    return re.sub(r"([?&](?:password|token|credential|secret)[^=&\s]*=)[^&\s]*", r"\1***", text)
 
 
 def _one_line(text: str) -> str:

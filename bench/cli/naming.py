@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 import click
 
 import engine
+from bench.cli.failures import without_password
 from bench.errors import ConfigError
 from bench.report.profile import Place
 
@@ -49,8 +49,3 @@ def open_table(words: tuple[str, ...], catalog: str | None, warehouse: str | Non
     shown = without_password(found)
     opened = (shown, name) if warehouse is None else (shown, name, "--warehouse", warehouse)
     return named_table(found, name, warehouse), Place(table=name, catalog=shown, warehouse=warehouse, opened=opened)
-
-
-def without_password(address: str) -> str:
-    """The address of a database, to be shown and kept."""
-    return re.sub(r"(://[^:/@]*):.*@", r"\1:***@", address)

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from bench.cli.context import Context, pass_context
-from bench.cli.naming import catalog_options, named_table, without_password
+from bench.cli.failures import without_password
+from bench.cli.naming import catalog_options, named_table
 from bench.cli.progress import RunProgress
 from bench.cli.report import find_run, print_verdict, write_report
 from bench.errors import ConfigError

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from typing import Any
 
@@ -14,7 +13,7 @@ import duckdb
 import engine
 from bench.cli.context import Context, pass_context
 from bench.cli.naming import catalog_options, open_table
-from bench.cli.table import grid, plain
+from bench.cli.table import grid, json_object, json_text, plain, values_of
 from bench.errors import ConfigError
 
 _NAMED = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<table>.+)", re.DOTALL)
@@ -51,8 +50,8 @@ def sql(
         rows = _answer(connection, query)
     out = context.terminal.out
     if form == "json":
-        for row in rows.to_pylist(maps_as_pydicts="strict"):
-            out.print(json.dumps(row, default=plain), markup=False, soft_wrap=True)
+        for row in values_of(rows):
+            out.print(json_object(rows.column_names, row), markup=False, soft_wrap=True)
     elif form == "csv":
         out.print(_csv(rows), markup=False, highlight=False, soft_wrap=True, end="")
     else:
@@ -98,10 +97,10 @@ def _csv(rows: Any) -> str:  # noqa: ANN401 - as above
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(rows.column_names)
-    for row in rows.to_pylist(maps_as_pydicts="strict"):
-        writer.writerow("" if value is None else _cell(value) for value in row.values())
+    for row in values_of(rows):
+        writer.writerow("" if value is None else _cell(value) for value in row)
     return text.getvalue()
 
 
 def _cell(value: object) -> str:
-    return json.dumps(value, default=plain) if isinstance(value, dict | list) else plain(value)
+    return json_text(value) if isinstance(value, dict | list) else plain(value)

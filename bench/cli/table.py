@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from inspect import signature
 from typing import Any
 
@@ -14,6 +14,7 @@ from rich.table import Table as Grid
 
 import engine
 from bench.cli.context import Context, pass_context
+from bench.cli.failures import printable
 from bench.cli.naming import catalog_options, open_table
 from bench.errors import ConfigError
 
@@ -48,8 +49,8 @@ def table(
     chosen = found.select(list(columns)) if columns else found
     out = context.terminal.out
     if as_json:
-        for row in chosen.slice(0, limit).to_pylist(maps_as_pydicts="strict"):
-            out.print(json.dumps(row, default=plain), markup=False, soft_wrap=True)
+        for row in values_of(shown := chosen.slice(0, limit)):
+            out.print(json_object(shown.column_names, row), markup=False, soft_wrap=True)
         return 0
     shown = chosen.slice(0, limit or SHOWN_ROWS)
     out.print(grid(shown))
@@ -82,16 +83,52 @@ def grid(rows: pa.Table) -> Grid:
     for field in rows.schema:
         is_number = pa.types.is_integer(field.type)
         grid.add_column(field.name, justify="right" if is_number else "left", overflow="fold")
-    for row in rows.to_pylist(maps_as_pydicts="strict"):
-        grid.add_row(*(escape(_text(value)) for value in row.values()))
+    for row in values_of(rows):
+        grid.add_row(*(escape(printable(_text(value))) for value in row))
     return grid
+
+
+def values_of(rows: pa.Table) -> Iterator[tuple[Any, ...]]:
+    """The rows as Python values, also of columns that share a name; times beyond those of Python are text."""
+    return zip(*map(_column_values, rows.columns), strict=True)
+
+
+def _column_values(column: pa.ChunkedArray) -> list[Any]:
+    try:
+        return column.to_pylist(maps_as_pydicts="strict")
+    except (KeyError, TypeError):  # a key that comes twice, or is nested
+        return column.to_pylist()
+    except (OverflowError, ValueError):
+        try:
+            return column.cast(pa.string()).to_pylist()
+        except pa.ArrowNotImplementedError as error:
+            raise ConfigError(f"values of {column.type} that cannot be shown", path="QUERY") from error
+
+
+def json_object(names: Sequence[str], row: Sequence[Any]) -> str:
+    """A row as an object of JSON; raises ConfigError for columns that share a name."""
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ConfigError(f"two columns are named {twice!r}; an object needs other names", path="QUERY")
+    return json_text(dict(zip(names, row, strict=True)))
+
+
+def json_text(value: Any) -> str:  # noqa: ANN401 - any value that Arrow holds
+    """JSON of a value; keys of maps are text."""
+    return json.dumps(_with_text_keys(value), default=plain)
+
+
+def _with_text_keys(value: Any) -> Any:  # noqa: ANN401 - nested as it comes
+    if isinstance(value, dict):
+        return {k if isinstance(k, str) else plain(k): _with_text_keys(v) for k, v in value.items()}
+    return [_with_text_keys(v) for v in value] if isinstance(value, list | tuple) else value
 
 
 def _text(value: Any) -> str:  # noqa: ANN401 - any value that Arrow holds
     if value is None:
         return ""
     if isinstance(value, dict | list):
-        text = json.dumps(_without_nulls(value), default=plain)
+        text = json_text(_without_nulls(value))
         return text if len(text) <= _TEXT_WIDTH else f"{text[: _TEXT_WIDTH - 1]}…"
     return str(plain(value)) if isinstance(value, bytes) else str(value)
 

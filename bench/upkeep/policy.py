@@ -55,9 +55,10 @@ class Policy:
         """
         source = path or DEFAULT_POLICY
         try:
-            return cls.parse(tomllib.loads(source.read_text(encoding="utf-8")))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            values = tomllib.loads(source.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:  # ValueErrors of TOML, of UTF-8, and of numbers with too many digits
             raise ConfigError(f"cannot be read: {error}", path=str(source)) from error
+        return cls.parse(values)
 
     @classmethod
     def parse(cls, values: Mapping[str, object]) -> Policy:

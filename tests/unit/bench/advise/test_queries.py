@@ -88,6 +88,16 @@ def test_what_is_refused(table: engine.Table) -> None:
         parse_queries("select 1 from other", table)
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["[]", "null", "{", '{"location": 1}', '{"location": "x", "filter": "id <", "columns": []}',
+     '{"location": "x", "filter": "true", "columns": 3}', '{"location": "x", "filter": "true", "columns": null}'],
+)  # fmt: skip
+def test_a_line_that_reports_no_scan_is_named(table: engine.Table, line: str) -> None:
+    with pytest.raises(ConfigError, match="line 1 reports no scan"):
+        logged_queries([line.replace('"x"', json.dumps(table.location))], table)
+
+
 def test_scans_that_the_engine_has_reported(
     table: engine.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,6 +47,7 @@ def test_success_gives_the_code_of_the_action_and_no_output() -> None:
         (FileNotFoundError(errno.ENOENT, "No such file or directory", "a.toml"), "a.toml: No such file or directory"),
         (MemoryError(), "out of memory; take a smaller --scale, or a machine with more"),
         (click.ClickException("not so"), "not so"),
+        (ConfigError("no \x1b[31mx in a://u:p w@h?password=q&a=b"), r"no \x1b[31mx in a://u:***@h?password=***&a=b"),
     ],
 )
 def test_errors_that_the_user_can_mend_are_one_line(error: Exception, line: str) -> None:
@@ -82,3 +83,4 @@ def test_usage_errors_show_the_usage() -> None:
     code, text = guarded(click.UsageError("no such option"))
     assert code == USER_ERROR
     assert "Error: no such option" in text
+    assert guarded(click.UsageError("no a://u:pw@h"))[1].endswith("Error: no a://u:***@h\n")

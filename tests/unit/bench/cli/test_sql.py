@@ -41,6 +41,33 @@ def test_formats_for_programs(table: engine.Table, capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == 'id,s,n,nothing\n3,"a,3",[3],\n14,"a,14",[14],\n'
 
 
+@pytest.mark.parametrize(
+    ("query", "csv", "last"),
+    [
+        ("select 1 as a, 2 as a, 3 as b", "a,a,b\n1,2,3\n", None),
+        ("select map([1.5], ['x']) as m", 'm\n"{""1.5"": ""x""}"\n', {"m": {"1.5": "x"}}),
+        ("select map([[1]], [2]) as m", 'm\n"[[[1], 2]]"\n', {"m": [[[1], 2]]}),
+        ("select 'infinity'::date as d", "d\n<value out of range: 2147483647>\n", {"d": "<value out of range: 2147483647>"}),
+    ],
+)  # fmt: skip
+def test_rows_that_python_does_not_hold(query: str, csv: str, last: object, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("sql", query, "--format", "csv") == 0
+    assert capsys.readouterr().out == csv
+    assert exit_code("sql", query, "--format", "json") == (2 if last is None else 0)
+    captured = capsys.readouterr()
+    if last is None:
+        assert "two columns are named 'a'" in captured.err
+    else:
+        assert json.loads(captured.out) == last
+    assert exit_code("sql", query) == 0
+    assert len(capsys.readouterr().out.splitlines()[1].split()) >= len(csv.split("\n")[0].split(","))
+
+
+def test_texts_do_not_command_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("sql", "select 'a' || chr(27) || '[31m' as a") == 0
+    assert "a\\x1b[31m" in capsys.readouterr().out
+
+
 def test_tables_by_names(table: engine.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     join = "select count(*) as c from one join two on one.id = two.id + 5"
     assert exit_code("sql", join, "one=db.t", "two=db.t", "--catalog", tmp_path / "wh", "--format", "csv") == 0
