@@ -50,7 +50,9 @@ def test_an_unpartitioned_table_gets_one_file_with_all_rows() -> None:
 
 @pytest.mark.parametrize("size", ["1", "7", "64"])
 def test_pages_of_any_size_are_read_back(size: str) -> None:
-    rows = pa.table({"a": pa.array([[1, 2]], pa.list_(pa.int64())), "b": pa.array([[]], pa.map_(pa.int32(), pa.int32()))})
+    rows = pa.table(
+        {"a": pa.array([[1, 2]], pa.list_(pa.int64())), "b": pa.array([[]], pa.map_(pa.int32(), pa.int32()))}
+    )
     store, properties = MemoryStore(), {"write.parquet.page-size-bytes": size}
     files = write_data_files(rows, metadata=metadata_of(rows.schema, properties=properties), store=store)
     assert rows_of(store, files) == [rows.to_pylist()]
