@@ -11,9 +11,11 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import sqlglot
-from sqlglot import exp
+from sqlglot import exp, tokens
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope, traverse_scope
 from sqlglot.optimizer.simplify import simplify
@@ -26,6 +28,13 @@ _WEIGHT = re.compile(r"\bweight\b\s*[:=]?\s*(\d+(?:\.\d+)?)", re.IGNORECASE)
 _EQUALITIES = (exp.EQ, exp.In, exp.NullSafeEQ)
 _RANGES = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.Like, exp.StartsWith)
 _SHOWN = 100
+
+
+class _EngineSql(Dialect):
+    """How the engine writes its filters: bytes as X'00ff'."""
+
+    class Tokenizer(tokens.Tokenizer):
+        HEX_STRINGS: ClassVar = [("x'", "'"), ("X'", "'")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +142,7 @@ def logged_queries(lines: Iterable[str], table: engine.Table, *, path: str = "--
         try:
             values = json.loads(line)
             location, filter, columns = values["location"], str(values["filter"]), list(map(str, values["columns"]))
-            parts = [] if filter == "true" else list(_conjuncts(sqlglot.parse_one(filter, into=exp.Condition)))
+            parts = [] if filter == "true" else list(_conjuncts(_parse_filter(filter)))
         except (ValueError, KeyError, TypeError, SqlglotError) as error:
             raise ConfigError(f"line {number} reports no scan", path=path) from error
         if location == table.location:
@@ -141,6 +150,10 @@ def logged_queries(lines: Iterable[str], table: engine.Table, *, path: str = "--
     if not found:
         raise ConfigError(f"no scan is of the table at {table.location}", path=path)
     return Queries(queries=merged(found), unused=tuple(reader.unused))
+
+
+def _parse_filter(text: str) -> exp.Expr:
+    return sqlglot.parse_one(text, dialect=_EngineSql, into=exp.Condition)
 
 
 def merged(queries: Iterable[Query]) -> tuple[Query, ...]:
@@ -223,7 +236,7 @@ class _Reader:
         used: list[exp.Expr] = []
         for part in conditions:
             try:
-                by_rows = self._table.scan(filter=part.sql()).tests_of_rows()
+                by_rows = self._table.scan(filter=part.sql(_EngineSql)).tests_of_rows()
             except EngineError as error:
                 self._leave(name, part, str(error))
                 continue
@@ -240,7 +253,7 @@ class _Reader:
         tops = {column.split(".")[0] for column in {*columns, *in_filters}}
         return Query(
             name=name,
-            filter=" and ".join(f"({part.sql()})" for part in used) or None,
+            filter=" and ".join(f"({part.sql(_EngineSql)})" for part in used) or None,
             columns=tuple(column for column in self._order if column in tops),
             equalities=tuple(dict.fromkeys(kinds[_EQUALITIES])),
             ranges=tuple(dict.fromkeys(kinds[_RANGES])),

@@ -68,8 +68,7 @@ def run_guarded(action: Callable[[], int], *, debug: Callable[[], bool], err: Te
         out.write("\nicebench: stopped\n")
         return INTERRUPTED
     except click.UsageError as error:
-        error.message = printable(without_password(error.message))
-        error.show(out)
+        click.UsageError(printable(without_password(error.format_message())), error.ctx).show(out)
         return USER_ERROR
     except BrokenPipeError:
         return CLOSED_PIPE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -108,7 +109,9 @@ def _tested(name: str, function: Any, arguments: list[Any], schema: pa.Schema) -
             column = pa.ipc.open_stream(bytes(stream)).read_all().column(0)
             type_ = schema.field(name).type
             if column.type.equals(type_) or (pat.is_integer(column.type) and pat.is_integer(type_)):
-                return predicate.is_in(name, column.drop_null().to_pylist())
+                values = column.drop_null().to_pylist()
+                if not any(isinstance(value, float) and math.isnan(value) for value in values):
+                    return predicate.is_in(name, values)
     return TRUE
 
 

@@ -56,6 +56,7 @@ FILTERS: list[tuple[Any, str, int]] = [
     (pl.col("ts") >= dt.datetime.fromisoformat("2020-03-20"), "ts >= '2020-03-20'", 1),
     (pl.col("id").is_in([1, 3, 30]), "id in (1, 3, 30)", 2),
     (pl.col("d") < Decimal("0.05"), "d < 0.05", 1),
+    (pl.col("x").is_in([float("nan"), 7.0]), "x is nan or x = 7", 4),
     (pl.col("e") == Decimal(f"7.{'1' * 36}"), f"e = 7.{'1' * 36}", 1),
     ((pl.col("x") > 1) & (pl.col("id") < 30), "x > 1 and id < 30", 2),
     (~(pl.col("id") == 5) & pl.col("s").is_null(), "id != 5 and s is null", 4),

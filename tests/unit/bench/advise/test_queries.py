@@ -98,6 +98,14 @@ def test_a_line_that_reports_no_scan_is_named(table: engine.Table, line: str) ->
         logged_queries([line.replace('"x"', json.dumps(table.location))], table)
 
 
+def test_filters_with_bytes_are_read(tmp_path: Path) -> None:
+    table = engine.load_catalog(str(tmp_path)).create_table("db.t", pa.schema([("b", pa.binary())]))
+    line = json.dumps({"location": table.location, "filter": str(table.scan("b = X'00fF'").filter), "columns": ["b"]})
+    (query,) = logged_queries([line], table).queries
+    assert query.filter is not None
+    assert table.scan(query.filter).filter == table.scan("b = X'00fF'").filter
+
+
 def test_scans_that_the_engine_has_reported(
     table: engine.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
