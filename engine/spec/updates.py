@@ -98,9 +98,9 @@ class AddSchema(TableUpdate):
             last = max(metadata.last_column_id, self.schema.highest_field_id)
         if last < metadata.last_column_id:
             raise Invalid(f"last column id {last} is below the table's, {metadata.last_column_id}")
-        for known in metadata.schemas:
-            if (known.fields, known.identifier_field_ids) == (self.schema.fields, self.schema.identifier_field_ids):
-                return replace(draft.with_metadata(last_column_id=last), last_schema_id=known.schema_id)
+        known = _equal_schema(metadata, self.schema)
+        if known is not None:
+            return replace(draft.with_metadata(last_column_id=last), last_schema_id=known.schema_id)
         new_id = max((s.schema_id for s in metadata.schemas), default=-1) + 1
         schemas = (*metadata.schemas, replace(self.schema, schema_id=new_id))
         return replace(draft.with_metadata(schemas=schemas, last_column_id=last), last_schema_id=new_id)
@@ -125,9 +125,9 @@ class AddPartitionSpec(TableUpdate):
 
     def apply(self, draft: Draft) -> Draft:
         metadata = draft.metadata
-        for known in metadata.partition_specs:
-            if known.fields == self.spec.fields:
-                return replace(draft, last_spec_id=known.spec_id)
+        known = _equal_spec(metadata, self.spec)
+        if known is not None:
+            return replace(draft, last_spec_id=known.spec_id)
         self.spec.check(metadata.schema)
         new_id = max((s.spec_id for s in metadata.partition_specs), default=-1) + 1
         last = max([metadata.last_partition_id, *(f.field_id for f in self.spec.fields)])
@@ -154,9 +154,9 @@ class AddSortOrder(TableUpdate):
 
     def apply(self, draft: Draft) -> Draft:
         metadata = draft.metadata
-        for known in metadata.sort_orders:
-            if known.fields == self.sort_order.fields:
-                return replace(draft, last_order_id=known.order_id)
+        known = _equal_order(metadata, self.sort_order)
+        if known is not None:
+            return replace(draft, last_order_id=known.order_id)
         self.sort_order.check(metadata.schema)
         new_id = UNSORTED.order_id
         if not self.sort_order.is_unsorted:
@@ -374,6 +374,40 @@ class RemoveSchemas(TableUpdate):
             raise Invalid("cannot remove the current schema")
         kept = tuple(s for s in draft.metadata.schemas if s.schema_id not in self.schema_ids)
         return draft.with_metadata(schemas=kept)
+
+
+def updates_to_schema(base: TableMetadata, schema: Schema, last_column_id: int) -> tuple[TableUpdate, ...]:
+    """The updates that make a schema current. An equal one is named by its id: a REST server that has it adds none, and
+    then knows of none that was added last."""
+    known = _equal_schema(base, schema)
+    if known is not None:
+        return (SetCurrentSchema(known.schema_id),)
+    return AddSchema(schema, last_column_id), SetCurrentSchema()
+
+
+def updates_to_spec(base: TableMetadata, spec: PartitionSpec) -> tuple[TableUpdate, ...]:
+    """The updates that make a partition spec the default; as `updates_to_schema`."""
+    known = _equal_spec(base, spec)
+    return (AddPartitionSpec(spec), SetDefaultSpec()) if known is None else (SetDefaultSpec(known.spec_id),)
+
+
+def updates_to_order(base: TableMetadata, order: SortOrder) -> tuple[TableUpdate, ...]:
+    """The updates that make a sort order the default; as `updates_to_schema`."""
+    known = _equal_order(base, order)
+    return (AddSortOrder(order), SetDefaultSortOrder()) if known is None else (SetDefaultSortOrder(known.order_id),)
+
+
+def _equal_schema(metadata: TableMetadata, schema: Schema) -> Schema | None:
+    wanted = schema.fields, schema.identifier_field_ids
+    return next((s for s in metadata.schemas if (s.fields, s.identifier_field_ids) == wanted), None)
+
+
+def _equal_spec(metadata: TableMetadata, spec: PartitionSpec) -> PartitionSpec | None:
+    return next((s for s in metadata.partition_specs if s.fields == spec.fields), None)
+
+
+def _equal_order(metadata: TableMetadata, order: SortOrder) -> SortOrder | None:
+    return next((s for s in metadata.sort_orders if s.fields == order.fields), None)
 
 
 def apply_updates(

@@ -27,15 +27,12 @@ from engine.spec.schema import Schema
 from engine.spec.schema_evolution import SchemaUpdate
 from engine.spec.sorting import SortOrder
 from engine.spec.updates import (
-    AddPartitionSpec,
-    AddSchema,
-    AddSortOrder,
     RemoveProperties,
-    SetCurrentSchema,
-    SetDefaultSortOrder,
-    SetDefaultSpec,
     SetProperties,
     UpgradeFormatVersion,
+    updates_to_order,
+    updates_to_schema,
+    updates_to_spec,
 )
 
 
@@ -68,11 +65,11 @@ class UpdateSchema:
                 AssertLastAssignedPartitionId(base.last_partition_id),
                 AssertDefaultSortOrderId(base.default_sort_order_id),
             ),
-            updates=(AddSchema(schema, last_column_id), SetCurrentSchema(), *_mapping_update(base, schema)),
+            updates=(*updates_to_schema(base, schema, last_column_id), *mapping_update(base, schema)),
         )
 
 
-def _mapping_update(base: TableMetadata, schema: Schema) -> tuple[SetProperties, ...]:
+def mapping_update(base: TableMetadata, schema: Schema) -> tuple[SetProperties, ...]:
     """Update the name mapping, by which files without field ids are read."""
     text = NAME_MAPPING.of(base.properties)
     if text is None:
@@ -105,7 +102,7 @@ class UpdateSpec:
                 AssertDefaultSpecId(base.default_spec_id),
                 AssertCurrentSchemaId(base.current_schema_id),
             ),
-            updates=(AddPartitionSpec(spec), SetDefaultSpec()),
+            updates=updates_to_spec(base, spec),
         )
 
 
@@ -123,7 +120,7 @@ class ReplaceSortOrder:
                 AssertDefaultSortOrderId(base.default_sort_order_id),
                 AssertCurrentSchemaId(base.current_schema_id),
             ),
-            updates=(AddSortOrder(self.order), SetDefaultSortOrder()),
+            updates=updates_to_order(base, self.order),
         )
 
 
