@@ -6,6 +6,7 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from engine.catalog.versions import current_metadata_file
 from engine.catalog.views import ViewCatalog
 from engine.codec.metadata_json.table import decode_metadata
 from engine.columnar.schemas import from_arrow_schema
-from engine.commit.committer import TableState
+from engine.commit.committer import Identifier, TableState
 from engine.errors import AlreadyExists, Invalid, RelocationWarning, Unsupported
 from engine.lazy_module import LazyModule
 from engine.plan.cache import ManifestCache
@@ -31,7 +32,7 @@ from engine.spec.schema import Schema
 from engine.spec.sorting import UNSORTED, SortOrder
 from engine.spec.transforms import Transform, parse_transform
 from engine.spec.views import SqlRepresentation, ViewMetadata, ViewVersion
-from engine.storage.contradictions import Verify
+from engine.storage.contradictions import Verify, VerifyingStore
 from engine.storage.relocated import RelocatedStore, home_of, root_of_relative_locations, was_moved
 from engine.storage.resolve import Stores, absolute_location, normalise_location, store_for
 from engine.storage.user_configuration import configured_catalogs
@@ -39,15 +40,23 @@ from engine.table import Table
 
 if TYPE_CHECKING:
     from engine.catalog import filesystem, rest, rest_session, rest_views, sql_views
-    from engine.commit import target
+    from engine.commit import one_table, target
+    from engine.commit.changes import replace_table
+    from engine.commit.target import Target
     from engine.maintenance import purge as purging
+    from engine.operations import staged, transaction
+    from engine.operations.transaction import TableTransaction
 else:  # a catalog's libraries are loaded with it: SQLAlchemy, the HTTP client
     filesystem = LazyModule("engine.catalog.filesystem")
     rest = LazyModule("engine.catalog.rest")
     rest_session = LazyModule("engine.catalog.rest_session")
     rest_views = LazyModule("engine.catalog.rest_views")
     sql_views = LazyModule("engine.catalog.sql_views")
+    one_table = LazyModule("engine.commit.one_table")
+    replace_table = LazyModule("engine.commit.changes.replace_table")
+    staged = LazyModule("engine.operations.staged")
     target = LazyModule("engine.commit.target")
+    transaction = LazyModule("engine.operations.transaction")
     purging = LazyModule("engine.maintenance.purge")
 
 Name = str | Sequence[str]
@@ -122,21 +131,40 @@ class Catalog:
             Unsupported: The format version, a type or a transform.
         """
         identifier = table_identifier(name)
-        given = {**self._defaults, **(properties or {}), **self._overrides}
-        version = FORMAT_VERSION.of(given)
-        given.pop(FORMAT_VERSION.name, None)
+        metadata = self._new_metadata(
+            identifier, schema, spec=partition_spec, order=sort_order, properties=properties, location=location
+        )
+        return self._table(identifier, self._inner.create_table(identifier, metadata))
+
+    def _new_metadata(
+        self,
+        identifier: Identifier,
+        schema: Schema | pa.Schema,
+        *,
+        spec: SpecLike,
+        order: SortOrder,
+        properties: Mapping[str, str] | None,
+        location: str | None,
+    ) -> TableMetadata:
+        given, version = self._split(properties)
         columns = _schema(schema)
-        metadata = new_table_metadata(
+        return new_table_metadata(
             columns,
-            _spec(partition_spec, columns),
-            sort_order,
+            _spec(spec, columns),
+            order,
             location=normalise_location(location) if location else self._inner.default_location(identifier),
             properties=given,
-            format_version=version,
+            format_version=FORMAT_VERSION.of({}) if version is None else version,
             uuid=self._new_id(),
             now_ms=self._now_ms(),
         )
-        return self._table(identifier, self._inner.create_table(identifier, metadata))
+
+    def _split(self, properties: Mapping[str, str] | None) -> tuple[dict[str, str], int | None]:
+        """Table properties with the catalog's, and the format version if they name one."""
+        given = {**self._defaults, **(properties or {}), **self._overrides}
+        version = FORMAT_VERSION.of(given) if FORMAT_VERSION.name in given else None
+        given.pop(FORMAT_VERSION.name, None)
+        return given, version
 
     def create_table_if_not_exists(
         self,
@@ -156,6 +184,89 @@ class Catalog:
             )  # fmt: skip
         except AlreadyExists:
             return self.load_table(name)
+
+    def create_table_transaction(
+        self,
+        name: Name,
+        schema: Schema | pa.Schema,
+        *,
+        partition_spec: SpecLike = UNPARTITIONED,
+        sort_order: SortOrder = UNSORTED,
+        properties: Mapping[str, str] | None = None,
+        location: str | None = None,
+    ) -> TableTransaction:
+        """Begin a transaction that creates a table with its first rows; arguments and errors are `create_table`'s.
+
+        Nothing is visible before it commits, which raises AlreadyExists if another writer created the table first::
+
+            with catalog.create_table_transaction("db.t", rows.schema) as transaction:
+                transaction.append(rows)
+        """
+        identifier = table_identifier(name)
+        wanted = self._new_metadata(
+            identifier, schema, spec=partition_spec, order=sort_order, properties=properties, location=location
+        )
+        metadata = self._inner.stage_table(identifier, wanted)
+        create = partial(self._inner.create_table, identifier, is_staged=True)
+        return transaction.TableTransaction(
+            staged.NewTarget.begin(self._target(identifier, metadata.location), metadata, create)
+        )
+
+    def replace_table_transaction(
+        self,
+        name: Name,
+        schema: Schema | pa.Schema,
+        *,
+        partition_spec: SpecLike = UNPARTITIONED,
+        sort_order: SortOrder = UNSORTED,
+        properties: Mapping[str, str] | None = None,
+        location: str | None = None,
+        or_create: bool = False,
+    ) -> TableTransaction:
+        """Begin a transaction that replaces a table's schema, partition spec, sort order and rows in one step: SQL's
+        ``CREATE OR REPLACE TABLE ... AS SELECT``. Arguments as for `create_table`.
+
+        Snapshots, branches, tags, location and other properties stay, so that former states can be read, with their own
+        schemas. What others commit meanwhile is replaced, too. For ids of columns and partition fields see
+        `engine.commit.changes.replace_table`.
+
+        Args:
+            name: See `create_table`, like the others.
+            schema: See there.
+            partition_spec: See there.
+            sort_order: See there.
+            properties: See there; without ``format-version`` the format version stays.
+            location: Of new files.
+            or_create: Create the table if there is none; see `create_table_transaction`.
+
+        Raises:
+            NotFound: There is no such table, and `or_create` is False.
+            Invalid: As `create_table`; or an earlier format version than the table's.
+        """
+        identifier = table_identifier(name)
+        if or_create and not self._inner.table_exists(identifier):
+            return self.create_table_transaction(
+                name, schema, partition_spec=partition_spec, sort_order=sort_order, properties=properties,
+                location=location,
+            )  # fmt: skip
+        columns = _schema(schema)
+        given, version = self._split(properties)
+        change = replace_table.ReplaceTable(
+            columns,
+            _spec(partition_spec, columns),
+            sort_order,
+            location=None if location is None else normalise_location(location),
+            properties=given,
+            format_version=version,
+        )
+        own = self._target(identifier, self._inner.load_state(identifier).metadata.location)
+        return transaction.TableTransaction(staged.StagedTarget.replacing(own, change))
+
+    def _target(self, identifier: Identifier, location: str) -> Target:
+        store = VerifyingStore(self._inner.store_at(location), dotted(identifier), self._verify)
+        return target.Target(
+            committer=one_table.OneTable(self._inner), identifier=identifier, store=store, cache=self._cache
+        )
 
     def load_table(self, name: Name) -> Table:
         """The table as it is now; raises NotFound."""

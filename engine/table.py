@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from engine.maintenance import maintenance
     from engine.maintenance.maintenance import Maintenance
     from engine.maintenance.profile import table_profile
-    from engine.operations import transaction
+    from engine.operations import staged, transaction
     from engine.operations.transaction import TableTransaction
     from engine.read import changelog, plans, request
     from engine.read.changelog import ChangelogScan
@@ -54,6 +54,7 @@ else:  # planning does not wait for what reads and changes rows, nor for PySpark
     maintenance = LazyModule("engine.maintenance.maintenance")
     table_profile = LazyModule("engine.maintenance.profile.table_profile")
     target = LazyModule("engine.commit.target")
+    staged = LazyModule("engine.operations.staged")
     transaction = LazyModule("engine.operations.transaction")
     changelog = LazyModule("engine.read.changelog")
     plans = LazyModule("engine.read.plans")
@@ -369,7 +370,7 @@ class Table(MetadataOperations, RowOperations):
 
     def transaction(self, *, counters: Counters | None = None) -> TableTransaction:
         """Begin a transaction; see `engine.operations.transaction.TableTransaction`."""
-        return transaction.TableTransaction(self._target(counters), committed=self._advance)
+        return transaction.TableTransaction(staged.StagedTarget.of(self._target(counters)), committed=self._advance)
 
     def _target(self, counters: Counters | None) -> Target:
         if self._committer is None:

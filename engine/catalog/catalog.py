@@ -35,8 +35,20 @@ class Catalog(Committer, Protocol):
         """The default location of a table of that name; raises Invalid without a warehouse."""
         ...
 
-    def create_table(self, identifier: Identifier, metadata: TableMetadata) -> TableState:
-        """Register a new table; its namespace need not exist.
+    def stage_table(self, identifier: Identifier, metadata: TableMetadata) -> TableMetadata:
+        """Prepare a table for `create_table` to register with its first snapshots; nothing is visible before.
+
+        Returns:
+            The metadata to write files for: a server may choose UUID and location.
+
+        Raises:
+            AlreadyExists: A table has that name.
+        """
+        ...
+
+    def create_table(self, identifier: Identifier, metadata: TableMetadata, *, is_staged: bool = False) -> TableState:
+        """Register a new table; its namespace need not exist. With `is_staged` the metadata are what became of those of
+        `stage_table`, and may have snapshots.
 
         Raises:
             AlreadyExists: A table (or view) has that name.

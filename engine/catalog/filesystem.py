@@ -104,13 +104,18 @@ class FileSystemCatalog:
     def table_exists(self, identifier: Identifier) -> bool:
         return current_version(self._metadata_directory(identifier), self._store)[1] is not None
 
-    def create_table(self, identifier: Identifier, metadata: TableMetadata) -> TableState:
+    def stage_table(self, identifier: Identifier, metadata: TableMetadata) -> TableMetadata:
         location = self.default_location(identifier)
         if metadata.location != location:
             raise Unsupported(f"a location other than {location} for {dotted(identifier)} in a file-system catalog")
+        _check_properties(metadata)
         if self.table_exists(identifier):
             raise AlreadyExists(f"table {dotted(identifier)} exists already")
         self._check_alone(identifier)
+        return metadata
+
+    def create_table(self, identifier: Identifier, metadata: TableMetadata, *, is_staged: bool = False) -> TableState:
+        self.stage_table(identifier, metadata)
         outcome = self._create(identifier, 1, metadata, None)
         if isinstance(outcome, Committed):
             return outcome.state

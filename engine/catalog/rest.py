@@ -25,6 +25,7 @@ from engine.catalog.rest_session import Endpoint, Request, Session
 from engine.catalog.rest_stores import TableStores, Vended
 from engine.codec.metadata_json.objects import JsonObject
 from engine.codec.metadata_json.rest import (
+    LoadedTable,
     commit_to_json,
     create_table_to_json,
     credentials_from_json,
@@ -37,9 +38,18 @@ from engine.codec.metadata_json.rest import (
     table_from_json,
 )
 from engine.commit.committer import Committed, Conflicted, Identifier, Outcome, TableState, Unknown
-from engine.errors import AlreadyExists, CommitStateUnknown, EngineError, FileNotFound, Invalid, NotFound
+from engine.errors import (
+    AlreadyExists,
+    CommitConflict,
+    CommitStateUnknown,
+    EngineError,
+    FileNotFound,
+    Invalid,
+    NotFound,
+)
+from engine.spec.creation import creation_updates
 from engine.spec.metadata import TableMetadata
-from engine.spec.requirements import TableRequirement
+from engine.spec.requirements import AssertCreate, TableRequirement
 from engine.spec.updates import TableUpdate
 from engine.storage.store import Store
 
@@ -129,17 +139,45 @@ class RestCatalog:
         endpoint = HAS_TABLE if self._session.offers(HAS_TABLE) else LOAD_TABLE
         return self._exists(self._request(endpoint, identifier))
 
-    def create_table(self, identifier: Identifier, metadata: TableMetadata) -> TableState:
+    def stage_table(self, identifier: Identifier, metadata: TableMetadata) -> TableMetadata:
+        body = create_table_to_json(identifier[-1], metadata, is_staged=True)
+        request = self._request(CREATE_TABLE, identifier, body=body, default_headers=_DELEGATION)
+
+        def stage() -> LoadedTable:
+            return table_from_json(self._session.ask(request).json())
+
+        loaded = self._in_namespace(identifier[:-1], stage)
+        # Before the table is there, only staging it again gives new credentials.
+        self._stores.learn(loaded, subject=request.subject, renew=lambda: Vended.of(stage()))
+        return loaded.metadata
+
+    def create_table(self, identifier: Identifier, metadata: TableMetadata, *, is_staged: bool = False) -> TableState:
         """Create a table with the metadata's schema, spec, sort order, format version and properties.
 
         The server gives UUID and time, and the location where the metadata has none; it may add properties. Errors as
         `Catalog.create_table`.
         """
+        if is_staged:
+            return self._create_staged(identifier, metadata)
         request = self._request(
             CREATE_TABLE, identifier, body=create_table_to_json(identifier[-1], metadata), default_headers=_DELEGATION
         )
         answer = self._in_namespace(identifier[:-1], lambda: self._session.ask(request))
         return self._state(answer.json(), request, identifier)
+
+    def _create_staged(self, identifier: Identifier, metadata: TableMetadata) -> TableState:
+        base = TableState(metadata=metadata, metadata_location="")
+        outcome = self.commit(identifier, base, [AssertCreate()], creation_updates(metadata))
+        if isinstance(outcome, Committed):
+            return outcome.state
+        found = _found(self.load_state, identifier)
+        if found is not None and found.metadata.table_uuid == metadata.table_uuid:
+            return found
+        if isinstance(outcome, Unknown):
+            raise CommitStateUnknown(f"whether table {dotted(identifier)} was created is not known: {outcome.cause}")
+        if outcome.is_certain:
+            raise CommitConflict(outcome.reason)
+        raise AlreadyExists(f"table {dotted(identifier)} exists already: {outcome.reason}")
 
     def register_table(self, identifier: Identifier, metadata_location: str) -> TableState:
         request = self._request(

@@ -122,9 +122,13 @@ class SqlCatalog:
     def table_exists(self, identifier: Identifier) -> bool:
         return self._location_of(identifier) is not None
 
-    def create_table(self, identifier: Identifier, metadata: TableMetadata) -> TableState:
+    def stage_table(self, identifier: Identifier, metadata: TableMetadata) -> TableMetadata:
         if self.table_exists(identifier):
             raise AlreadyExists(f"table {dotted(identifier)} exists already")
+        return metadata
+
+    def create_table(self, identifier: Identifier, metadata: TableMetadata, *, is_staged: bool = False) -> TableState:
+        self.stage_table(identifier, metadata)
         location = self._files.write_next(metadata, None)
         try:
             self._insert(identifier, location, metadata.location)

@@ -26,6 +26,7 @@ from engine.errors import EngineError
 from engine.spec.inheritance import apply_inheritance
 from engine.spec.metadata import TableMetadata
 from engine.spec.requirements import AssertRefSnapshotId
+from engine.spec.snapshots import Snapshot
 from engine.spec.updates import RemoveSnapshotRef, SetSnapshotRef, TableUpdate, apply_updates
 from engine.storage.store import Store
 
@@ -124,13 +125,17 @@ def _line_lacks(metadata: TableMetadata, branch: str, former: int | None, sequen
     """Whether a branch has no snapshot of an attempt that began at `former` with this sequence number."""
     ref = metadata.refs.get(branch)
     parent: int | None = None if ref is None else ref.snapshot_id
+    snapshot: Snapshot | None = None
     for snapshot_id in metadata.ancestors(parent):
         snapshot = metadata.snapshot_by_id[snapshot_id]
         # Snapshots older than the attempt have only older ancestors.
         if snapshot_id == former or snapshot.sequence_number < sequence_number:
             return True
         parent = snapshot.parent_snapshot_id
-    return parent is None or parent == former
+    if parent is None and snapshot is not None:
+        # A table that was replaced begins a new line. Only one that took the attempt's number came instead of it.
+        return snapshot.sequence_number == sequence_number
+    return parent == former
 
 
 def _has_entries(snapshot_ids: frozenset[int], metadata: TableMetadata, store: Store) -> bool:

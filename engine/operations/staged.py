@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
+from engine.codec.metadata_json.table import encode_metadata
 from engine.commit.changes.change import Change
 from engine.commit.changes.read import Read
+from engine.commit.changes.replace_table import ReplaceTable
 from engine.commit.committer import TableState
 from engine.commit.snapshot_producer import SnapshotProducer
 from engine.commit.snapshots import branch_head
-from engine.commit.staging import Staging
+from engine.commit.staging import Staging, metadata_file_location
 from engine.commit.target import Target
 from engine.commit.transaction import stage_all
+from engine.errors import CommitStateUnknown, EngineError
 from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.updates import apply_updates
@@ -36,8 +40,14 @@ class StagedTarget(Target):
     @classmethod
     def of(cls, target: Target) -> StagedTarget:
         """Begin a transaction on the current table."""
-        own = {f.name: getattr(target, f.name) for f in fields(Target)}
-        return cls(**own, base=target.load(), own_staging=target.staging())
+        return cls(**_parts(target), base=target.load(), own_staging=target.staging())
+
+    @classmethod
+    def replacing(cls, target: Target, change: ReplaceTable) -> StagedTarget:
+        """Begin a transaction by replacing the current table."""
+        begun = cls.of(target)
+        begun.commit([change])
+        return begun
 
     def load(self) -> TableState:
         """The table with the changes so far."""
@@ -87,7 +97,8 @@ class StagedTarget(Target):
     def _adapt(self, change: SnapshotProducer | Read, draft: TableMetadata) -> None:
         """Validate a change against commits since the transaction began, rather than against its own earlier
         changes."""
-        base = self.base.metadata
+        is_replacement = self.changes and isinstance(self.changes[0], ReplaceTable)
+        base = self.draft[0] if is_replacement else self.base.metadata
         if change.validation is not None:
             head = branch_head(base, change.branch)
             change.validation = replace(
@@ -99,3 +110,48 @@ class StagedTarget(Target):
             return
         if draft.schemas != base.schemas or draft.partition_specs != base.partition_specs:
             change.written_for = draft
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewTarget(StagedTarget):
+    """A table that does not exist before `finish`.
+
+    Args:
+        create: Makes the table with all that was staged.
+    """
+
+    create: Callable[[TableMetadata], TableState]
+
+    @classmethod
+    def begin(cls, target: Target, metadata: TableMetadata, create: Callable[[TableMetadata], TableState]) -> NewTarget:
+        """Begin the transaction that creates a table; `metadata` are those of the empty table."""
+        base = TableState(metadata=metadata, metadata_location="")
+        staging = target.staging()
+        # A table that others make at this place and drop again must not take these files along: they are another's
+        # (`engine.catalog.ownership`).
+        marker = metadata_file_location(metadata, f"staged-{metadata.table_uuid}.metadata.json")
+        staging.write(marker, encode_metadata(metadata))
+        return cls(**_parts(target), base=base, own_staging=staging, create=create)
+
+    def finish(self) -> TableState:
+        """Create the table.
+
+        Raises:
+            AlreadyExists: A table was created by that name meanwhile; what was written is deleted.
+            CommitStateUnknown: The answer was lost; no file was deleted.
+        """
+        try:
+            staged = stage_all(self.changes, self.base.metadata, self.own_staging)
+            now_ms = self.own_staging.now_ms()
+            state = self.create(apply_updates(self.base.metadata, staged.updates, now_ms=now_ms))
+        except CommitStateUnknown:
+            raise
+        except EngineError:
+            self.abandon()
+            raise
+        self.own_staging.discard(keep=staged.files)
+        return state
+
+
+def _parts(target: Target) -> dict[str, Any]:
+    return {f.name: getattr(target, f.name) for f in fields(Target)}

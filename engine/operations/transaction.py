@@ -34,20 +34,19 @@ class TableTransaction(MetadataOperations, RowOperations):
     that the transaction adds and changes again has a row id of its own in each of its snapshots.
 
     Args:
-        target: The table.
+        staged: The table.
         committed: Called with the table after the commit.
     """
 
-    def __init__(self, target: Target, *, committed: Callable[[TableState], None] = lambda _: None) -> None:
-        self._outer = target
+    def __init__(self, staged: StagedTarget, *, committed: Callable[[TableState], None] = lambda _: None) -> None:
         self._committed = committed
-        self._staged = StagedTarget.of(target)
+        self._staged = staged
         self._closed = False
 
     @property
     def name(self) -> str:
         """The table's full name, with dots."""
-        return dotted(self._outer.identifier)
+        return dotted(self._staged.identifier)
 
     @property
     def metadata(self) -> TableMetadata:
@@ -59,6 +58,7 @@ class TableTransaction(MetadataOperations, RowOperations):
 
         Raises:
             Invalid: The transaction is over.
+            AlreadyExists: The transaction creates a table, and another writer has done so meanwhile.
             CommitFailed: See `engine.commit.transaction`.
         """
         self._end()

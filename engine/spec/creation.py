@@ -14,7 +14,24 @@ from engine.spec.schema import Schema
 from engine.spec.schema_evolution import assign_fresh_ids
 from engine.spec.sorting import UNSORTED, SortOrder
 from engine.spec.transforms import Identity, UnknownTransform
-from engine.spec.updates import check_types
+from engine.spec.updates import (
+    AddPartitionSpec,
+    AddSchema,
+    AddSnapshot,
+    AddSortOrder,
+    AssignUuid,
+    SetCurrentSchema,
+    SetDefaultSortOrder,
+    SetDefaultSpec,
+    SetLocation,
+    SetPartitionStatistics,
+    SetProperties,
+    SetSnapshotRef,
+    SetStatistics,
+    TableUpdate,
+    UpgradeFormatVersion,
+    check_types,
+)
 
 
 def new_table_metadata(
@@ -38,20 +55,11 @@ def new_table_metadata(
             is also a column's, or a property has a reserved name.
         Unsupported: The format version, or an unknown transform.
     """
-    if not 1 <= format_version <= LATEST_FORMAT_VERSION:
-        raise Unsupported(f"format version {format_version}; supported are 1 to {LATEST_FORMAT_VERSION}")
-    reserved = sorted(RESERVED & (properties or {}).keys())
-    if reserved:
-        raise Invalid(f"{reserved[0]!r} is a reserved name and cannot be set as a table property")
-    check_types(schema, format_version)
-    _check_transforms(spec, sort_order)
-    spec.check(schema)
-    sort_order.check(schema)
-    _check_partition_names(spec, schema)
+    check_definition(schema, spec, sort_order, properties or {}, format_version)
     fresh, new_ids = assign_fresh_ids(schema)
     fresh = replace(fresh, schema_id=0)
     fresh_spec = _fresh_spec(spec, new_ids)
-    fresh_order = _fresh_order(sort_order, new_ids)
+    fresh_order = renumbered_order(sort_order, new_ids)
     return TableMetadata(
         format_version=format_version,
         table_uuid=str(uuid),
@@ -70,19 +78,60 @@ def new_table_metadata(
     )
 
 
-def _fresh_spec(spec: PartitionSpec, new_ids: Mapping[int, int]) -> PartitionSpec:
-    fields = tuple(
-        replace(f, source_ids=tuple(new_ids[i] for i in f.source_ids), field_id=FIRST_PARTITION_FIELD_ID + index)
-        for index, f in enumerate(spec.fields)
+def check_definition(
+    schema: Schema, spec: PartitionSpec, order: SortOrder, properties: Mapping[str, str], format_version: int
+) -> None:
+    """Check what the user says of a new table; raises as `new_table_metadata`."""
+    if not 1 <= format_version <= LATEST_FORMAT_VERSION:
+        raise Unsupported(f"format version {format_version}; supported are 1 to {LATEST_FORMAT_VERSION}")
+    reserved = sorted(RESERVED & properties.keys())
+    if reserved:
+        raise Invalid(f"{reserved[0]!r} is a reserved name and cannot be set as a table property")
+    check_types(schema, format_version)
+    _check_transforms(spec, order)
+    spec.check(schema)
+    order.check(schema)
+    _check_partition_names(spec, schema)
+
+
+def creation_updates(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
+    """The updates that make this table out of nothing."""
+    return (
+        AssignUuid(metadata.table_uuid),
+        UpgradeFormatVersion(metadata.format_version),
+        *(AddSchema(schema, metadata.last_column_id) for schema in metadata.schemas),
+        SetCurrentSchema(metadata.current_schema_id),
+        *map(AddPartitionSpec, metadata.partition_specs),
+        SetDefaultSpec(metadata.default_spec_id),
+        *map(AddSortOrder, metadata.sort_orders),
+        SetDefaultSortOrder(metadata.default_sort_order_id),
+        SetLocation(metadata.location),
+        SetProperties(metadata.properties),
+        *map(AddSnapshot, metadata.snapshots),
+        *(SetSnapshotRef(name, ref) for name, ref in metadata.refs.items()),
+        *map(SetStatistics, metadata.statistics),
+        *map(SetPartitionStatistics, metadata.partition_statistics),
     )
-    return PartitionSpec(fields, 0)
 
 
-def _fresh_order(order: SortOrder, new_ids: Mapping[int, int]) -> SortOrder:
+def renumbered_spec(spec: PartitionSpec, new_ids: Mapping[int, int]) -> PartitionSpec:
+    """A spec with the new ids of its source columns."""
+    return replace(
+        spec, fields=tuple(replace(f, source_ids=tuple(new_ids[i] for i in f.source_ids)) for f in spec.fields)
+    )
+
+
+def renumbered_order(order: SortOrder, new_ids: Mapping[int, int]) -> SortOrder:
+    """A table's first sort order, with the new ids of its source columns."""
     if order.is_unsorted:
         return UNSORTED
     fields = tuple(replace(f, source_ids=tuple(new_ids[i] for i in f.source_ids)) for f in order.fields)
     return SortOrder(fields, 1)
+
+
+def _fresh_spec(spec: PartitionSpec, new_ids: Mapping[int, int]) -> PartitionSpec:
+    fields = renumbered_spec(spec, new_ids).fields
+    return PartitionSpec(tuple(replace(f, field_id=FIRST_PARTITION_FIELD_ID + i) for i, f in enumerate(fields)), 0)
 
 
 def _check_transforms(spec: PartitionSpec, order: SortOrder) -> None:

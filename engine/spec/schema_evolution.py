@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 from engine.errors import Invalid
 from engine.spec.schema import Schema
 from engine.spec.types import (
+    UNKNOWN,
     ListType,
     MapType,
     NestedField,
@@ -328,10 +330,40 @@ def assign_fresh_ids(schema: Schema) -> tuple[Schema, Mapping[int, int]]:
     Returns:
         The schema, and old id -> new id for translating specs and sort orders that refer to the old ids.
     """
-    update = SchemaUpdate(schema, 0)
-    fields = update._renumber(StructType(schema.fields))  # noqa: SLF001  same module
+    return assign_replacement_ids(schema, Schema(()), 0)
+
+
+def assign_replacement_ids(schema: Schema, base: Schema, last_column_id: int) -> tuple[Schema, Mapping[int, int]]:
+    """The schema numbered as one that replaces `base`, as Iceberg Java does: a column keeps the id of the one that has
+    its full name, others are numbered after `last_column_id`, level by level.
+
+    Unlike in Iceberg Java, a name whose type is not the former one or wider than it gets a new id: bounds and partition
+    values of older snapshots could not be read as the new type.
+
+    Returns:
+        As `assign_fresh_ids`.
+    """
+    numbers = count(last_column_id + 1)
+
+    def renumber(type_: Type, former: Type) -> Type:
+        known = {f.name: f for f in children(former)}
+        kept = {f.name: known[f.name] for f in children(type_) if f.name in known and _is_read_as(known[f.name], f)}
+        numbered = [
+            replace(f, field_id=kept[f.name].field_id if f.name in kept else next(numbers)) for f in children(type_)
+        ]
+        inner = (renumber(f.type, kept[f.name].type if f.name in kept else UNKNOWN) for f in numbered)
+        return with_children(type_, tuple(map(lambda f, t: replace(f, type=t), numbered, inner)))
+
+    fields = renumber(StructType(schema.fields), StructType(base.fields))
     assert isinstance(fields, StructType)
-    fresh = Schema(fields.fields, schema.schema_id)
-    mapping = {old.field_id: new.field_id for old, new in zip(schema.walk(), fresh.walk(), strict=True)}
+    made = Schema(fields.fields, schema.schema_id)
+    mapping = {old.field_id: new.field_id for old, new in zip(schema.walk(), made.walk(), strict=True)}
     identifiers = frozenset(mapping[i] for i in schema.identifier_field_ids)
-    return replace(fresh, identifier_field_ids=identifiers), mapping
+    return replace(made, identifier_field_ids=identifiers), mapping
+
+
+def _is_read_as(former: NestedField, wanted: NestedField) -> bool:
+    """Whether what was written for a column may be read as another, in every format version."""
+    if isinstance(former.type, PrimitiveType) and isinstance(wanted.type, PrimitiveType):
+        return can_promote(former.type, wanted.type, format_version=2)
+    return type(former.type) is type(wanted.type)

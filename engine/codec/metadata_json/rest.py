@@ -164,14 +164,14 @@ def properties_to_json(updates: Mapping[str, str], removals: Iterable[str]) -> d
     return {"removals": sorted(removals), "updates": dict(updates)}
 
 
-def create_table_to_json(name: str, metadata: TableMetadata) -> dict[str, Any]:
+def create_table_to_json(name: str, metadata: TableMetadata, *, is_staged: bool = False) -> dict[str, Any]:
     """``CreateTableRequest``, without a location if the metadata has none, so that the server chooses one."""
     made: dict[str, Any] = {
         "name": name,
         "schema": schema_to_json(metadata.schema),
         "partition-spec": partition_spec_to_json(metadata.spec),
         "write-order": sort_order_to_json(metadata.sort_order),
-        "stage-create": False,
+        "stage-create": is_staged,
         # The request has no member for the format version: servers take it from the properties.
         "properties": {**metadata.properties, FORMAT_VERSION.name: str(metadata.format_version)},
     }

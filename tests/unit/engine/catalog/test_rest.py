@@ -7,7 +7,15 @@ from dataclasses import replace
 import pytest
 
 from engine.catalog.rest import RestCatalog
-from engine.errors import AlreadyExists, CommitStateUnknown, CorruptTable, Invalid, NotFound, Unsupported
+from engine.errors import (
+    AlreadyExists,
+    CommitConflict,
+    CommitStateUnknown,
+    CorruptTable,
+    Invalid,
+    NotFound,
+    Unsupported,
+)
 from tests.services.scripted_http import Reply
 from tests.unit.engine.catalog.rest_answers import error, loaded, opened
 from tests.unit.engine.commit.tables import metadata
@@ -51,6 +59,48 @@ def test_a_creation_whose_answer_is_lost_is_not_tried_again() -> None:
             with pytest.raises(CommitStateUnknown):
                 RestCatalog(o.session).create_table(NAME, metadata())
             assert len(o.requests()) == 1
+
+
+class TestStaged:
+    """A table that is created with its first snapshots."""
+
+    def test_the_server_chooses_and_sees_what_was_staged(self) -> None:
+        made = replace(metadata(), location="s3://lake/db/t")
+        replies = {TABLES: [Reply(body=loaded(made))], f"POST {TABLE}": [Reply(body=loaded(made))]}
+        with opened(replies) as o:
+            catalog = RestCatalog(o.session)
+            staged = catalog.stage_table(NAME, replace(metadata(), location=""))
+            assert staged == made
+            assert o.server.seen[-1].json()["stage-create"] is True
+            assert catalog.create_table(NAME, staged, is_staged=True).metadata == made
+            sent = o.server.seen[-1].json()
+        assert sent["requirements"] == [{"type": "assert-create"}]
+        assert [update["action"] for update in sent["updates"]] == [
+            "assign-uuid", "upgrade-format-version", "add-schema", "set-current-schema", "add-spec", "set-default-spec",
+            "add-sort-order", "set-default-sort-order", "set-location", "set-properties",
+        ]  # fmt: skip
+
+    @pytest.mark.parametrize("reply", [Reply(cut_at=-1), error(500), error(409)])
+    def test_one_that_is_there_was_created_whatever_the_answer(self, reply: Reply) -> None:
+        with opened({f"POST {TABLE}": [reply], f"GET {TABLE}": [Reply(body=loaded(metadata()))]}) as o:
+            assert RestCatalog(o.session).create_table(NAME, metadata(), is_staged=True).metadata == metadata()
+
+    @pytest.mark.parametrize(
+        ("reply", "is_another_there", "expected"),
+        [
+            (error(409), True, AlreadyExists),
+            (error(409), False, AlreadyExists),
+            (error(500), True, CommitStateUnknown),
+            (Reply(cut_at=-1), False, CommitStateUnknown),
+            (error(429), False, CommitConflict),
+            (error(400), False, Invalid),
+        ],
+    )
+    def test_one_that_is_not_there(self, reply: Reply, is_another_there: bool, expected: type[Exception]) -> None:
+        other = Reply(body=loaded(replace(metadata(), table_uuid="other")))
+        found = other if is_another_there else error(404, "NoSuchTableException")
+        with opened({f"POST {TABLE}": [reply] * 9, f"GET {TABLE}": [found]}) as o, pytest.raises(expected):
+            RestCatalog(o.session).create_table(NAME, metadata(), is_staged=True)
 
 
 def test_a_table_is_not_sent_twice_while_it_stays_the_same() -> None:

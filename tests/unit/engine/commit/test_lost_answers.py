@@ -11,12 +11,15 @@ from engine.commit.changes.append import Append
 from engine.commit.changes.change import Change
 from engine.commit.changes.evolution import UpdateProperties
 from engine.commit.changes.references import CreateRef, RemoveRef, Rollback
+from engine.commit.changes.replace_table import ReplaceTable
 from engine.commit.committer import Outcome, TableState, Unknown
 from engine.commit.lost_answers import LostAttempt
 from engine.errors import CommitStateUnknown, FileNotFound, StorageFailed
+from engine.spec.partitioning import UNPARTITIONED
 from engine.spec.requirements import TableRequirement
+from engine.spec.sorting import UNSORTED
 from engine.spec.updates import RemoveSnapshots, TableUpdate
-from tests.unit.engine.commit.tables import World, data_file, world
+from tests.unit.engine.commit.tables import SCHEMA, World, data_file, world
 
 
 def table() -> World:
@@ -69,6 +72,18 @@ def test_a_gap_in_the_branch_tells_nothing(branch: str) -> None:
     theirs = w.metadata.snapshots[-2].snapshot_id
     w.committer.apply([], [RemoveSnapshots(frozenset({theirs}))])
     assert attempt.happened(w.committer.state, w.store) is None
+
+
+@pytest.mark.parametrize("is_ours_there", [True, False])
+def test_a_line_that_begins_anew_tells_nothing_unless_it_took_the_number(is_ours_there: bool) -> None:
+    w = table()
+    attempt = lost_append(w, "main")
+    if is_ours_there:
+        w.committer.apply(attempt.staged.requirements, attempt.staged.updates)
+    replacement = ReplaceTable(SCHEMA, UNPARTITIONED, UNSORTED)
+    w.transaction().commit([replacement, Append(data_files=[data_file("theirs")])])
+    w.committer.apply([], [RemoveSnapshots(frozenset({103}))])
+    assert attempt.happened(w.committer.state, w.store) is (None if is_ours_there else False)
 
 
 class TestWithoutSnapshot:

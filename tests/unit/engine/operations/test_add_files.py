@@ -13,6 +13,7 @@ import pytest
 import engine
 from engine.commit import new_files
 from engine.errors import AlreadyExists, Invalid, Unsupported
+from engine.operations.staged import StagedTarget
 from engine.operations.transaction import TableTransaction
 from engine.plan import delete_targets as targets
 from engine.runtime.local import available_threads
@@ -152,15 +153,15 @@ def test_manifests_are_looked_at_once_and_not_at_all_by_appends(tmp_path: Path, 
         return count
 
     watched = replace(table._target(None), store=Reads())
-    transaction = TableTransaction(watched)
+    transaction = TableTransaction(StagedTarget.of(watched))
     transaction.add_files([described("/nowhere/d")])
     assert manifests() == 3
     other.add_files([described("/nowhere/e")])
     transaction.commit()
     assert manifests() == 1
-    TableTransaction(watched).append(pa.table({"id": [1]}))
+    TableTransaction(StagedTarget.of(watched)).append(pa.table({"id": [1]}))
     assert manifests() == 0
-    TableTransaction(watched).add_files([described("/nowhere/f")], check_duplicate_files=False)
+    TableTransaction(StagedTarget.of(watched)).add_files([described("/nowhere/f")], check_duplicate_files=False)
     assert manifests() == 0
 
 

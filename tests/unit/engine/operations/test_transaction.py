@@ -79,7 +79,7 @@ def test_a_catalog_that_can_not_be_asked_leaves_no_files(table: engine.Table, mo
         raise StorageFailed("no answer")
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(transaction._outer.committer), "load_state", fail)
+        patch.setattr(type(transaction._staged.committer), "load_state", fail)
         with pytest.raises(StorageFailed, match="no answer"):
             transaction.commit()
     assert stored(table) == files
@@ -237,7 +237,7 @@ def test_a_transaction_that_only_looked_commits_nothing(table: engine.Table, mon
     def refuse(*_: object) -> None:
         raise AssertionError("there is nothing to commit")
 
-    monkeypatch.setattr(type(transaction._outer.committer), "commit", refuse)
+    monkeypatch.setattr(type(transaction._staged.committer), "commit", refuse)
     transaction.commit()
 
 
