@@ -35,6 +35,7 @@ MEASUREMENTS = {
     "filtered": "rows delivered under each filter, and the work that it takes",
     "reading": "what the storage of decimals, deletes and width add to a scan",
     "commits": "one append of files that are described and do not exist",
+    "maintenance": "upkeep of equal copies of a table: rewriting, expiry, orphans",
 }
 """What can be measured, in the order in which it is, and what it is."""
 

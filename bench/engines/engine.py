@@ -13,6 +13,8 @@ scanning
     From an opened table to the last value of the asked columns delivered: Arrow engines iterate over record batches and
     drop each, Spark engines write to Spark's ``noop`` sink. Planning and the application of deletes are included.
     Nothing is counted or summed inside the timed region.
+upkeep
+    From the name of a table to the last commit, and the last file deleted.
 committing
     From descriptions of files in the form in which the engine takes them, and an open empty table, to a snapshot with
     them that everybody can see: manifests, manifest list and metadata written, the catalog's pointer moved.
@@ -30,6 +32,7 @@ from urllib.parse import unquote, urlsplit
 
 import engine
 from bench.engines.checksum import Checksum
+from bench.layouts.upkeep import Action
 
 Handle = TypeVar("Handle")
 Filter = TypeVar("Filter")
@@ -42,6 +45,7 @@ class Ability(Enum):
     COUNT_PLAN = "planning that tells the number of files"
     SCAN = "scanning"
     COMMIT = "committing files that are described"
+    MAINTAIN = "upkeep of tables"
 
 
 class EngineMissing(Exception):
@@ -138,6 +142,19 @@ class Committing(Protocol):
 
     def location_of(self, table: Any) -> str:  # noqa: ANN401 - its own
         """The table's metadata.json as it is now."""
+        ...
+
+
+class Maintaining(Protocol):
+    """What an engine with `Ability.MAINTAIN` offers besides."""
+
+    name: str
+    maintains: frozenset[Action]
+
+    def maintain(self, warehouse: Path, name: str, action: Action, target_bytes: int) -> None:
+        """Do that to all of a table in a directory catalog: rewrite its data files to a target size, by
+        `bench.layouts.upkeep.KEYS`; rewrite its manifests by partition; expire all snapshots but the current
+        one, with their files; delete orphan files of more than three days. Timed, with opening the table."""
         ...
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +14,10 @@ import engine
 from bench.engines.checksum import Checksum, checksum_of
 from bench.engines.engine import Ability, CommittedFile, Plan, normalised
 from bench.engines.registry import EngineContext
+from bench.layouts.upkeep import KEYS, Action
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _COUNTS = pa.map_(pa.int32(), pa.int64())
 _BOUNDS = pa.map_(pa.int32(), pa.binary())
@@ -25,7 +30,8 @@ class Icebench:
     """`engine.load_table` and its scans. A table handle keeps decoded manifests, so a fresh one plans cold."""
 
     name = "icebench"
-    abilities = frozenset({Ability.PLAN, Ability.SCAN, Ability.COMMIT})
+    abilities = frozenset({Ability.PLAN, Ability.SCAN, Ability.COMMIT, Ability.MAINTAIN})
+    maintains = frozenset(get_args(Action))
 
     def __init__(self, context: EngineContext) -> None:
         self.version = version("icebench")
@@ -82,6 +88,9 @@ class Icebench:
     def location_of(self, table: engine.Table) -> str:
         return table.metadata_location
 
+    def maintain(self, warehouse: Path, name: str, action: Action, target_bytes: int) -> None:
+        maintain(warehouse, name, action, target_bytes)
+
     def committed(self, metadata_location: str) -> Iterator[CommittedFile]:
         """The files, from metadata table ``data_files``."""
         for batch in engine.load_table(metadata_location).inspect.data_files().select(_COMPARED).to_batches(1_000):
@@ -93,6 +102,29 @@ class Icebench:
                     partition=tuple(row["partition"].values()),
                     **{name: dict(row[name] or {}) for name in _COMPARED_MAPS},
                 )
+
+
+def maintain(warehouse: Path, name: str, action: Action, target_bytes: int, spark: SparkSession | None = None) -> None:
+    """See `bench.engines.engine.Maintaining`; with a session, executors rewrite data files."""
+    catalog = engine.load_catalog(str(warehouse))
+    table = catalog.load_table(name).maintenance
+    match action:
+        case "rewrite_manifests":
+            table.rewrite_manifests()
+        case "expire_snapshots":
+            table.expire_snapshots(older_than="2999-01-01T00:00:00Z", retain_last=1)
+        case "remove_orphan_files":
+            table.remove_orphan_files(dry_run=False)
+        case _:
+            table.rewrite_data_files(
+                action,
+                sort_order=KEYS[action] if action == "sort" else None,
+                zorder_by=KEYS[action] if action == "zorder" else (),
+                rewrite_all=True,
+                target_file_size_bytes=target_bytes,
+                spark=spark,
+            )
+    catalog.close()
 
 
 def described_files(files: Sequence[engine.DataFile], partition_fields: Sequence[str]) -> pa.Table:

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
+from pathlib import Path
 
 from pyspark.sql import DataFrame
 
 import engine
 from bench.engines.checksum import Checksum
 from bench.engines.engine import Ability, Plan
+from bench.engines.icebench import maintain
 from bench.engines.registry import EngineContext
 from bench.engines.spark_scan import frame_checksum, run_to_noop
+from bench.layouts.upkeep import Action
 
 
 class IcebenchSpark:
-    """`Scan.to_spark`. It plans exactly as the engine icebench does, so only its scans are measured."""
+    """`Scan.to_spark`. It plans exactly as the engine icebench does, so only its scans are measured, and
+    rewrites of data files on executors."""
 
     name = "icebench-spark"
-    abilities = frozenset({Ability.SCAN})
+    abilities = frozenset({Ability.SCAN, Ability.MAINTAIN})
+    maintains: frozenset[Action] = frozenset({"binpack", "sort", "zorder"})
 
     def __init__(self, context: EngineContext) -> None:
         self._spark = context.spark()
@@ -40,6 +45,9 @@ class IcebenchSpark:
 
     def checksum(self, handle: engine.Table, columns: Sequence[str], filter: str | None) -> Checksum:
         return frame_checksum(self._frame(handle, columns, filter), columns)
+
+    def maintain(self, warehouse: Path, name: str, action: Action, target_bytes: int) -> None:
+        maintain(warehouse, name, action, target_bytes, self._spark)
 
     def _frame(self, handle: engine.Table, columns: Sequence[str], filter: str | None) -> DataFrame:
         return handle.scan(filter=filter, columns=columns).to_spark(self._spark)

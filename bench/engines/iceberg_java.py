@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
+from zlib import crc32
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -17,6 +18,7 @@ from bench.engines.engine import Ability, EngineMissing, Plan, normalised
 from bench.engines.java_functions import JavaFunctions
 from bench.engines.registry import EngineContext
 from bench.engines.spark_scan import frame_checksum, run_to_noop
+from bench.layouts.upkeep import KEYS, Action
 
 Java = Any
 """An object in the JVM, as py4j shows it."""
@@ -68,7 +70,8 @@ class IcebergJava:
     """
 
     name = "iceberg-java"
-    abilities = frozenset({Ability.PLAN, Ability.SCAN, Ability.COMMIT})
+    abilities = frozenset({Ability.PLAN, Ability.SCAN, Ability.COMMIT, Ability.MAINTAIN})
+    maintains = frozenset(get_args(Action))
 
     def __init__(self, context: EngineContext) -> None:
         self._spark = context.spark()
@@ -147,6 +150,27 @@ class IcebergJava:
 
     def location_of(self, table: Java) -> str:
         return normalised(table.operations().current().metadataFileLocation())
+
+    def maintain(self, warehouse: Path, name: str, action: Action, target_bytes: int) -> None:
+        # Spark keeps the catalog that it once made under a name.
+        catalog = f"kept_{crc32(str(warehouse).encode()):08x}"
+        conf = {"": "org.apache.iceberg.spark.SparkCatalog", ".type": "hadoop", ".warehouse": str(warehouse),
+                ".cache-enabled": "false"}  # fmt: skip
+        for key, value in conf.items():
+            self._spark.conf.set(f"spark.sql.catalog.{catalog}{key}", value)
+        keys = ", ".join(KEYS.get(action, ()))
+        procedure, arguments = {
+            "binpack": ("rewrite_data_files", "strategy => 'binpack'"),
+            "sort": ("rewrite_data_files", f"strategy => 'sort', sort_order => '{keys}'"),
+            "zorder": ("rewrite_data_files", f"strategy => 'sort', sort_order => 'zorder({keys})'"),
+            "rewrite_manifests": ("rewrite_manifests", ""),
+            "expire_snapshots": ("expire_snapshots", "older_than => timestamp '2999-01-01 00:00:00', retain_last => 1"),
+            "remove_orphan_files": ("remove_orphan_files", ""),
+        }[action]
+        if procedure == "rewrite_data_files":
+            arguments += f", options => map('rewrite-all', 'true', 'target-file-size-bytes', '{target_bytes}')"
+        more = f", {arguments}" if arguments else ""
+        self._spark.sql(f"call {catalog}.system.{procedure}(table => '{name}'{more})").collect()
 
     def _paths(self, tasks: Java) -> list[str]:
         file = self._functions.getter("org.apache.iceberg.ContentScanTask", "file")

@@ -58,7 +58,7 @@ class Commits:
         bench.progress(NAME, f"{case.layout}: describing files", 0, 1)
         described = self.files.data_files(engine.load_table(self.location).location, 0, self.files.files)
         readers = [cast("FilesReader", bench.engines[name]) for name in _READERS if name in bench.engines]
-        folder = bench.resources.enter_context(_workspace(self.workspace))
+        folder = bench.resources.enter_context(workspace(self.workspace))
         checks = _Checks(files=self.files, described=described, readers=readers)
         ready = try_each(engines, partial(self._checked, bench, case, checks, folder), bench.recorder, case)
         yield from ready.values()
@@ -67,7 +67,7 @@ class Commits:
         """Commit once and have another engine look at the table."""
         own = cast("Committing", committing)
         files = own.take_files(checks.described, self.location)
-        with _workspace(folder) as place:
+        with workspace(folder) as place:
             table = own.new_table(self.location, place)
             start = bench.clock()
             own.commit_files(table, files)
@@ -155,7 +155,8 @@ def _check_file(found: CommittedFile, wanted: engine.DataFile, reader: str) -> N
 
 
 @contextmanager
-def _workspace(parent: Path) -> Iterator[Path]:
+def workspace(parent: Path) -> Iterator[Path]:
+    """A directory below one that may not be there yet; deleted at the end of the context."""
     parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=parent, prefix="commits-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(dir=parent, prefix="work-", ignore_cleanup_errors=True) as folder:
         yield Path(folder)

@@ -16,6 +16,7 @@ from bench.measure.run_file import Run, read_run
 from bench.workloads.definitions import (
     DescribedWorkload,
     EventsWorkload,
+    MaintenanceWorkload,
     ReadingWorkload,
     RowsWorkload,
     TableWorkload,
@@ -26,11 +27,13 @@ from bench.workloads.generated import Generated
 
 _VALUES = 2_880_404 * 23
 """Of store_sales at scale 1."""
+_MAINTAINED_ROWS = 1_000_000
 _BYTES = 180e6
 """Of one table of store_sales at scale 1, and of its raw files."""
 _BUILD_SECONDS = 40.0
 """To write it on two cores."""
-_SECONDS = {"planning": 0.02, "decimals": 0.8, "deletes": 0.5, "filtered": 0.15, "reading": 0.5, "commits": 0.2}
+_SECONDS = {"planning": 0.02, "decimals": 0.8, "deletes": 0.5, "filtered": 0.15, "reading": 0.5, "commits": 0.2,
+            "maintenance": 4.0}  # fmt: skip
 """One execution at scale 1 (half of it at small scales is the same for any), and of tables of fixed sizes."""
 _AROUND = 0.06
 """Seconds around each execution: garbage is collected, a handle opened."""
@@ -101,7 +104,11 @@ def _counted(experiment: Experiment) -> Estimate:
         warm = max(pace.warm_seconds / 4, pace.warmups[measurement] * (once + _AROUND))
         seconds += count * (2 * once + warm + pace.rounds(measurement, once) * (once + _AROUND))
     tables = sum(_made(workload, experiment) for workload in experiment.workloads)
-    unknown = [each for each in experiment.workloads if isinstance(each, DescribedWorkload | ReadingWorkload)]
+    unknown = [
+        each
+        for each in experiment.workloads
+        if isinstance(each, DescribedWorkload | MaintenanceWorkload | ReadingWorkload)
+    ]
     return Estimate(
         cases=sum(count for _, count, _ in parts),
         seconds=(seconds + tables * _BUILD_SECONDS) * experiment.processes,
@@ -118,6 +125,8 @@ def _size(workload: Workload) -> float:
         return workload.rows.rows * len(workload.rows.schema) / _VALUES
     if isinstance(workload, EventsWorkload):
         return workload.events.keys * len(workload.events.schema) / _VALUES
+    if isinstance(workload, MaintenanceWorkload):
+        return workload.tables.rows / _MAINTAINED_ROWS
     return 1.0
 
 
@@ -148,6 +157,8 @@ def _parts(experiment: Experiment) -> Iterator[tuple[str, int, float]]:
             readers = [sum(name in DELETE_ENGINES[kind] for name in names) for kind in workload.deletes]
             states = len(workload.compact_every) * len(workload.measured)
             yield "reading", sum(readers) * states * 2 * (1 + len(workload.events.filters)), size
+        elif isinstance(workload, MaintenanceWorkload):
+            yield "maintenance", engines * len(workload.actions), size
         elif isinstance(workload, ReadingWorkload):
             yield "reading", engines * _READING_CASES, size
         else:

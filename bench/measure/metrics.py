@@ -16,6 +16,7 @@ _NAMES: Mapping[tuple[str, str], tuple[str, str, str]] = {
     ("planning", "fresh"): ("latency_fresh", "cpu_fresh", "memory_peak"),
     ("reading", "fresh"): ("scan_fresh", "scan_cpu_first", "memory_peak"),
     ("commits", "none"): ("latency_commit", "cpu_commit", "memory_commit"),
+    ("maintenance", "none"): ("upkeep_time", "upkeep_cpu", "upkeep_memory"),
 }
 """Measurement and cache -> names of wall time, processor time and memory; the others are scans."""
 
@@ -26,8 +27,11 @@ _UNITS: Mapping[str, str] = {
     "build_bytes_on_disk": "bytes",
     "build_files": "files",
     "build_manifests": "manifests",
+    "bytes_written": "bytes",
+    "files_written": "files",
+    "files_deleted": "files",
 }
-"""Of figures that are no shares."""
+"""Of figures that are no shares, and of further ones of samples that are no seconds."""
 
 _COSTS: tuple[tuple[str, Value], ...] = (
     ("s", lambda cost: cost.wall),
@@ -54,7 +58,9 @@ def _of_case(measured: Measured, others: Mapping[Case, Measured]) -> Iterator[Re
         if values:
             yield _record(measured, name, unit, values)
     for name in samples[0].cost.more:
-        yield _record(measured, name, "s", {s.place: s.cost.more[name] for s in samples if name in s.cost.more})
+        yield _record(
+            measured, name, _UNITS.get(name, "s"), {s.place: s.cost.more[name] for s in samples if name in s.cost.more}
+        )
     rows = measured.evidence.counters.get("rows_returned", 0)
     if case.measurement == "decimals" and rows and all(s.cost.wall > 0 for s in samples):
         yield _record(measured, "rows_per_second", "rows/s", {s.place: rows / s.cost.wall for s in samples})

@@ -96,7 +96,7 @@ class ClockExecutor:
             return kept.cost(wall)
         # Only now may the result be freed: freeing it is not part of what was timed.
         del kept
-        return Cost(wall=wall, cpu=cpu, memory=memory)
+        return Cost(wall=wall, cpu=cpu, memory=memory, more={} if trial.after is None else trial.after())
 
 
 @dataclass(kw_only=True)

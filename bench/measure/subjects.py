@@ -25,6 +25,7 @@ from bench.measure.commits import Commits
 from bench.measure.datasets import Dataset, DatasetRequest, find_or_build
 from bench.measure.fresh_scans import FreshScans
 from bench.measure.histories import histories
+from bench.measure.maintenance import Maintenance
 from bench.measure.metadata_tables import find_or_build as find_described
 from bench.measure.metadata_tables import rewritten_by_java
 from bench.measure.oracle import Oracle
@@ -37,7 +38,14 @@ from bench.measure.scanning import Scanning
 from bench.measure.spark_use import SparkUse
 from bench.measure.subject import NONE, Subject, Unmeasured, decimal_columns
 from bench.measure.trial import Measurement
-from bench.workloads.definitions import DescribedWorkload, EventsWorkload, ReadingWorkload, RowsWorkload, TableWorkload
+from bench.workloads.definitions import (
+    DescribedWorkload,
+    EventsWorkload,
+    MaintenanceWorkload,
+    ReadingWorkload,
+    RowsWorkload,
+    TableWorkload,
+)
 
 JAVA = "iceberg-java"
 PHASE = "tables"
@@ -88,6 +96,14 @@ class Preparation:
                     found += reading(workload, self.experiment.engines, DatasetCache(self.cache), self.progress)
                 case EventsWorkload():
                     found += histories(workload, self.experiment.engines, DatasetCache(self.cache), self.progress)
+                case MaintenanceWorkload():
+                    case = Case(workload=workload.name, layout=workload.name, measurement="maintenance")
+                    found.append(
+                        Maintenance(
+                            case=case, tables=workload.tables, actions=workload.actions,
+                            engines=self.experiment.engines, workspace=self.cache,
+                        )
+                    )  # fmt: skip
         if tables:
             self.cache.mkdir(parents=True, exist_ok=True)
             folder = Path(self.resources.enter_context(TemporaryDirectory(prefix="table-", dir=self.cache)))

@@ -36,12 +36,14 @@ class Trial:
         prepare: Does what must not be timed and gives what must; called before every run. None where there is nothing
             to time, as all was counted.
         seconds: How long a run takes, where checking it told.
+        after: Checks what a run left behind, when the clock has stopped; gives further figures by metric.
     """
 
     case: Case
     evidence: Evidence
     prepare: Callable[[], Timed] | None = None
     seconds: float | None = None
+    after: Callable[[], Mapping[str, float]] | None = None
 
     @property
     def in_java(self) -> bool:

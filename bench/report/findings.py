@@ -31,6 +31,7 @@ def findings_of(records: Records) -> tuple[Finding, ...]:
         _engines(records.where(measurement="filtered", metric="scan_time"), "Reading under filters"),
         *_deletes(records.where(measurement="deletes", metric="scan_time")),
         _engines(records.where(measurement="commits", metric="latency_commit"), "Committing described files"),
+        _engines(records.where(measurement="maintenance", metric="upkeep_time"), "Upkeep"),
     ]
     return (
         *_lost_files(records.where(measurement="pruning", metric="recall")),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from bench.measure.record import Record
 from bench.report import tables
 from bench.report.charts import DotChart, DotPanel, DotRow, Point
-from bench.report.commits import commits_section
+from bench.report.commits import changes_section
 from bench.report.compare import Records, bounds, median
 from bench.report.model import Section
 from bench.report.planning import planning_section
@@ -26,7 +26,8 @@ def sections_of(records: Records) -> tuple[Section, ...]:
         "decimals": _decimals,
         "deletes": _deletes,
         "filtered": _filtered,
-        "commits": _commits,
+        "commits": _changes,
+        "maintenance": _changes,
         "reading": _reading,
     }
     layouts, engines = records.names("layout"), records.names("engine")
@@ -47,8 +48,8 @@ def _reading(records: Records) -> Section:
     return reading_section(records, lambda found, caption: _dots(found, caption=caption, unit="ratio", log=False))
 
 
-def _commits(records: Records) -> Section:
-    return commits_section(records, lambda found, caption: _dots(found, caption=caption, unit="s"))
+def _changes(records: Records) -> Section:
+    return changes_section(records, lambda found, caption: _dots(found, caption=caption, unit="s"))
 
 
 def _decimals(records: Records) -> Section:

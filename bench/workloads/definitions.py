@@ -8,10 +8,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, cast
+from typing import ClassVar, Protocol, cast, get_args
 
 from bench.definition import Definition, typed
 from bench.errors import ConfigError
+from bench.layouts.upkeep import Action
 from bench.workloads.dated_sales import FACTS, DatedSales
 from bench.workloads.events import Events
 from bench.workloads.log import Log
@@ -19,10 +20,12 @@ from bench.workloads.metadata_files import DELETES, NARROW, Deletes, MetadataFil
 from bench.workloads.reading_files import DELETE_KINDS, KEYS, PATTERNS, Cell, DeleteRows, cells_of
 from bench.workloads.rows import Rows
 from bench.workloads.tpcds import Tpcds
+from bench.workloads.upkeep_tables import UpkeepTables
 from bench.workloads.wide import Wide
 
 DEFAULT_SEED = 1
 WRITERS = ("icebench", "iceberg-java")
+ACTIONS = get_args(Action)
 PARTS = ("integers", "decimals", "deletes", "wide", "large")
 """What a reading workload has, each measured unless the definition leaves it out."""
 
@@ -363,6 +366,35 @@ class EventsWorkload:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class MaintenanceWorkload:
+    """Tables that need upkeep, and what is done for it."""
+
+    kind: ClassVar[str] = "maintenance"
+    measurements: ClassVar[tuple[str, ...]] = ("maintenance",)
+
+    tables: UpkeepTables
+    actions: tuple[Action, ...]
+
+    @property
+    def name(self) -> str:
+        return self.kind
+
+    @classmethod
+    def parse(cls, values: Definition) -> MaintenanceWorkload:
+        actions = values.names("actions", list(ACTIONS), known=ACTIONS, what="action")
+        tables = UpkeepTables(
+            rows=values.whole("rows", least=1),
+            files=values.whole("files", least=1),
+            target_bytes=values.whole("target_bytes", least=1),
+            snapshots=values.whole("snapshots", least=1),
+            listed_files=values.whole("listed_files", least=1),
+            orphans=values.whole("orphans", least=0),
+            seed=values.whole("seed", DEFAULT_SEED, least=0),
+        )
+        return cls(tables=tables, actions=cast("tuple[Action, ...]", actions))
+
+
 KINDS: Mapping[str, Callable[[Definition], Workload]] = {
     TpcdsWorkload.kind: TpcdsWorkload.parse,
     WideWorkload.kind: WideWorkload.parse,
@@ -371,5 +403,6 @@ KINDS: Mapping[str, Callable[[Definition], Workload]] = {
     DescribedWorkload.kind: DescribedWorkload.parse,
     ReadingWorkload.kind: ReadingWorkload.parse,
     EventsWorkload.kind: EventsWorkload.parse,
+    MaintenanceWorkload.kind: MaintenanceWorkload.parse,
 }
 """Kind -> what parses its table of a definition."""

@@ -107,3 +107,20 @@ def test_java_refuses_wrong_filters(java: AnyEngine, java_table: str, filter: st
     handle = java.open(metadata_file(java_table.removeprefix("file:")))
     with pytest.raises(Exception, match=r"(?i)nothing|syntax"):
         java.compile(handle, filter)
+
+
+def test_upkeep_by_every_engine(where: Surroundings) -> None:
+    """Each engine's result is held against what was asked for; none is believed."""
+    sizes = {"rows": 2_000, "files": 8, "target_bytes": 100_000, "snapshots": 4, "listed_files": 120, "orphans": 5}
+    values = {
+        "name": "tiny", "engines": ["icebench", "icebench-spark", "iceberg-java"], "repetitions": 1, "warmups": 0,
+        "warm_seconds": 0, "workload": {"kind": "maintenance", **sizes},
+    }  # fmt: skip
+    found = run_experiment(parse_values(values), where=where)
+    assert found.run.failures == ()
+    timed = {(r.case, r.engine) for r in found.records if r.metric == "upkeep_time"}
+    assert len(timed) == 3 * 3 + 3 * 2
+    deleted = {
+        r.engine: r.samples for r in found.records if (r.case, r.metric) == ("remove_orphan_files", "files_deleted")
+    }
+    assert deleted == {"icebench": (5.0,), "iceberg-java": (5.0,)}
