@@ -19,6 +19,7 @@ from engine.expressions import predicate
 from engine.expressions.builder import Expression, col, compare
 from engine.expressions.predicate import MIRRORED, Constant, Operator, Predicate, all_of, any_of
 from engine.expressions.temporal_literals import TemporalKind, TemporalLiteral
+from engine.spec.schema import Schema
 
 _OPERATORS: dict[str, Operator] = {
     "EqualTo": "=", "NotEqualTo": "!=", "LessThan": "<", "LessThanOrEqual": "<=", "GreaterThan": ">",
@@ -36,8 +37,8 @@ _VALUES = {
 _LINE = re.compile(r"(call|end|literal|options|field_ref|nested_field_ref): '(.*)'")
 
 
-def to_predicate(filter: object) -> Predicate:
-    """The filter of another library as one of the engine.
+def to_predicate(filter: object, schema: Schema) -> Predicate:
+    """The filter of another library as one of the engine, for columns of `schema`.
 
     Raises:
         Invalid: It is no filter.
@@ -48,56 +49,63 @@ def to_predicate(filter: object) -> Predicate:
     if isinstance(filter, pc.Expression):
         return _ArrowFilter(filter).predicate()
     if any(base.__module__.startswith("pyiceberg.expressions") for base in type(filter).__mro__):
-        return _of_pyiceberg(filter)
+        return _PyIcebergFilter(schema).predicate(filter)
     raise Invalid(f"{type(filter).__name__} is not a filter; give text, or an object made by engine.col")
 
 
-def _of_pyiceberg(given: Any) -> Predicate:  # noqa: ANN401 - of a library that need not be there
-    name = type(given).__name__
-    match name:
-        case "AlwaysTrue" | "AlwaysFalse":
-            return Constant(name == "AlwaysTrue")
-        case "And":
-            return _of_pyiceberg(given.left) & _of_pyiceberg(given.right)
-        case "Or":
-            return _of_pyiceberg(given.left) | _of_pyiceberg(given.right)
-        case "Not":
-            return ~_of_pyiceberg(given.child)
-    term: Any = getattr(given, "term", None)
-    if type(term).__name__ != "Reference":
-        raise Unsupported(f"{given} of PyIceberg as a filter")
-    column = str(term.name)
-    match name:
-        case "IsNull" | "NotNull":
-            found = predicate.is_null(column)
-        case "IsNaN" | "NotNaN":
-            found = predicate.is_nan(column)
-        case "In" | "NotIn":
-            found = predicate.is_in(column, [_pyiceberg_value(each) for each in given.literals])
-        case "StartsWith" | "NotStartsWith":
-            found = predicate.starts_with(column, given.literal.value)
-        case _ if name in _OPERATORS:
-            return predicate.compare(column, _OPERATORS[name], _pyiceberg_value(given.literal))
-        case _:
+class _PyIcebergFilter:
+    """PyIceberg holds dates as days and timestamps as microseconds, without a kind: that of a timestamp follows from
+    the column."""
+
+    def __init__(self, schema: Schema) -> None:
+        names = schema.name_of.items()
+        self._zoned = {name.lower() for i, name in names if str(schema.by_id[i].type).startswith("timestamptz")}
+
+    def predicate(self, given: Any) -> Predicate:  # noqa: ANN401 - of a library that need not be there
+        name = type(given).__name__
+        match name:
+            case "AlwaysTrue" | "AlwaysFalse":
+                return Constant(name == "AlwaysTrue")
+            case "And":
+                return self.predicate(given.left) & self.predicate(given.right)
+            case "Or":
+                return self.predicate(given.left) | self.predicate(given.right)
+            case "Not":
+                return ~self.predicate(given.child)
+        term: Any = getattr(given, "term", None)
+        if type(term).__name__ != "Reference":
             raise Unsupported(f"{given} of PyIceberg as a filter")
-    return ~found if name.startswith("Not") else found
+        column = str(term.name)
+        match name:
+            case "IsNull" | "NotNull":
+                found = predicate.is_null(column)
+            case "IsNaN" | "NotNaN":
+                found = predicate.is_nan(column)
+            case "In" | "NotIn":
+                found = predicate.is_in(column, [self._value(each, column) for each in given.literals])
+            case "StartsWith" | "NotStartsWith":
+                found = predicate.starts_with(column, given.literal.value)
+            case _ if name in _OPERATORS:
+                return predicate.compare(column, _OPERATORS[name], self._value(given.literal, column))
+            case _:
+                raise Unsupported(f"{given} of PyIceberg as a filter")
+        return ~found if name.startswith("Not") else found
 
-
-def _pyiceberg_value(literal: Any) -> Any:  # noqa: ANN401 - see `_of_pyiceberg`
-    """PyIceberg holds dates as days and timestamps as microseconds, without a kind."""
-    value = literal.value
-    match type(literal).__name__:
-        case "DateLiteral":
-            return TemporalLiteral("date", value * 86_400 * 10**9)
-        case "TimeLiteral":
-            return TemporalLiteral("time", value * 1000)
-        case "TimestampLiteral":
-            return TemporalLiteral("timestamp", value * 1000)
-        case "TimestampNanoLiteral":
-            return TemporalLiteral("timestamp", value)
-        case "UUIDLiteral":
-            return _uuid(value)
-    return value
+    def _value(self, literal: Any, column: str) -> Any:  # noqa: ANN401 - as above
+        value = literal.value
+        kind: TemporalKind = "timestamptz" if column.lower() in self._zoned else "timestamp"
+        match type(literal).__name__:
+            case "DateLiteral":
+                return TemporalLiteral("date", value * 86_400 * 10**9)
+            case "TimeLiteral":
+                return TemporalLiteral("time", value * 1000)
+            case "TimestampLiteral":
+                return TemporalLiteral(kind, value * 1000)
+            case "TimestampNanoLiteral":
+                return TemporalLiteral(kind, value)
+            case "UUIDLiteral":
+                return _uuid(value)
+        return value
 
 
 def _uuid(value: Any) -> Any:  # noqa: ANN401 - bytes or a UUID, by the version of PyIceberg

@@ -173,7 +173,7 @@ class ModelledLayout:
             Invalid: The filter does not fit the schema.
             Unsupported: SQL that filters do not support.
         """
-        evaluator = Evaluator(bind(as_predicate(filter), self.model.schema))
+        evaluator = Evaluator(bind(as_predicate(filter, self.model.schema), self.model.schema))
         return (evaluator.outcomes(self._statistics) & np.uint8(TRUE)) != 0
 
     @cached_property

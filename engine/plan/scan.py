@@ -126,7 +126,7 @@ class TableScan:
 
     def filtered(self, filter: Filter) -> TableScan:
         """This scan with a further condition."""
-        return replace(self, predicate=self.predicate & as_predicate(filter))
+        return replace(self, predicate=self.predicate & as_predicate(filter, self.schema))
 
     @cached_property
     def bound(self) -> BoundPredicate:
@@ -208,14 +208,14 @@ def _numbered_residuals(planned: PlannedEntries) -> tuple[tuple[BoundPredicate, 
     return tuple(numbers), np.concatenate(codes) if codes else np.zeros(0, np.int64)
 
 
-def as_predicate(filter: Filter | None) -> Predicate:
-    """A filter given as text, made by `engine.col`, or as an expression of pyarrow or PyIceberg; None keeps every row.
-    Raises Invalid for anything else, Unsupported for what has no equal here."""
+def as_predicate(filter: Filter | None, schema: Schema) -> Predicate:
+    """A filter of rows of `schema`, given as text, made by `engine.col`, or as an expression of pyarrow or PyIceberg;
+    None keeps every row. Raises Invalid for anything else, Unsupported for what has no equal here."""
     if filter is None:
         return TRUE
     if isinstance(filter, Predicate):
         return filter
-    return parse.parse(filter) if isinstance(filter, str) else foreign_filters.to_predicate(filter)
+    return parse.parse(filter) if isinstance(filter, str) else foreign_filters.to_predicate(filter, schema)
 
 
 def table_scan(
@@ -252,11 +252,12 @@ def table_scan(
         Unsupported: SQL that filters do not support.
         NotFound: No such snapshot or reference.
     """
+    selected = select(metadata, snapshot_id=snapshot_id, ref=ref, as_of=as_of)
     return TableScan(
         metadata=metadata,
         store=store,
-        selected=select(metadata, snapshot_id=snapshot_id, ref=ref, as_of=as_of),
-        predicate=as_predicate(filter),
+        selected=selected,
+        predicate=as_predicate(filter, selected.schema),
         columns=None if columns is None else tuple(columns),
         case_sensitive=case_sensitive,
         runner=runner or LocalRunner(),

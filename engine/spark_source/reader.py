@@ -54,7 +54,7 @@ class BatchReader(sd.DataSourceReader):
     def __init__(self, options: ReadOptions, schema: st.StructType) -> None:
         self._options = options
         self._table = options.place.load()
-        self._filter: Predicate = as_predicate(options.filter)
+        self._filter: Predicate = as_predicate(options.filter, self._table.schema())
         self._schema = options_scan(self._table, options).schema
         check_schema(schema, self._schema)
 

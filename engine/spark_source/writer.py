@@ -70,7 +70,9 @@ class SourceWrite:
         refuse_distribution({**table.properties, **options.properties})
         self.incoming = from_arrow_schema(to_arrow_schema(rows)) if options.merges_schema else None
         metadata = table.metadata if self.incoming is None else merged_metadata(table, self.incoming)
-        bind(as_predicate(options.overwrite_filter), metadata.schema)  # a wrong filter is told before rows are written
+        bind(
+            as_predicate(options.overwrite_filter, metadata.schema), metadata.schema
+        )  # a wrong filter is told before rows are written
         self.names = FileNames()
         self.task = WriteTask(
             metadata=replace(metadata, properties={**metadata.properties, **options.properties}),

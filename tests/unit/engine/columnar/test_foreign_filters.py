@@ -16,9 +16,12 @@ from engine.columnar.foreign_filters import to_predicate
 from engine.errors import Invalid, Unsupported
 from engine.expressions.parse import parse
 from engine.plan.scan import as_predicate
+from engine.spec.schema import Schema
+from engine.spec.types import TIMESTAMPTZ, NestedField
 
 col, field = engine.col, pc.field
 pyiceberg: Any = expressions
+SCHEMA = Schema((NestedField(field_id=1, name="zoned", type=TIMESTAMPTZ),))
 
 
 @pytest.mark.parametrize(
@@ -43,7 +46,7 @@ pyiceberg: Any = expressions
     ],
 )  # fmt: skip
 def test_objects_are_what_their_text_is(made: Any, text: str) -> None:
-    assert as_predicate(made) == parse(text)
+    assert as_predicate(made, SCHEMA) == parse(text)
 
 
 @pytest.mark.parametrize(
@@ -56,13 +59,17 @@ def test_objects_are_what_their_text_is(made: Any, text: str) -> None:
         (pyiceberg.EqualTo("d", Decimal("1.50")), "d = 1.50"),
         (pyiceberg.GreaterThanOrEqual("day", dt.date(2020, 2, 29)), "day >= date '2020-02-29'"),
         (pyiceberg.LessThan("ts", dt.datetime.fromisoformat("2020-02-29T01:02")), "ts < timestamp '2020-02-29T01:02'"),
+        (
+            pyiceberg.In("zoned", [dt.datetime.fromisoformat("2020-02-29T01:02+01:00")]),
+            "zoned = timestamp '2020-02-29T00:02+00:00'",
+        ),
         (pyiceberg.EqualTo("u", uuid.UUID(int=7)), "u = uuid '00000000-0000-0000-0000-000000000007'"),
         (pyiceberg.AlwaysTrue(), "true"),
         (pyiceberg.Not(pyiceberg.Or(pyiceberg.IsNull("a"), pyiceberg.AlwaysFalse())), "a is not null"),
     ],
 )  # fmt: skip
 def test_filters_of_pyiceberg(made: Any, text: str) -> None:
-    found = as_predicate(parse_pyiceberg(made) if isinstance(made, str) else made)
+    found = as_predicate(parse_pyiceberg(made) if isinstance(made, str) else made, SCHEMA)
     expected = parse(text)
     assert str(found) in (str(expected), str(expected).replace("('x', 'y')", "('y', 'x')").replace("(1, 2)", "(2, 1)"))
 
@@ -89,7 +96,7 @@ def test_filters_of_pyiceberg(made: Any, text: str) -> None:
     ],
 )  # fmt: skip
 def test_filters_of_pyarrow(made: Any, text: str) -> None:
-    assert as_predicate(made) == parse(text)
+    assert as_predicate(made, SCHEMA) == parse(text)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +115,7 @@ def test_filters_of_pyarrow(made: Any, text: str) -> None:
 )
 def test_what_has_no_equal_is_refused_by_name(given: Any, error: type[Exception], reason: str) -> None:
     with pytest.raises(error, match=reason):
-        to_predicate(given)
+        to_predicate(given, SCHEMA)
 
 
 def test_words_of_python_do_not_combine_filters() -> None:
