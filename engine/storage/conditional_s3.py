@@ -16,15 +16,17 @@ from engine.storage.arrow import ArrowStore
 PROBE = ".icebench-conditional-put"
 """A file beside the first one that is written: by it, servers that ignore conditions are found out."""
 
-_EXISTS, _SERVER_ERRORS = 412, 500
+_CONCURRENT, _EXISTS, _SERVER_ERRORS = 409, 412, 500
+_MOST_REQUESTS = 20
+"""While others write the same file, S3 answers 409 and wrote nothing: the request is to be sent again."""
 
 
 class ConditionalS3Store(ArrowStore):
     """S3 whose `write` creates a file only once: a PUT with ``If-None-Match: *``.
 
     AWS S3 has that since August 2024, and MinIO, Ceph and others in recent versions; older servers ignore the header,
-    so the first write of a store makes sure that a second PUT of a probe is refused. A request is sent once: where its
-    answer is lost, `write` raises CommitStateUnknown, and the file may appear later. Files of `open_output` are checked
+    so the first write of a store makes sure that a second PUT of a probe is refused. A request whose answer is lost is
+    not sent again: `write` raises CommitStateUnknown, and the file may appear later. Files of `open_output` are checked
     for before they are uploaded, as by `ArrowStore`.
 
     Args:
@@ -67,21 +69,26 @@ class ConditionalS3Store(ArrowStore):
         """Create a file; whether there was none."""
         bucket, _, key = self._path(location).partition("/")
         errors = import_module("botocore.exceptions")
-        try:
-            client.put_object(Bucket=bucket, Key=key, Body=data, IfNoneMatch="*")
-        except errors.ClientError as error:
-            status = error.response["ResponseMetadata"]["HTTPStatusCode"]
-            if status == _EXISTS:
-                return False
-            kind: type[EngineError] = CommitStateUnknown if status >= _SERVER_ERRORS else StorageFailed
-            raise kind(f"cannot write {location}: {error}") from None
-        except (errors.EndpointConnectionError, errors.ConnectTimeoutError) as error:
-            raise StorageFailed(f"cannot write {location}: {error}") from None
-        except errors.HTTPClientError as error:
-            raise CommitStateUnknown(f"cannot tell whether {location} was written: {error}") from None
-        except errors.BotoCoreError as error:
-            raise StorageFailed(f"cannot write {location}: {error}") from None
-        return True
+        requests = 0
+        while True:
+            requests += 1
+            try:
+                client.put_object(Bucket=bucket, Key=key, Body=data, IfNoneMatch="*")
+            except errors.ClientError as error:
+                status = error.response["ResponseMetadata"]["HTTPStatusCode"]
+                if status == _EXISTS:
+                    return False
+                if status == _CONCURRENT and requests < _MOST_REQUESTS:
+                    continue
+                kind: type[EngineError] = CommitStateUnknown if status >= _SERVER_ERRORS else StorageFailed
+                raise kind(f"cannot write {location}: {error}") from None
+            except (errors.EndpointConnectionError, errors.ConnectTimeoutError) as error:
+                raise StorageFailed(f"cannot write {location}: {error}") from None
+            except errors.HTTPClientError as error:
+                raise CommitStateUnknown(f"cannot tell whether {location} was written: {error}") from None
+            except errors.BotoCoreError as error:
+                raise StorageFailed(f"cannot write {location}: {error}") from None
+            return True
 
     def _new_client(self) -> Any:  # noqa: ANN401 - botocore has no types
         given = self._arguments

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from pyarrow import fs
+
+from engine.errors import AlreadyExists, CommitStateUnknown, StorageFailed
+from engine.storage.conditional_s3 import ConditionalS3Store
+
+
+class Answers:
+    """A client that gives these answers to PUTs, after those of the probe."""
+
+    def __init__(self, *answers: int) -> None:
+        self.left = [200, 412, *answers]
+
+    def put_object(self, **_: Any) -> None:
+        status = self.left.pop(0)
+        if status != 200:
+            raise ClientError({"Error": {}, "ResponseMetadata": {"HTTPStatusCode": status}}, "PutObject")
+
+
+def store_of(client: Answers, monkeypatch: pytest.MonkeyPatch) -> ConditionalS3Store:
+    store = ConditionalS3Store(fs.LocalFileSystem(), {"s3://": ""}, {})
+    monkeypatch.setattr(store, "_new_client", lambda: client)
+    return store
+
+
+@pytest.mark.parametrize(
+    ("answers", "error"),
+    [
+        ([200], None),
+        ([409, 409, 200], None),
+        ([409, 412], AlreadyExists),
+        ([409] * 20, StorageFailed),
+        ([403], StorageFailed),
+        ([409, 503], CommitStateUnknown),
+    ],
+)
+def test_a_file_is_written_once(
+    answers: list[int], error: type[Exception] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = Answers(*answers)
+    store = store_of(client, monkeypatch)
+    if error is None:
+        store.write("s3://bucket/a", b"x")
+    else:
+        with pytest.raises(error):
+            store.write("s3://bucket/a", b"x")
+    assert not client.left
