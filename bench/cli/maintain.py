@@ -194,6 +194,37 @@ def columns(
     return 0
 
 
+@maintain.command("rewrite-position-deletes")
+@_of_table
+@click.option("--min-input-files", type=click.IntRange(min=1), default=5, show_default=True, help="Of a partition.")
+@click.option("--rewrite-all", is_flag=True, help="Files of any size and number.")
+@click.option("--branch", default="main", show_default=True, help="Where.")
+@pass_context
+def rewrite_position_deletes(
+    context: Context, *, names: tuple[str, ...], catalog: str | None, warehouse: str | None, min_input_files: int,
+    rewrite_all: bool, branch: str,
+) -> int:  # fmt: skip
+    """Put small position-delete files together; in format version 3 make them deletion vectors."""
+    maintenance = _load(names, catalog, warehouse).maintenance
+    _tell(
+        context,
+        maintenance.rewrite_position_deletes(min_input_files=min_input_files, rewrite_all=rewrite_all, branch=branch),
+    )
+    return 0
+
+
+@maintain.command("convert-equality-deletes")
+@_of_table
+@click.option("--branch", default="main", show_default=True, help="Where.")
+@pass_context
+def convert_equality_deletes(
+    context: Context, *, names: tuple[str, ...], catalog: str | None, warehouse: str | None, branch: str
+) -> int:
+    """Delete by position what equality deletes delete, and remove these."""
+    _tell(context, _load(names, catalog, warehouse).maintenance.convert_equality_deletes(branch=branch))
+    return 0
+
+
 @maintain.command("rewrite-manifests")
 @_of_table
 @click.option("--branch", default="main", show_default=True, help="Where.")

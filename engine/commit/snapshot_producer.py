@@ -34,6 +34,7 @@ class SnapshotProducer(SnapshotChange):
         merged_deletes: Delete files all of whose positions are in the added ones, to be removed. One that another
             commit removed meanwhile is not missed: that its data file is still there is for the validation to say.
         data_sequence_number: Of the added data files; None gives them the new snapshot's, as for new rows.
+        delete_sequence_number: Of the added delete files; None gives them the new snapshot's, as for new deletes.
         operation: None: append, delete or overwrite, by what is added and removed.
         validation: Checked at every attempt; None where no other commit can make the change wrong.
         branch: Where to; made when it does not exist.
@@ -54,6 +55,7 @@ class SnapshotProducer(SnapshotChange):
     removed_deletes: Sequence[FileRef] = ()
     merged_deletes: Sequence[FileRef] = ()
     data_sequence_number: int | None = None
+    delete_sequence_number: int | None = None
     operation: Operation | None = None
     validation: Validation | None = None
     branch: str = MAIN
@@ -70,7 +72,12 @@ class SnapshotProducer(SnapshotChange):
         self._added_data = AddedManifests(
             data, ManifestContent.DATA, data_sequence_number=number, check_duplicates=once
         )
-        self._added_deletes = AddedManifests(self.delete_files, ManifestContent.DELETES, check_duplicates=once)
+        self._added_deletes = AddedManifests(
+            self.delete_files,
+            ManifestContent.DELETES,
+            data_sequence_number=self.delete_sequence_number,
+            check_duplicates=once,
+        )
         self._removed_data = Removal(self.removed_data, ManifestContent.DATA)
         self._removed_deletes = Removal(self.removed_deletes, ManifestContent.DELETES, self.merged_deletes)
 

@@ -14,13 +14,26 @@ from engine.codec.manifests.reader import decode_entries
 from engine.commit.changes.rewrite_files import RewriteFiles
 from engine.commit.committer import TableState
 from engine.commit.conflicts import Validation
-from engine.commit.file_refs import FileKey, FileRef, key_of, ref_to
+from engine.commit.file_refs import FileKey, key_of, ref_to
 from engine.commit.manifests import load_manifests
 from engine.commit.target import Target
 from engine.plan.scan import table_scan
 from engine.read.plans import planned_files
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
+from engine.spec.inheritance import apply_inheritance
+from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
 from engine.spec.snapshots import Snapshot
+
+
+def live_deletes(table: Target, snapshot: Snapshot | None) -> list[ManifestEntry]:
+    """The entries of a snapshot's delete files, with nothing left to inherit."""
+
+    def live(manifest: ManifestFile) -> list[ManifestEntry]:
+        data = table.store.read(manifest.manifest_path)
+        entries = decode_entries(data, location=manifest.manifest_path, listed=manifest, report=table.store.report)
+        return [e for e in apply_inheritance(entries, manifest) if e.status is not EntryStatus.DELETED]
+
+    manifests = [m for m in load_manifests(snapshot, table.store) if m.content is ManifestContent.DELETES]
+    return [entry for found in table.runner.map(live, manifests) for entry in found]
 
 
 def remove_dangling_deletes(
@@ -41,8 +54,8 @@ def remove_dangling_deletes(
     """
     state = table.load()
     head = state.metadata.head(branch)
-    manifests = [m for m in load_manifests(head, table.store) if m.content is ManifestContent.DELETES]
-    if head is None or not manifests:
+    entries = live_deletes(table, head)
+    if head is None or not entries:
         return state, None, 0
     plan = table_scan(state.metadata, table.store, ref=branch, runner=table.runner, cache=table.cache).plan()
     used: set[FileKey] = {
@@ -50,14 +63,7 @@ def remove_dangling_deletes(
         for file in planned_files(plan)
         for each in file.deletes
     }
-
-    def unused(manifest: ManifestFile) -> list[FileRef]:
-        data = table.store.read(manifest.manifest_path)
-        entries = decode_entries(data, location=manifest.manifest_path, listed=manifest, report=table.store.report)
-        live = (entry.data_file for entry in entries if entry.status is not EntryStatus.DELETED)
-        return [ref_to(file) for file in live if key_of(file) not in used]
-
-    gone = [ref for found in table.runner.map(unused, manifests) for ref in found]
+    gone = [ref_to(entry.data_file) for entry in entries if key_of(entry.data_file) not in used]
     if not gone:
         return state, None, 0
     change = RewriteFiles(

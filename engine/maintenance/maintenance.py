@@ -31,6 +31,7 @@ from engine.maintenance.rewrite_data_files import (
     Strategy,
     rewrite_data_files,
 )
+from engine.maintenance.rewrite_deletes import DeleteRewrite, RewrittenDeletes
 from engine.maintenance.rewrite_manifests import rewrite_manifests
 from engine.plan.snapshots import AsOf, milliseconds
 from engine.runtime.counters import Counters
@@ -179,6 +180,27 @@ class Maintenance:
         )
         self.advance(state)
         return done
+
+    def convert_equality_deletes(
+        self, *, branch: str = MAIN, snapshot_properties: Mapping[str, str] | None = None
+    ) -> RewrittenDeletes:
+        """Delete by position what equality deletes delete, and remove these: every scan compares the keys of each row
+        with them, and a position costs next to nothing.
+
+        The key columns of the data files that they may apply to are read once. Format version 3 gets deletion vectors,
+        merged with those that there are; version 2 position-delete files. No equality-delete file of the loaded
+        snapshot remains in the branch; those that others commit meanwhile do.
+
+        Args:
+            branch: Where.
+            snapshot_properties: Entries for the snapshot summary.
+
+        Raises:
+            ValidationFailed: A data file with deleted rows was removed meanwhile, or in version 3 got other deletes by
+                position.
+            Unsupported: A column of a data file's partition spec was dropped.
+        """
+        return self._rewritten_deletes(self._delete_rewrite(branch, snapshot_properties).of_keys())
 
     def expire_snapshots(
         self,
@@ -331,6 +353,43 @@ class Maintenance:
         state, done = rewrite_data_files(self.table, state, rewrite, self.new_id())
         self.advance(state)
         return done
+
+    def rewrite_position_deletes(
+        self,
+        *,
+        min_input_files: int = 5,
+        rewrite_all: bool = False,
+        branch: str = MAIN,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> RewrittenDeletes:
+        """Rewrite position-delete files: in format version 2 into fewer, without deletes of removed data files; in
+        version 3 all of them into deletion vectors.
+
+        In version 2 the small files of a partition (below 75 % of ``write.delete.target-file-size-bytes``) become one
+        per data file, or one per partition with ``write.delete.granularity=partition``. Those that apply to no data
+        file are removed in any case. The same rows are deleted afterwards, and no others later: new files keep the
+        greatest sequence number of the old ones.
+
+        Args:
+            min_input_files: A partition with fewer small files is left; version 2 only.
+            rewrite_all: Rewrite files of any size and number; version 2 only.
+            branch: Where.
+            snapshot_properties: Entries for the snapshot summary.
+
+        Raises:
+            ValidationFailed: A rewritten delete file was removed meanwhile; in version 3 also a data file with deleted
+                rows, or it got other deletes by position.
+            Unsupported: A column of a data file's partition spec was dropped.
+        """
+        rewrite = self._delete_rewrite(branch, snapshot_properties)
+        return self._rewritten_deletes(rewrite.of_positions(min_input_files=min_input_files, rewrite_all=rewrite_all))
+
+    def _delete_rewrite(self, branch: str, properties: Mapping[str, str] | None) -> DeleteRewrite:
+        return DeleteRewrite(self.table, self.table.load(), branch, dict(properties or {}))
+
+    def _rewritten_deletes(self, done: tuple[TableState, RewrittenDeletes]) -> RewrittenDeletes:
+        self.advance(done[0])
+        return done[1]
 
     def rewrite_manifests(
         self,

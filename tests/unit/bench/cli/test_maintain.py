@@ -117,3 +117,14 @@ def test_what_is_wrong_is_said(
     assert exit_code("maintain", *(each.format(tmp_path / "wh") for each in arguments)) == 2
     assert message in capsys.readouterr().err
     assert len(table.refresh().snapshots) == 6
+
+
+def test_deletes_are_rewritten(table: engine.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stream = table.keyed_stream(["a"])
+    stream.delete(pa.table({"a": [3]}))
+    stream.commit()
+    assert exit_code("maintain", "convert-equality-deletes", tmp_path / "wh", "db.t") == 0
+    assert said(capsys).items() >= {"removed delete files": "1", "added delete files": "1"}.items()
+    assert exit_code("maintain", "rewrite-position-deletes", tmp_path / "wh", "db.t", "--rewrite-all") == 0
+    assert said(capsys).items() >= {"removed delete files": "1", "added delete files": "1"}.items()
+    assert table.refresh().scan().count() == 11
