@@ -16,6 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import engine
 from engine.commit.changes.rewrite_manifests import RewriteManifests
+from engine.maintenance.maintenance import Maintenance
+from engine.maintenance.rewrite_deletes import RewrittenDeletes
 from engine.operations.row_changes import Mode
 from engine.spec.snapshots import Snapshot
 
@@ -317,6 +319,32 @@ class TableMachine(RuleBasedStateMachine):
         for snapshot in done.snapshots:
             self.made(branch, snapshot, self.rows(branch))
         assert self.table.maintenance.cluster(branch=branch).snapshots == ()
+
+    @precondition(lambda self: "main" in self.heads)
+    @rule(branch=branches, rewrite_all=st.booleans(), granularity=st.sampled_from(["file", "partition"]))
+    def rewrite_position_deletes(self, branch: str, granularity: str, *, rewrite_all: bool) -> None:
+        self.table.set_properties({"write.delete.granularity": granularity})
+        self.rewrite_deletes(
+            branch, "position_deletes", lambda m: m.rewrite_position_deletes(rewrite_all=rewrite_all, branch=branch)
+        )
+
+    @precondition(lambda self: "main" in self.heads)
+    @rule(branch=branches)
+    def convert_equality_deletes(self, branch: str) -> None:
+        self.rewrite_deletes(branch, "equality_deletes", lambda m: m.convert_equality_deletes(branch=branch))
+
+    def rewrite_deletes(self, branch: str, kind: str, rewrite: Callable[[Maintenance], RewrittenDeletes]) -> None:
+        if branch not in self.heads:
+            return
+        columns, before = self.with_lineage(branch)
+        done = rewrite(self.table.maintenance)
+        assert bag(self.table.scan(columns=columns, ref=branch).to_arrow()) == before
+        self.made(branch, done.snapshot, self.rows(branch))
+        files = self.table.inspect.delete_files(snapshot_id=self.heads[branch]).to_pylist()
+        if kind == "equality_deletes":
+            assert all(file["content"] == 1 for file in files)
+        elif self.version == 3:
+            assert all(file["content"] == 2 or file["file_format"] == "PUFFIN" for file in files)
 
     def with_lineage(self, branch: str) -> tuple[list[str], list[str]]:
         """Columns that a rewrite keeps, and their rows."""

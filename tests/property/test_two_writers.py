@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import engine
+from engine.commit.target import Target
 from engine.errors import ValidationFailed
 from engine.operations.row_changes import Mode
 from engine.operations.row_operations import RowOperations
@@ -241,12 +243,21 @@ def deleted_by_key(key: int) -> Step:
     return Step(f"delete key {key}", make, lambda rows: [r for r in rows if r[0] != key])
 
 
+def maintained(name: str) -> Step:
+    """Maintenance by another writer, which changes no row."""
+    return Step(f"{name} by key", lambda t, _: getattr(cast("engine.Table", t).maintenance, name)(), lambda rows: rows)
+
+
+DELETE_REWRITES = st.sampled_from(["rewrite_position_deletes", "convert_equality_deletes"])
+KEYED = STEPS | st.integers(1, 6).map(deleted_by_key)
+
+
 @pytest.mark.slow
 @settings(max_examples=25)
 @given(
     version=st.sampled_from([1, 2, 3]),
-    before=st.lists(STEPS | st.integers(1, 6).map(deleted_by_key), min_size=1, max_size=3),
-    meanwhile=st.lists(STEPS | st.integers(1, 6).map(deleted_by_key), max_size=2),
+    before=st.lists(KEYED, min_size=1, max_size=3),
+    meanwhile=st.lists(KEYED | DELETE_REWRITES.map(maintained), max_size=3),
     mode=MODES,
     how=st.sampled_from(["binpack", "sort", "zorder"]),
     partial=st.booleans(),
@@ -289,4 +300,45 @@ def test_rewriting_files_changes_no_row(
                 max_concurrent_groups=1,
                 progress=others_come_first,
             )
+        assert contents(table.refresh()) == Counter(rows)
+
+
+@pytest.mark.slow
+@settings(max_examples=40)
+@given(
+    version=st.sampled_from([2, 3]),
+    before=st.lists(KEYED, min_size=1, max_size=4),
+    meanwhile=st.lists(
+        KEYED | st.sampled_from(["rewrite_data_files"]).map(maintained) | DELETE_REWRITES.map(maintained), max_size=2
+    ),
+    how=DELETE_REWRITES,
+    granularity=st.sampled_from(["file", "partition"]),
+    upgrades=st.booleans(),
+)
+def test_rewriting_deletes_changes_no_row(
+    *, version: int, before: list[Step], meanwhile: list[Step], how: str, granularity: str, upgrades: bool
+) -> None:
+    with catalog() as opened:
+        properties = {"format-version": str(version), "write.delete.granularity": granularity}
+        table = opened.create_table("db.t", ROWS, partition_spec=[("p", "identity")], properties=properties)
+        for start in (0, 3):
+            table.append(arrow(BASE[start : start + 3]))
+        rows = BASE
+        for step in before:
+            step.make(table, "merge-on-read")
+            rows = step.meant(rows)
+        if upgrades:
+            table.upgrade_format(3)
+        other, commit = opened.load_table("db.t"), Target.commit
+
+        def others_come_first(self: Target, *args: Any) -> Any:
+            nonlocal rows
+            while meanwhile:
+                step = meanwhile.pop()
+                step.make(other, "merge-on-read")
+                rows = step.meant(rows)
+            return commit(self, *args)
+
+        with suppress(ValidationFailed), patch.object(Target, "commit", others_come_first):
+            getattr(table.maintenance, how)(**({"rewrite_all": True} if "position" in how else {}))
         assert contents(table.refresh()) == Counter(rows)

@@ -54,6 +54,14 @@ _THEMES = (
     ("rename", "create", "append", "delete", "remove_orphans"),
 )
 """Kinds of which two or more are known to matter to each other. Half of the seeds have one of these."""
+_INSTEAD = {
+    1: "cluster",
+    2: "rewrite_position_deletes",
+    3: "convert_equality_deletes",
+    4: "convert_equality_deletes",
+    6: "cluster",
+}
+"""Other rewrites of what is stored, by the rows and keys that were drawn before."""
 _FAULTS = ("fail", "lose", "die", "die-after", "unsent", "busy", "late", "twice", "stall")
 
 
@@ -73,7 +81,7 @@ def drawn(seed: int) -> tuple[Schedule, Drawn]:
     """The schedule of a seed, and what decides its interrupts."""
     rng = random.Random(seed)
     variant = drawn_variant(rng)
-    possible = [name for name, kind in KINDS.items() if kind.suits(variant) and name != "cluster"]
+    possible = [name for name, kind in KINDS.items() if kind.suits(variant) and name not in _INSTEAD.values()]
     if variant.format_version >= 3:
         possible.remove("upgrade")
     if rng.random() < 0.5:
@@ -110,8 +118,9 @@ def _operation(kind: str, drawing: Drawing) -> Operation:
     if kind != "transaction":
         operation = Operation(kind, KINDS[kind].draw(drawing))
         # Some of the rewrites, and no draw of their own: what known seeds find stays.
-        is_cluster = kind == "rewrite" and drawing.rows % 3 == 1
-        return replace(operation, kind="cluster") if is_cluster else operation
+        instead = _INSTEAD.get((drawing.rows + drawing.keys[0]) % 7, kind)
+        is_other = kind == "rewrite" and KINDS[instead].suits(drawing.variant)
+        return replace(operation, kind=instead) if is_other else operation
     rng = drawing.rng
     names = rng.choice(_PAIRS) if rng.random() < 0.67 else rng.choices(_IN_TRANSACTIONS, k=2)
     suiting = [name if KINDS[name].suits(drawing.variant) else "append" for name in names]

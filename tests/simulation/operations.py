@@ -316,6 +316,14 @@ def _cluster(target: Any, step: Step) -> object:
     return target.maintenance.cluster(partial_progress=step.operation.args["partial"])
 
 
+def _rewrite_position_deletes(target: Any, step: Step) -> object:
+    return target.maintenance.rewrite_position_deletes(rewrite_all=True)
+
+
+def _convert_equality_deletes(target: Any, step: Step) -> object:
+    return target.maintenance.convert_equality_deletes()
+
+
 def _expire(target: Any, step: Step) -> object:
     args = step.operation.args
     cut = target.world.now_ms - args["days"] * 86_400_000
@@ -378,6 +386,8 @@ KINDS: Mapping[str, Kind] = {
     "keyed": Kind(_draw_keyed, _keyed, _keyed_effect, needs=2),
     "rewrite": Kind(_draw_rewrite, _rewrite, group="stored"),
     "cluster": Kind(_draw_rewrite, _cluster, group="stored"),
+    "rewrite_position_deletes": Kind(_draw_rewrite, _rewrite_position_deletes, group="stored", needs=2),
+    "convert_equality_deletes": Kind(_draw_rewrite, _convert_equality_deletes, group="stored", needs=2),
     "rewrite_manifests": Kind(
         lambda d: {"by_partition": d.rng.random() < 0.5},
         lambda target, step: target.maintenance.rewrite_manifests(by_partition=step.operation.args["by_partition"]),
