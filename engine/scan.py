@@ -244,11 +244,29 @@ class Scan:
         other file is read. Errors as `to_batches`, and Invalid for less than one file."""
         if files < 1:
             raise Invalid(f"a sample takes at least one file, not {files}")
+        return self._read(_some_files(self.plan(), files))
+
+    def row_groups(self, *, files: int | None = None) -> pa.Table:
+        """The row groups (ORC: stripes) of the planned files, and which of them a read skips by their statistics. Only
+        footers are read. Errors as `to_batches`, and Invalid for less than one file.
+
+        Args:
+            files: Of so many of the planned files, evenly spread over the plan; by default of all.
+
+        Returns:
+            ``file_path`` (string), ``row_group`` (int32), ``first_row`` (int64, its position in the file),
+            ``record_count`` (int64), ``size_in_bytes`` (int64, of all columns, before compression; 0 where the file
+            does not say) and ``is_skipped`` (bool), in the order of `plan`.
+        """
+        if files is not None and files < 1:
+            raise Invalid(f"a sample takes at least one file, not {files}")
         plan = self.plan()
-        step = max(plan.files.num_rows / files, 1)
-        chosen = [int(step * place) for place in range(min(files, plan.files.num_rows))]
-        part = plan.files.take(pa.array(chosen, pa.int64()))
-        return self._read(replace(plan, files=part, residual_codes=plan.residual_codes[chosen]))
+        return plans.row_groups_of(
+            plan if files is None else _some_files(plan, files),
+            self._scan.store,
+            runner=self._scan.runner,
+            table_name=self._scan.table_name,
+        )
 
     def sample(self, rows: int, *, seed: int = 0) -> pa.Table:
         """A random sample of the rows, without repetition, in their order; all rows are read. Errors as `to_batches`.
@@ -304,3 +322,11 @@ class Scan:
             table_name=self._scan.table_name,
         )
         return frame if self._limit is None else frame.limit(self._limit)
+
+
+def _some_files(plan: ScanPlan, files: int) -> ScanPlan:
+    """So many files of a plan, evenly spread."""
+    step = max(plan.files.num_rows / files, 1)
+    chosen = [int(step * place) for place in range(min(files, plan.files.num_rows))]
+    part = plan.files.take(pa.array(chosen, pa.int64()))
+    return replace(plan, files=part, residual_codes=plan.residual_codes[chosen])

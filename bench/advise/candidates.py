@@ -1,8 +1,8 @@
 """Layouts that queries might be served better by, made from the columns that their filters use, and searched.
 
-A layout is partition fields, an order and a target size. All of them are too many to try, so that the search goes in
-steps: every partitioning and every single sort key first, then orders by two and three columns along with the best
-partitionings, and last other sizes for the best few.
+A layout is partition fields, an order, and sizes of files and row groups. All of them are too many to try, so that the
+search goes in steps: every partitioning and every single sort key first, then orders by two and three columns along
+with the best partitionings, and last other sizes of files and of row groups for the best few.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import combinations, permutations
 import engine
 from bench.advise.estimate import Estimate, Estimator, spec_of, target_size
 from bench.advise.queries import Query
-from bench.layouts.layout import TARGET_SIZE, Layout, Term
+from bench.layouts.layout import ROW_GROUP_SIZE, TARGET_SIZE, Layout, Term
 
 _COLUMNS = 6
 _BEAM = 5
@@ -27,6 +27,7 @@ _CORRELATED = 8
 """Two fields have fewer partitions than the product of their own; where they would have to have so many fewer, they are
 not tried."""
 _SMALLEST_TARGET = 8 << 20
+_ROW_GROUP_SIZES = (32 << 20, 8 << 20, 2 << 20)
 
 Score = Callable[[Estimate], float]
 
@@ -124,8 +125,9 @@ def layout_of(
     """A layout, named by what it is."""
     words = [f"{how} by {', '.join(columns)}" for how, columns in order.items()]
     words += [f"partitioned by {', '.join(map(term_text, partition))}"] if partition else []
-    size = (properties or {}).get(TARGET_SIZE)
-    words += [f"files of {int(size) >> 20} MiB"] if size else []
+    for name, what in ((TARGET_SIZE, "files"), (ROW_GROUP_SIZE, "row groups")):
+        size = (properties or {}).get(name)
+        words += [f"{what} of {int(size) >> 20} MiB"] if size else []
     return Layout(
         name="; ".join(words) or "compacted",
         partition=partition,
@@ -154,7 +156,7 @@ def search(
         queries: Of the table.
         today: The table's own layout.
         score: Less is better.
-        sizes: Try other sizes of files.
+        sizes: Try other sizes of files and row groups.
     """
     columns = columns_of(queries, estimator.sample.table.schema())
     found: dict[tuple[object, ...], tuple[float, Estimate]] = {}
@@ -183,14 +185,29 @@ def search(
             if "sort" not in order or count < 3 or order["sort"][:2] in begun
         )
     if sizes:
-        usual = target_size(today, estimator.sample.table)
-        for made in best()[:_BEAM]:
-            smaller = [size for size in (usual // 4, usual // 16) if size >= _SMALLEST_TARGET]
-            order = {how: own for how in ("zorder", "hilbert") if (own := getattr(made.layout, how))}
-            order |= {"sort": tuple(term.column for term in made.layout.sort)} if made.layout.sort else {}
-            attempt(layout_of(made.layout.partition, order, {TARGET_SIZE: str(size)}) for size in smaller)
+        usual, whole = target_size(today, estimator.sample.table), estimator.sample.data_bytes
+        smaller = [size for size in (usual // 4, usual // 16) if _SMALLEST_TARGET <= size < whole]
+        attempt(_resized(made.layout, TARGET_SIZE, size) for made in best()[:_BEAM] for size in smaller)
+        attempt(
+            _resized(made.layout, ROW_GROUP_SIZE, size)
+            for made in best()[:_BEAM]
+            for size in _ROW_GROUP_SIZES
+            if _rows_together(estimator, made.layout) > estimator.model.rows_per_row_group({ROW_GROUP_SIZE: str(size)})
+        )
     return best()
 
 
 def _keys(order: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     return next(iter(order.values()), ())
+
+
+def _rows_together(estimator: Estimator, layout: Layout) -> float:
+    """Rows of a row group of a layout, where a file has so many."""
+    own = min(estimator.rows_per_file(layout), estimator.model.rows_per_row_group(layout.properties))
+    return min(own, estimator.sample.table_rows)
+
+
+def _resized(layout: Layout, size_property: str, size: int) -> Layout:
+    order = {how: own for how in ("zorder", "hilbert") if (own := getattr(layout, how))}
+    order |= {"sort": tuple(term.column for term in layout.sort)} if layout.sort else {}
+    return layout_of(layout.partition, order, {**layout.properties, size_property: str(size)})

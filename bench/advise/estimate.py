@@ -35,7 +35,8 @@ class Estimate:
     Args:
         layout: Which.
         files: Data files of each query.
-        shares: Share of the rows that those files have, of each query.
+        row_groups: Row groups in them, of each query, that statistics do not exclude.
+        shares: Share of the rows that those row groups have, of each query.
         spread: How far each share may be off, for the sample's sake; 0 where it has all rows.
         all_files: Of the layout.
         ratios: Bytes of each column as a multiple of what they are today; 1 where nothing is known.
@@ -43,6 +44,7 @@ class Estimate:
 
     layout: Layout
     files: Floats
+    row_groups: Floats
     shares: Floats
     spread: Floats
     all_files: float
@@ -77,20 +79,21 @@ class Estimator:
             layout: Partition fields, an order, and the target size among its properties.
             corrected: Take off the bias of the sample, for twice the work.
         """
-        files, shares, count = self._counted(self.model, layout, self.sample.share)
+        files, groups, shares, count = self._counted(self.model, layout, self.sample.share)
         spread = np.zeros_like(shares)
         if corrected and self._halves:
             share = self.sample.share
-            (files_a, shares_a, _), (files_b, shares_b, _) = (
+            (files_a, groups_a, shares_a, _), (files_b, groups_b, shares_b, _) = (
                 self._counted(half, layout, share / 2) for half in self._halves
             )
             missing = np.clip(shares - (shares_a + shares_b) / 2, 0, None) * (1 - share)
             spread = missing + np.abs(shares_a - shares_b) / 2 * (1 - share)
             shares = np.clip(shares + missing, 0, 1)
             files = np.clip(files + np.clip(files - (files_a + files_b) / 2, 0, None) * (1 - share), 0, count)
-        return Estimate(layout=layout, files=files, shares=shares, spread=spread, all_files=count)
+            groups = groups + np.clip(groups - (groups_a + groups_b) / 2, 0, None) * (1 - share)
+        return Estimate(layout=layout, files=files, row_groups=groups, shares=shares, spread=spread, all_files=count)
 
-    def _counted(self, model: engine.LayoutModel, layout: Layout, share: float) -> tuple[Floats, Floats, float]:
+    def _counted(self, model: engine.LayoutModel, layout: Layout, share: float) -> tuple[Floats, Floats, Floats, float]:
         laid = model.lay_out(
             self.rows_per_file(layout) * share,
             spec=spec_of(layout.partition, self.sample.table.schema()),
@@ -99,11 +102,14 @@ class Estimator:
             hilbert=layout.hilbert,
             properties=layout.properties,
         )
-        counts = laid.record_counts
+        parts = laid.row_groups(model.rows_per_row_group(layout.properties) * share)
+        file_of = np.searchsorted(laid.starts, parts.starts[:-1], side="right") - 1
         planned = [laid.planned(query.filter) for query in self.queries]
+        read = [parts.planned(query.filter) & mask[file_of] for query, mask in zip(self.queries, planned, strict=True)]
         files = np.array([mask.sum() for mask in planned], np.float64)
-        shares = np.array([counts[mask].sum() for mask in planned], np.float64) / max(counts.sum(), 1)
-        return files, shares, float(len(counts))
+        groups = np.array([mask.sum() for mask in read], np.float64)
+        rows = np.array([parts.record_counts[mask].sum() for mask in read], np.float64)
+        return files, groups, rows / max(parts.record_counts.sum(), 1), float(len(laid.record_counts))
 
     def readings(self, estimate: Estimate) -> list[Reading]:
         """What each query reads, in files and bytes."""
@@ -118,9 +124,14 @@ class Estimator:
         sizes = {name: size * estimate.ratios.get(name, 1.0) for name, size in stored.by_column.items()}
         return [
             Reading(
-                files=files, bytes_read=share * sum(sizes[name] for name in query.columns), manifests=stored.manifests
+                files=files,
+                row_groups=groups,
+                bytes_read=share * sum(sizes[name] for name in query.columns),
+                manifests=stored.manifests,
             )
-            for query, files, share in zip(self.queries, estimate.files.tolist(), shares.tolist(), strict=True)
+            for query, files, groups, share in zip(
+                self.queries, estimate.files.tolist(), estimate.row_groups.tolist(), shares.tolist(), strict=True
+            )
         ]
 
 

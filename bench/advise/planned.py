@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow.compute as pc
 
 import engine
 from bench.advise.queries import Query
@@ -17,6 +18,8 @@ _THREADS = 8
 _DECODED_BYTES_PER_SECOND = 200e6
 """Of one processor: compressed Parquet to Arrow, with most types (docs/design/reading.md)."""
 _ALIKE = 1_000
+_INSPECTED = 100
+"""Data files whose footers are read for a query, at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,22 +28,24 @@ class Reading:
 
     Args:
         files: Data files.
+        row_groups: Of these files, those that their statistics do not exclude.
         bytes_read: Of the columns that it needs in them, and of delete files.
         delete_files: To apply.
         manifests: Of the snapshot.
     """
 
     files: float
+    row_groups: float
     bytes_read: float
     delete_files: float = 0
     manifests: int = 1
 
     def work(self) -> Work:
-        """The requests: a footer and the columns of each file."""
+        """The requests: the footer of each file, and the columns of each row group."""
         files, deletes = math.ceil(self.files), math.ceil(self.delete_files)
         counters = {
             "storage_requests_read": 1 + self.manifests,
-            "storage_requests_range_read": 2 * files + deletes,
+            "storage_requests_range_read": files + math.ceil(self.row_groups) + deletes,
             "files_planned": files,
             "delete_files_loaded": deletes,
             "delete_files_planned": deletes,
@@ -90,13 +95,20 @@ class StoredColumns:
         return {name: float(self._bytes[:, place].sum()) for name, place in self._columns.items()}
 
     def reading(self, query: Query) -> Reading:
-        """What a query reads, by a real plan."""
-        plan = self._table.scan(filter=query.filter).plan()
+        """What a query reads, by a real plan, and the statistics of row groups."""
+        scan = self._table.scan(filter=query.filter)
+        plan = scan.plan()
+        groups = scan.row_groups(files=_INSPECTED)
+        read = groups.filter(pc.invert(groups["is_skipped"]))
+        rows = pc.sum(groups["record_count"]).as_py() or 1
+        inspected = min(plan.files.num_rows, _INSPECTED)
         places = [self._places[path] for path in plan.files["file_path"].to_pylist()]
         deletes = {d["file_path"]: d["file_size_in_bytes"] for own in plan.files["deletes"].to_pylist() for d in own}
         return Reading(
             files=len(places),
-            bytes_read=self._of(places, query.columns) + sum(deletes.values()),
+            row_groups=read.num_rows * len(places) / max(inspected, 1),
+            bytes_read=self._of(places, query.columns) * (pc.sum(read["record_count"]).as_py() or 0) / rows
+            + sum(deletes.values()),
             delete_files=len(deletes),
             manifests=self.manifests,
         )

@@ -17,12 +17,14 @@ from bench.advise.planned import Reading, StoredColumns
 from bench.advise.queries import Query
 from bench.advise.sample import Sample
 from bench.errors import Disagreement
-from bench.layouts.layout import FORMAT_VERSION, TARGET_SIZE, Layout
+from bench.layouts.layout import FORMAT_VERSION, ROW_GROUP_SIZE, TARGET_SIZE, Layout
 from bench.measure.raw_files import RawFiles
 from bench.measure.table_builder import build_table
 
 _ELSEWHERE = ("write.data.path", "write.metadata.path", "write.object-storage", "write.distribution-mode")
 """Properties that would lead away from the trial's directory, or to Spark."""
+_ROW_GROUP_SIZE = 128 << 20
+"""Iceberg's default."""
 _FIELD_ID = b"PARQUET:field_id"
 
 
@@ -113,15 +115,17 @@ def _without_ids(schema: pa.Schema) -> pa.Schema:
 
 
 def _on_sample(layout: Layout, sample: Sample) -> Layout:
-    """The layout with the table's properties, in files of the sample's share of the target size."""
+    """The layout with the table's properties, in files and row groups of the sample's share of their sizes."""
     table = sample.table
     own = {k: v for k, v in table.properties.items() if k.startswith("write.") and not k.startswith(_ELSEWHERE)}
     size = max(1, round(target_size(layout, table) * sample.share))
+    row_group = int({**own, **layout.properties}.get(ROW_GROUP_SIZE) or _ROW_GROUP_SIZE)
     properties = {
         FORMAT_VERSION: str(table.metadata.format_version),
         **own,
         **layout.properties,
         TARGET_SIZE: str(size),
+        ROW_GROUP_SIZE: str(max(1, round(row_group * sample.share))),
     }
     return replace(layout, properties=properties)
 

@@ -15,6 +15,7 @@ from bench.errors import ConfigError
 
 FORMAT_VERSION = "format-version"
 TARGET_SIZE = "write.target-file-size-bytes"
+ROW_GROUP_SIZE = "write.parquet.row-group-size-bytes"
 DISTRIBUTION = "write.distribution-mode"
 CODEC = "write.parquet.compression-codec"
 DELETE_MODE = "write.delete.mode"

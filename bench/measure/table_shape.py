@@ -21,11 +21,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bench.errors import DatasetFailed
-from bench.layouts.layout import CODEC, FORMAT_VERSION, TARGET_SIZE, Layout, Term
+from bench.layouts.layout import CODEC, FORMAT_VERSION, ROW_GROUP_SIZE, TARGET_SIZE, Layout, Term
 from bench.measure.brute.manifests import DATA, DELETED, FileEntry, live_files, manifest_list, read_avro
 from bench.measure.brute.metadata import TableJson, load_table_json
 
-_ROW_GROUP_SIZE = "write.parquet.row-group-size-bytes"
 _BLOOM = "write.parquet.bloom-filter-enabled.column."
 _METRICS = "write.metadata.metrics."
 _METRICS_COLUMNS = 100
@@ -209,8 +208,8 @@ def _sizes(shape: _Shape, _: int) -> Iterator[str]:
         for file in shape.files:
             if file.size_bytes > target * _OVER:
                 yield f"{file.path} has {file.size_bytes} bytes, its target is {target}"
-    if _ROW_GROUP_SIZE in layout.properties:
-        limit = int(layout.properties[_ROW_GROUP_SIZE])
+    if ROW_GROUP_SIZE in layout.properties:
+        limit = int(layout.properties[ROW_GROUP_SIZE])
         for path, footer in shape.footers.items():
             size = max(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups))
             if size > limit * _OVER:

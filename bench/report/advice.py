@@ -18,11 +18,12 @@ from bench.advise.statements import icebench_commands, spark_statements
 from bench.report.charts import DotChart, DotPanel, DotRow, Point, ScatterChart, ScatterPoint
 from bench.report.model import Cell, Fact, Finding, Report, Section, Table, plain
 from bench.report.profile import Place
-from bench.report.quantities import count, digits, quantity
+from bench.report.quantities import count, digits, duration, quantity
 
 _UNITS = {"seconds": "s", "bytes": "bytes", "dollars": "$"}
 _SHOWN_UNUSED = 3
 _SHOWN_QUERIES = 5
+_DAY = 86_400
 _TODAY, _ADVISED = "today", "advised"
 
 
@@ -55,7 +56,7 @@ def evidence(each: Recommendation, advice: Advice) -> Iterator[str]:
         f"{quantity(rewrite.seconds, 's')}, {digits(rewrite.dollars)} $; {sure}"
     )
     days = each.break_even_days
-    pays = "never in seconds" if days is None else f"after {digits(days)} days"
+    pays = "never in seconds" if days is None else f"after {duration(days * _DAY)}"
     storage = storage_dollars(each, advice)
     sign = "+" if storage >= 0 else "-"
     yield (
@@ -177,14 +178,17 @@ def _values(each: Recommendation, advice: Advice, table: engine.Table, place: Pl
 def advice_report(advice: Advice, table: engine.Table, place: Place) -> Report:
     """The page."""
     unit = _UNITS[advice.options.minimize]
-    sections = [_front(advice), *(_effects(each, number) for number, each in enumerate(advice.recommendations, 1))]
+    sections = [_front(advice)]
+    for number, each in enumerate(advice.recommendations, 1):
+        own, sql = statements(each, table, place)
+        sections.append(_effects(each, number, (("With icebench", tuple(own)), ("In Spark SQL", tuple(sql)))))
     best = "no layout that was tried is better than today's" if not advice.recommendations else (
         headline(advice.recommendations[0], advice))  # fmt: skip
     return Report(
         title=f"Advice for {advice.table}",
         subtitle=best,
         source=f"{advice.table}, snapshot {table.current_snapshot.snapshot_id if table.current_snapshot else 'none'}",
-        findings=tuple(_findings(advice, table, place)),
+        findings=tuple(_findings(advice)),
         remarks=(),
         sections=tuple(section for section in sections if section is not None),
         facts=(
@@ -200,11 +204,9 @@ def advice_report(advice: Advice, table: engine.Table, place: Place) -> Report:
     )
 
 
-def _findings(advice: Advice, table: engine.Table, place: Place) -> Iterator[Finding]:
+def _findings(advice: Advice) -> Iterator[Finding]:
     for each in advice.recommendations:
-        own, sql = statements(each, table, place)
-        run = f"In Spark: {'; '.join(sql)}. With icebench: {'; '.join(own)}"
-        yield Finding(statement=f"{headline(each, advice)}.", evidence=f"{'. '.join(evidence(each, advice))}. {run}.")
+        yield Finding(statement=f"{headline(each, advice)}.", evidence=f"{'. '.join(evidence(each, advice))}.")
     if not advice.recommendations:
         yield Finding(statement="No layout that was tried is better than today's.")
     for left in advice.queries.unused:
@@ -231,7 +233,7 @@ def _front(advice: Advice) -> Section | None:
     )  # fmt: skip
 
 
-def _effects(each: Recommendation, number: int) -> Section:
+def _effects(each: Recommendation, number: int, commands: tuple[tuple[str, tuple[str, ...]], ...]) -> Section:
     dots, rows = [], []
     for effect in each.effects:
         before, after, worst = (r.bytes_read / 1e6 for r in (effect.before, effect.after, effect.worst))
@@ -255,4 +257,5 @@ def _effects(each: Recommendation, number: int) -> Section:
                      panels=(DotPanel(title="", rows=tuple(dots)),)),
         ),
         tables=(Table(title="By query", columns=columns, rows=tuple(rows)),),
+        commands=commands,
     )  # fmt: skip

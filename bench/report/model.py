@@ -58,7 +58,8 @@ class Table:
 @dataclass(frozen=True, kw_only=True)
 class Section:
     """One measurement: what was measured, in words, then drawn, then in figures. Of `switch`, tables that say the same
-    in several quantities, a page shows the one that its reader chooses. An `opening` one is part of the answer."""
+    in several quantities, a page shows the one that its reader chooses; `commands` are lines to copy and run, in titled
+    groups. An `opening` one is part of the answer."""
 
     key: str
     title: str
@@ -66,6 +67,7 @@ class Section:
     charts: tuple[Chart, ...] = ()
     tables: tuple[Table, ...] = ()
     switch: tuple[Table, ...] = ()
+    commands: tuple[tuple[str, tuple[str, ...]], ...] = ()
     opening: bool = False
 
     @property

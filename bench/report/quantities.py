@@ -25,6 +25,14 @@ def quantity(value: float, unit: str, *, like: float | None = None) -> str:
     return f"{text} {name}".rstrip()
 
 
+def duration(seconds: float) -> str:
+    """A time that people wait: ``4.3 s``, ``75 minutes``, ``20 hours``, ``12 days``."""
+    for step, name in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
+        if seconds >= 2 * step:
+            return f"{digits(seconds / step)} {name}"
+    return quantity(seconds, "s")
+
+
 def interval(low: float, high: float, unit: str, *, like: float) -> str:
     """An interval in the unit of `like`, without naming it again: ``[11.9, 12.8]``."""
     scale, _ = _scaled(like, unit)

@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from engine.expressions.uuid_bounds import believed_bounds
 from engine.expressions.vectors import Vector, from_serialized, pack, vector_of
 from engine.formats.metrics_modes import NONE, MetricsMode, metrics_modes
 from engine.formats.parquet.metrics import lower_bound, upper_bound
+from engine.formats.parquet.writer import encoded_size
 from engine.maintenance.file_groups import file_count
 from engine.maintenance.hilbert import hilbert_indexes
 from engine.maintenance.z_order import bits_of_each, interleave_bits, ranked, shares_of_ranks
@@ -39,6 +41,7 @@ from engine.plan.scan import as_predicate
 from engine.plan.trusted_metrics import MICROSECONDS, trusted_microseconds
 from engine.spec.metadata import TableMetadata
 from engine.spec.partitioning import UNPARTITIONED, Partition, PartitionSpec
+from engine.spec.properties import DEFAULT_FILE_FORMAT, METRICS_DEFAULT, PARQUET_ROW_GROUP_SIZE_BYTES
 from engine.spec.types import PrimitiveType
 
 Rows = npt.NDArray[np.int64]
@@ -128,6 +131,14 @@ class LayoutModel:
         starts = np.unique(np.array(cuts, np.int64))
         return ModelledLayout(self, spec, order, starts, {**self.properties, **(properties or {})})
 
+    def rows_per_row_group(self, properties: Mapping[str, str] | None = None) -> float:
+        """Rows that fill a row group, by the table's properties and these; infinity for formats other than Parquet."""
+        known = {**self.properties, **(properties or {})}
+        if DEFAULT_FILE_FORMAT.of(known) != "parquet":
+            return math.inf
+        size = sum(map(encoded_size, self.rows.to_batches()))
+        return PARQUET_ROW_GROUP_SIZE_BYTES.of(known) * self.rows.num_rows / max(size, 1)
+
     def of_files(self, file_numbers: Rows, *, spec: PartitionSpec = UNPARTITIONED) -> ModelledLayout:
         """The layout in which each row is in the file of this number; a file has rows of one partition."""
         order = np.argsort(file_numbers, kind="stable")
@@ -165,6 +176,18 @@ class ModelledLayout:
     def record_counts(self) -> Rows:
         """Rows of each file."""
         return np.diff(self.starts)
+
+    def row_groups(self, rows_per_row_group: float) -> ModelledLayout:
+        """The layout in which each row group is a file: what it plans is what a read of the planned files decodes.
+
+        Args:
+            rows_per_row_group: Of all row groups of a file but the last; at least 1.
+        """
+        size = max(1, round(min(rows_per_row_group, self.model.rows.num_rows)))
+        cuts = [np.arange(start, end, size) for start, end in pairwise(self.starts)]
+        # Parquet's statistics are whole, whatever metrics a manifest has.
+        properties = {METRICS_DEFAULT.name: "full"}
+        return ModelledLayout(self.model, self.spec, self.order, np.concatenate([*cuts, self.starts[-1:]]), properties)
 
     def planned(self, filter: str | Predicate | None) -> npt.NDArray[np.bool_]:
         """For each file, whether a plan with this filter has it.

@@ -17,7 +17,7 @@ from engine.formats.name_mapping import FilesWithoutIds
 from engine.plan.scan import ScanPlan
 from engine.plan.tasks import ScanTask
 from engine.plan.written_schemas import columns_of_all_snapshots
-from engine.read.reader import read_files
+from engine.read.reader import list_row_groups, read_files
 from engine.read.request import BATCH_ROWS, ReadRequest
 from engine.runtime.counters import ROWS_RETURNED, Counters
 from engine.runtime.local import LocalRunner
@@ -110,6 +110,37 @@ def count_rows(
     rest = sum(b.num_rows for b in read_files(unknown, request, runner=runner or LocalRunner(), counters=counted))
     counted.add(ROWS_RETURNED, known)
     return int(known + rest)
+
+
+ROW_GROUP_SCHEMA = pa.schema(
+    [
+        pa.field("file_path", pa.string(), nullable=False),
+        pa.field("row_group", pa.int32(), nullable=False),
+        pa.field("first_row", pa.int64(), nullable=False),
+        pa.field("record_count", pa.int64(), nullable=False),
+        pa.field("size_in_bytes", pa.int64(), nullable=False),
+        pa.field("is_skipped", pa.bool_(), nullable=False),
+    ]
+)
+
+
+def row_groups_of(
+    plan: ScanPlan, store: Store, *, runner: Runner | None = None, table_name: str | None = None
+) -> pa.Table:
+    """The row groups of the files of a plan; see `engine.scan.Scan.row_groups`."""
+    request = request_for(plan, store, table_name=table_name)
+    rows = [
+        {
+            "file_path": file.file_path,
+            "row_group": group.index,
+            "first_row": group.first_row,
+            "record_count": group.num_rows,
+            "size_in_bytes": group.size_bytes,
+            "is_skipped": is_skipped,
+        }
+        for file, group, is_skipped in list_row_groups(planned_files(plan), request, runner=runner or LocalRunner())
+    ]
+    return pa.Table.from_pylist(rows, schema=ROW_GROUP_SCHEMA)
 
 
 def request_for(

@@ -19,7 +19,7 @@ from engine.formats.parquet.row_groups import RowGroupStatistics, matching_row_g
 from engine.formats.parquet.source import ParquetSource
 from engine.formats.source import RowGroup, Source
 from engine.read.request import ReadRequest
-from engine.read.row_group import Work, works_of
+from engine.read.row_group import Work, open_file, works_of
 from engine.read.row_group_stream import row_group_batches
 from engine.runtime.counters import (
     DELETE_POSITIONS_APPLIED,
@@ -83,6 +83,21 @@ def read_files(
 
     works = (work for found in runner.map(opened, ordered) for work in found)
     yield from row_group_batches(works, request, runner=runner, counters=counters)
+
+
+def list_row_groups(
+    files: Iterable[FileRead], request: ReadRequest, *, runner: Runner
+) -> Iterator[tuple[FileRead, RowGroup, bool]]:
+    """The row groups of data files, in file order, and whether their statistics let `read_files` skip them. Only
+    footers are read; errors as `read_files`."""
+
+    def listed(file: FileRead) -> list[tuple[FileRead, RowGroup, bool]]:
+        with request.naming(), open_file(file, request) as source:
+            matching = _matching(source, file, request)
+            return [(file, each, matching is not None and each.index not in matching) for each in source.row_groups]
+
+    for found in runner.map(listed, files):
+        yield from found
 
 
 def _row_groups(file: FileRead, deletes: LoadedDeletes, request: ReadRequest, counters: Counters) -> list[Work]:

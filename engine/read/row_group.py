@@ -124,24 +124,34 @@ def works_of(
         CorruptTable: The file is not of its format, or its number of rows is not that of its manifest entry.
     """
     with request.naming():
-        source = open_source(
-            request.store,
-            file.file_path,
-            file_format=file.file_format,
-            name_mapping=request.name_mapping,
-            without_ids=request.without_ids,
-            needed_by=request.needed_by,
-            size_bytes=file.file_size_in_bytes,
-            field_ids=_columns_for(file, request, keys),
-        )
+        source = open_file(file, request, keys)
         try:
-            check_file(file, source, request.store, request.schemas)
             chosen = list(choose(source))
         except BaseException:
             source.close()
             raise
     shared = SharedSource(source, users=len(chosen))
     return [Work(file, group, shared, deletes) for group, deletes in chosen]
+
+
+def open_file(file: FileRead, request: ReadRequest, keys: Sequence[EqualityGroup] = ()) -> Source:
+    """Open a file for the columns of `request`, and check it; arguments and errors as `works_of`."""
+    source = open_source(
+        request.store,
+        file.file_path,
+        file_format=file.file_format,
+        name_mapping=request.name_mapping,
+        without_ids=request.without_ids,
+        needed_by=request.needed_by,
+        size_bytes=file.file_size_in_bytes,
+        field_ids=_columns_for(file, request, keys),
+    )
+    try:
+        check_file(file, source, request.store, request.schemas)
+    except BaseException:
+        source.close()
+        raise
+    return source
 
 
 def _columns_for(file: FileRead, request: ReadRequest, keys: Sequence[EqualityGroup]) -> set[int]:

@@ -16,7 +16,8 @@ from bench.advise.planned import StoredColumns
 from bench.advise.queries import Queries, Query, parse_queries
 from bench.advise.sample import take_sample
 from bench.advise.statements import icebench_commands, spark_statements
-from bench.layouts.layout import TARGET_SIZE, Layout, Term
+from bench.costs.object_store import LOCAL
+from bench.layouts.layout import ROW_GROUP_SIZE, TARGET_SIZE, Layout, Term
 from tests.unit.bench.cli.test_main import exit_code
 
 ROWS = 6_000
@@ -70,6 +71,27 @@ def test_the_advised_layout_is_what_the_table_then_is(table: engine.Table) -> No
     for effect in best.effects:
         assert effect.after.bytes_read == pytest.approx(stored.reading(effect.query).bytes_read, rel=0.2)
     assert _advised(table, SQL).cost == pytest.approx(best.after, rel=0.2)
+
+
+def test_row_groups_count_today_and_then(tmp_path: Path) -> None:
+    """One file of 400,000 unsorted rows: an order alone leaves one row group, which every query reads whole."""
+    keys = np.random.default_rng(0).permutation(400_000)
+    table = engine.load_catalog(str(tmp_path)).create_table("db.t", pa.table({"key": keys, "v": keys}).schema)
+    table.append(pa.table({"key": keys, "v": keys}))
+    queries = parse_queries("select v from t where key between 5000 and 5100", table)
+    best = advise(table, queries, Options(trials=3, sample_rows=40_000, profile=LOCAL)).recommendations[0]
+    assert best.layout.sort == (Term(column="key"),)
+    table.maintenance.rewrite_data_files("sort", sort_order=["key"], rewrite_all=True)
+    sorted_only = StoredColumns(table).reading(queries.queries[0])
+    table.set_properties(dict(best.layout.properties))
+    table.maintenance.rewrite_data_files("sort", sort_order=["key"], rewrite_all=True)
+    now = StoredColumns(table).reading(queries.queries[0])
+    assert (sorted_only.files, sorted_only.row_groups, now.files, now.row_groups) == (1, 1, 1, 1)
+    assert now.bytes_read < 0.5 * sorted_only.bytes_read
+    assert best.effects[0].before.bytes_read == pytest.approx(sorted_only.bytes_read, rel=0.3)
+    assert best.effects[0].after.bytes_read == pytest.approx(now.bytes_read, rel=0.3)
+    commands = icebench_commands(best.layout, todays_layout(table), table, ())
+    assert commands[0] == f"table.set_properties({{{ROW_GROUP_SIZE!r}: {best.layout.properties[ROW_GROUP_SIZE]!r}}})"
 
 
 def test_a_table_that_is_as_good_as_it_can_be_is_left_alone(table: engine.Table) -> None:
