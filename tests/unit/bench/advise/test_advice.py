@@ -81,6 +81,7 @@ def test_row_groups_count_today_and_then(tmp_path: Path) -> None:
     queries = parse_queries("select v from t where key between 5000 and 5100", table)
     best = advise(table, queries, Options(trials=3, sample_rows=40_000, profile=LOCAL)).recommendations[0]
     assert best.layout.sort == (Term(column="key"),)
+    unsorted = StoredColumns(table).reading(queries.queries[0])
     table.maintenance.rewrite_data_files("sort", sort_order=["key"], rewrite_all=True)
     sorted_only = StoredColumns(table).reading(queries.queries[0])
     table.set_properties(dict(best.layout.properties))
@@ -88,7 +89,7 @@ def test_row_groups_count_today_and_then(tmp_path: Path) -> None:
     now = StoredColumns(table).reading(queries.queries[0])
     assert (sorted_only.files, sorted_only.row_groups, now.files, now.row_groups) == (1, 1, 1, 1)
     assert now.bytes_read < 0.5 * sorted_only.bytes_read
-    assert best.effects[0].before.bytes_read == pytest.approx(sorted_only.bytes_read, rel=0.3)
+    assert best.effects[0].before == unsorted
     assert best.effects[0].after.bytes_read == pytest.approx(now.bytes_read, rel=0.3)
     commands = icebench_commands(best.layout, todays_layout(table), table, ())
     assert commands[0] == f"table.set_properties({{{ROW_GROUP_SIZE!r}: {best.layout.properties[ROW_GROUP_SIZE]!r}}})"
