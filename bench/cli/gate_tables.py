@@ -26,7 +26,7 @@ _ALL = "no-filter"
 
 def baseline_of(definition: Path) -> Path:
     """Where the baseline of a definition is: beside it."""
-    return definition.with_suffix(".baseline.json")
+    return definition.parent / f"{definition.stem}.baseline.json"
 
 
 def count_plans(definition: Path) -> Baseline:

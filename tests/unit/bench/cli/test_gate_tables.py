@@ -19,6 +19,7 @@ from bench.cli.gate import gate as command
 from bench.cli.gate_tables import count_plans
 from bench.cli.terminal import Terminal
 from bench.errors import ConfigError
+from tests.unit.bench.cli.test_main import exit_code
 
 ROOT = Path(__file__).parents[4]
 DEFINITION = """
@@ -82,6 +83,12 @@ def test_a_table_that_got_worse_fails_until_that_is_accepted_by_name(table: engi
     flags = text.partition("icebench gate --tables mine.toml --accept ")[2].split()
     assert gate("--accept", *flags)[0] == 0
     assert gate()[0] == 0
+
+
+@pytest.mark.parametrize("definition", ["", ".", ".."])
+def test_a_directory_is_no_definition(definition: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("gate", "--tables", definition) == 4
+    assert "no baseline" in capsys.readouterr().err
 
 
 def test_what_cannot_be_counted_is_a_fault_of_the_configuration(table: engine.Table) -> None:
