@@ -283,7 +283,7 @@ class _Reader:
         return part.copy().transform(renamed)
 
     def _leave(self, name: str, node: exp.Expr, reason: str) -> None:
-        text = node.sql()
+        text = node.sql(_EngineSql)
         self.unused.append(Unused(query=name, text=text[:_SHOWN] + "..." * (len(text) > _SHOWN), reason=reason))
 
 

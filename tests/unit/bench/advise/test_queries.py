@@ -104,6 +104,8 @@ def test_filters_with_bytes_are_read(tmp_path: Path) -> None:
     (query,) = logged_queries([line], table).queries
     assert query.filter is not None
     assert table.scan(query.filter).filter == table.scan("b = X'00fF'").filter
+    line = json.dumps({"location": table.location, "filter": "b = X'' or length(b) = 1", "columns": ["b"]})
+    assert [each.text for each in logged_queries([line], table).unused] == ["LENGTH(b) = 1 OR b = x''"]
 
 
 def test_scans_that_the_engine_has_reported(
