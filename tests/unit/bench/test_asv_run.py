@@ -60,17 +60,13 @@ def test_asv_finds_each_benchmark_once(tmp_path: Path) -> None:
         "cases.Cases.track_parquet_values_decoded",
         "cases.Cases.track_storage_requests_range_read",
         "cases.Cases.track_storage_requests_read",
-        "planning.Planning.time_cold",
-        "planning.Planning.time_warm",
-        "pruning.Pruning.track_entries_decoded",
-        "pruning.Pruning.track_false_positive_rate",
-        "pruning.Pruning.track_files_planned",
-        "pruning.Pruning.track_recall",
-        "scanning.Decimals.time_scan",
-        "scanning.Deletes.time_scan",
+        "cases.Pruning.track_false_positive_rate",
+        "cases.Pruning.track_files_planned",
+        "cases.Pruning.track_recall",
+        "cases.Spark.time_scan",
     ]
-    # One key for the cases and one for the others, so that the tables of each are prepared once for all.
-    assert len({benchmark["setup_cache_key"] for benchmark in found}) == 2
+    # One key, so that the tables are prepared once for all.
+    assert len({benchmark["setup_cache_key"] for benchmark in found}) == 1
     assert {benchmark["version"] for benchmark in found} == {"1"}
     assert all(benchmark["timeout"] == 600 for benchmark in found)
     units = {b["name"].rpartition(".")[2]: b["unit"] for b in found}
