@@ -1,11 +1,10 @@
-"""What a reader must know before believing a figure: typed, with advice, worst first."""
+"""What a reader must know before believing a figure: with advice, worst first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol
 
 from bench.measure.record import Failure, Record, Skipped
 from bench.measure.run_file import Run
@@ -29,142 +28,51 @@ class Severity(IntEnum):
     NOTE = 2
 
 
-class Remark(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class Remark:
     """`text` says what is the matter in one sentence, `advice` what to do about it."""
 
-    @property
-    def severity(self) -> Severity: ...
-
-    @property
-    def text(self) -> str: ...
-
-    @property
-    def advice(self) -> str: ...
+    severity: Severity
+    text: str
+    advice: str
 
 
-@dataclass(frozen=True)
-class Interrupted:
-    """The run has no end: it was stopped, or the machine was."""
-
-    severity: Severity = Severity.ERROR
-    text: str = "This run was interrupted: what is missing here was not measured."
-    advice: str = "Run it again; datasets that were built are kept, so it will be quicker."
-
-
-@dataclass(frozen=True)
-class Failed:
-    """Something went wrong during the run."""
-
-    failure: Failure
-    severity: Severity = Severity.ERROR
-
-    @property
-    def text(self) -> str:
-        return f"{self.failure.kind}: {self.failure}"
-
-    @property
-    def advice(self) -> str:
-        if self.failure.kind == "Disagreement":
-            return "Engines gave different rows or files: their figures for this case do not count until one is mended."
-        return "The case was not measured; the message above is the engine's own."
-
-
-@dataclass(frozen=True)
-class NotMeasured:
-    """What was asked for and could not be measured, for one reason."""
-
-    engine: str
-    measurements: tuple[str, ...]
-    reason: str
-    severity: Severity = Severity.NOTE
-
-    @property
-    def text(self) -> str:
-        what = "at all" if self.measurements == ("*",) else f"for {listed(list(self.measurements))}"
-        who = "Nothing" if self.engine == "*" else self.engine
-        verb = "was measured" if self.engine == "*" else "was not measured"
-        return f"{who} {verb} {what}: {self.reason}"
-
-    @property
-    def advice(self) -> str:
-        return "The figures of the others stand. If something is to be installed, 'icebench doctor' says what."
-
-
-@dataclass(frozen=True)
-class NoisySamples:
-    """Timings that scatter too much."""
-
-    cases: tuple[tuple[str, float], ...]
-    """Names and spreads, the worst first."""
-    severity: Severity = Severity.WARNING
-
-    @property
-    def text(self) -> str:
-        shown = [f"{name} ({share:.0%})" for name, share in self.cases[:SHOWN]]
-        more = f", and {len(self.cases) - SHOWN} more" if len(self.cases) > SHOWN else ""
-        return (
-            f"In {count(len(self.cases), 'case')} the middle half of the samples spreads over more than {NOISY:.0%} of "
-            f"the median: {'; '.join(shown)}{more}."
-        )
-
-    @property
-    def advice(self) -> str:
-        return "End other programs, raise 'repetitions', and distrust differences below the spread."
-
-
-@dataclass(frozen=True)
-class FewRepetitions:
-    """Too few samples for a confidence interval of 95%."""
-
-    measurements: tuple[str, ...]
-    fewest: int
-    severity: Severity = Severity.WARNING
-
-    @property
-    def text(self) -> str:
-        return f"{listed(list(self.measurements)).capitalize()}: only {count(self.fewest, 'sample')} a case."
-
-    @property
-    def advice(self) -> str:
-        return f"Small differences mean nothing here; set 'repetitions' to {FEWEST_REPETITIONS} or more."
-
-
-@dataclass(frozen=True)
-class NoMatchingRows:
-    """Filters that no row of the table meets."""
-
-    filters: tuple[str, ...]
-    severity: Severity = Severity.WARNING
-
-    @property
-    def text(self) -> str:
-        return f"No row meets {listed(list(self.filters))}: a plan without files is the best of all layouts."
-
-    @property
-    def advice(self) -> str:
-        return "Unless this is what is asked, give the filter values that the table has."
-
-
-@dataclass(frozen=True)
-class UncommittedChanges:
-    """The code that ran is not the code of the revision."""
-
-    severity: Severity = Severity.NOTE
-    text: str = "The checkout had uncommitted changes, so the revision below is not exactly what ran."
-    advice: str = "Commit before a run that is to be kept."
+INTERRUPTED = Remark(
+    severity=Severity.ERROR,
+    text="This run was interrupted: what is missing here was not measured.",
+    advice="Run it again; datasets that were built are kept, so it will be quicker.",
+)
+UNCOMMITTED = Remark(
+    severity=Severity.NOTE,
+    text="The checkout had uncommitted changes, so the revision below is not exactly what ran.",
+    advice="Commit before a run that is to be kept.",
+)
 
 
 def remarks_of(run: Run) -> tuple[Remark, ...]:
     """Everything to be said of a run, worst first."""
-    found: list[Remark] = [] if run.complete else [Interrupted()]
-    found += [Failed(failure) for failure in run.failures]
+    found = [] if run.complete else [INTERRUPTED]
+    found += map(_failed, run.failures)
     found += _of_samples(run.records)
-    if empty := tuple(dict.fromkeys(record.case for record in run.records if _matches_nothing(record))):
-        found.append(NoMatchingRows(empty))
+    if empty := list(dict.fromkeys(record.case for record in run.records if _matches_nothing(record))):
+        found.append(
+            Remark(
+                severity=Severity.WARNING,
+                text=f"No row meets {listed(empty)}: a plan without files is the best of all layouts.",
+                advice="Unless this is what is asked, give the filter values that the table has.",
+            )
+        )
     found += _not_measured(run.skipped)
     if (run.environment.get("git") or {}).get("dirty"):
-        found.append(UncommittedChanges())
+        found.append(UNCOMMITTED)
     return tuple(sorted(found, key=lambda remark: remark.severity))
+
+
+def _failed(failure: Failure) -> Remark:
+    advice = "The case was not measured; the message above is the engine's own."
+    if failure.kind == "Disagreement":
+        advice = "Engines gave different rows or files: their figures for this case do not count until one is mended."
+    return Remark(severity=Severity.ERROR, text=f"{failure.kind}: {failure}", advice=advice)
 
 
 def _not_measured(skipped: Iterable[Skipped]) -> Iterator[Remark]:
@@ -173,7 +81,13 @@ def _not_measured(skipped: Iterable[Skipped]) -> Iterator[Remark]:
     for one in skipped:
         measurements.setdefault((one.engine, one.reason), {})[one.measurement] = None
     for (engine, reason), names in measurements.items():
-        yield NotMeasured(engine, tuple(names), reason)
+        what = "at all" if list(names) == ["*"] else f"for {listed(list(names))}"
+        who = "Nothing was measured" if engine == "*" else f"{engine} was not measured"
+        yield Remark(
+            severity=Severity.NOTE,
+            text=f"{who} {what}: {reason}",
+            advice="The figures of the others stand. If something is to be installed, 'icebench doctor' says what.",
+        )
 
 
 def _matches_nothing(record: Record) -> bool:
@@ -194,15 +108,24 @@ def is_noisy(record: Record) -> bool:
 
 
 def _of_samples(records: Iterable[Record]) -> Iterator[Remark]:
+    """Timings that scatter too much, and too few samples for an interval of 95 %."""
     timed = [r for r in records if is_timed(r) and median(r) > 0]
-    noisy = sorted(((_name(r), spread(r)) for r in timed if is_noisy(r)), key=lambda case: -case[1])
+    noisy = sorted((r for r in timed if is_noisy(r)), key=lambda r: -spread(r))
     if noisy:
-        yield NoisySamples(tuple(noisy))
+        shown = [f"{r.engine} {r.measurement} {r.case} on {r.layout} ({spread(r):.0%})" for r in noisy[:SHOWN]]
+        more = f", and {len(noisy) - SHOWN} more" if len(noisy) > SHOWN else ""
+        yield Remark(
+            severity=Severity.WARNING,
+            text=f"In {count(len(noisy), 'case')} the middle half of the samples spreads over more than {NOISY:.0%} of "
+            f"the median: {'; '.join(shown)}{more}.",
+            advice="End other programs, raise 'repetitions', and distrust differences below the spread.",
+        )
     few = [r for r in timed if len(r.samples) < FEWEST_REPETITIONS]
     if few:
-        measurements = tuple(dict.fromkeys(r.measurement for r in few))
-        yield FewRepetitions(measurements, min(len(r.samples) for r in few))
-
-
-def _name(record: Record) -> str:
-    return f"{record.engine} {record.measurement} {record.case} on {record.layout}"
+        measurements = listed(list(dict.fromkeys(r.measurement for r in few)))
+        fewest = min(len(r.samples) for r in few)
+        yield Remark(
+            severity=Severity.WARNING,
+            text=f"{measurements.capitalize()}: only {count(fewest, 'sample')} a case.",
+            advice=f"Small differences mean nothing here; set 'repetitions' to {FEWEST_REPETITIONS} or more.",
+        )

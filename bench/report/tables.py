@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from bench.measure.record import Record
-from bench.report.compare import Records, best, bounds, median, ratio
+from bench.report.compare import FLOOR, Records, best, bounds, median, ratio
 from bench.report.model import Cell, Table, Tone, plain
 from bench.report.quantities import interval, quantity, signed_percent, times
 from bench.report.remarks import is_noisy
 
+OWN = "icebench"
+"""The engine that is held against the others."""
+
 NOT_MEASURED = Cell(text="-", detail="not measured")
+_LEFT_BEHIND = ("data_files", "data_bytes", "delete_files", "delete_records", "manifests")
 
 
 def comparison(records: Records, *, title: str, case_name: str, folded: bool = False) -> Table:
@@ -58,14 +63,60 @@ def _tone(best_of_row: bool, timed: Record | None) -> Tone:  # noqa: FBT001 - pr
     return Tone.DOUBTFUL if timed is not None and is_noisy(timed) else Tone.PLAIN
 
 
-def added_costs(
-    costs: Records,
-    scans: Records,
-    *,
-    title: str = "What deletes add to a scan",
-    case_name: str = "Deleted",
-    base: str = "the same scan without deletes",
-) -> Table:
+def against_own(records: Records, title: str, case_name: str) -> Table | None:
+    """How many times what this project's engine takes the others take: more than 1 is an advantage; None without it."""
+    others = [engine for engine in records.engines if engine != OWN]
+    rows = []
+    for case, layout, found in records.cases():
+        own = found.one(engine=OWN)
+        if own is not None:
+            rows.append((plain(case), plain(layout), *(_advantage(own, found.one(engine=e)) for e in others)))
+    if not rows or not others:
+        return None
+    return Table(
+        title=f"{title}: how many times that of {OWN}",
+        columns=(case_name, "Layout", *others),
+        rows=tuple(rows),
+        note="Ratio of paired samples and its interval; above 1 the other takes more.",
+    )
+
+
+def _advantage(own: Record, other: Record | None) -> Cell:
+    found = None if other is None else ratio(own, other)
+    if other is None or found is None:
+        return NOT_MEASURED
+    tone = Tone.BEST if found.low > 1 else Tone.DOUBTFUL
+    return Cell(
+        text=times(found.ratio),
+        detail=f"[{times(found.low)}, {times(found.high)}]",
+        tone=Tone.PLAIN if other.engine == FLOOR else tone,
+    )
+
+
+def aged_scans(records: Records) -> Records:
+    """What scans of tables take more than of the same rows compacted, where it is known what is in the tables."""
+    added = records.where(metric="scan_time_added")
+    return replace(added, all=tuple(each for each in added.all if _LEFT_BEHIND[0] in each.counters))
+
+
+def left_behind(aged: Records) -> Table:
+    """What was added to scans beside what they went through."""
+    rows = []
+    for case, layout, found in aged.cases():
+        counters = found.all[0].counters
+        added = (found.one(engine=engine) for engine in aged.engines)
+        counts = (Cell(text=f"{counters[name]:,}") for name in _LEFT_BEHIND)
+        cells = (NOT_MEASURED if each is None else Cell(text=signed_percent(median(each))) for each in added)
+        rows.append((plain(layout), plain(case), *counts, *cells))
+    return Table(
+        title="What batches leave behind, and what it adds to a scan",
+        columns=("Table", "Scan", *(name.replace("_", " ") for name in _LEFT_BEHIND), *aged.engines),
+        rows=tuple(rows),
+        note="Exact counts of the table; added time as a share of the scan of the same rows compacted.",
+    )
+
+
+def added_costs(costs: Records, scans: Records, *, title: str, case_name: str, base: str) -> Table:
     """What cases add to a scan: a row for each case and layout, a column for each engine.
 
     Args:
