@@ -1,4 +1,4 @@
-"""What the machine says about itself: the questions of `bench.doctor`, with the real answers."""
+"""What the machine says about itself: the questions of `bench.doctor`, and their answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import psutil
@@ -25,66 +24,20 @@ PROBE_BYTES = 32 << 20
 OBSERVED_SECONDS = 0.5
 
 
-class Machine(Protocol):
-    """The questions. None means: cannot be told, or is not there."""
-
-    def environment(self, name: str) -> str | None:
-        """An environment variable; None when unset or empty."""
-
-    def run(self, *command: str) -> str | None:
-        """What a command printed on either stream; None when it cannot be started or fails."""
-
-    def java(self) -> tuple[Path, int]:
-        """The home and the major version of the Java that Spark would get; raises JavaMissing."""
-
-    def version(self, distribution: str) -> str | None:
-        """The installed version of a Python distribution."""
-
-    def requirements(self) -> list[str]:
-        """What icebench's own metadata requires, as PEP 508 texts."""
-
-    def iceberg_jar(self) -> str | None:
-        """The path of the Iceberg Java runtime in Spark's cache."""
-
-    def host_name(self) -> str:
-        """This host's name."""
-
-    def resolves(self, host_name: str) -> bool:
-        """Whether a host name has an address."""
-
-    def cores(self) -> float:
-        """Cores that this process may use; a container's quota may be a fraction."""
-
-    def memory_gb(self) -> tuple[float, float]:
-        """Total and available memory, within the container's limit."""
-
-    def disk_free_gb(self, directory: Path) -> float:
-        """Free space of the disk that holds a directory, or would."""
-
-    def write_mb_per_s(self, directory: Path) -> float | None:
-        """The speed of writing and syncing a file of 32 MB."""
-
-    def frequency_governor(self) -> str | None:
-        """The CPU frequency governor."""
-
-    def busy_share(self) -> float:
-        """The share of all cores in use over half a second."""
-
-    def stolen_share(self) -> float:
-        """The share of time that the hypervisor gave to others, over half a second."""
-
-
-class ThisMachine:
-    """The real answers. `clock` is in seconds; `sys` is the root of Linux's sysfs."""
+class Machine:
+    """The questions; None means: cannot be told, or is not there. `clock` is in seconds; `sys` is the root of Linux's
+    sysfs."""
 
     def __init__(self, *, clock: Callable[[], float] = time.perf_counter, sys: Path = Path("/sys")) -> None:
         self._clock = clock
         self._sys = sys
 
     def environment(self, name: str) -> str | None:
+        """An environment variable; None when unset or empty."""
         return os.environ.get(name) or None
 
     def run(self, *command: str) -> str | None:
+        """What a command printed on either stream; None when it cannot be started or fails."""
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
         except (OSError, subprocess.TimeoutExpired):
@@ -92,25 +45,31 @@ class ThisMachine:
         return done.stdout + done.stderr if done.returncode == 0 else None
 
     def java(self) -> tuple[Path, int]:
+        """The home and the major version of the Java that Spark would get; raises JavaMissing."""
         home = find_java_home()
         return home, major_version(home) or 0
 
     def version(self, distribution: str) -> str | None:
+        """The installed version of a Python distribution."""
         try:
             return importlib.metadata.version(distribution)
         except importlib.metadata.PackageNotFoundError:
             return None
 
     def requirements(self) -> list[str]:
+        """What icebench's own metadata requires, as PEP 508 texts."""
         return importlib.metadata.requires("icebench") or []
 
     def iceberg_jar(self) -> str | None:
+        """The path of the Iceberg Java runtime in Spark's cache."""
         return str(cached_jar()) if is_cached() else None
 
     def host_name(self) -> str:
+        """This host's name."""
         return socket.gethostname()
 
     def resolves(self, host_name: str) -> bool:
+        """Whether a host name has an address."""
         try:
             socket.gethostbyname(host_name)
         except OSError:
@@ -118,6 +77,7 @@ class ThisMachine:
         return True
 
     def cores(self) -> float:
+        """Cores that this process may use; a container's quota may be a fraction."""
         allowed = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
         quota = (self._cgroup("cpu.max") or "max").split()
         if quota[0] == "max":
@@ -125,6 +85,7 @@ class ThisMachine:
         return min(allowed, int(quota[0]) / int(quota[1]))
 
     def memory_gb(self) -> tuple[float, float]:
+        """Total and available memory, within the container's limit."""
         memory = psutil.virtual_memory()
         maximum = self._cgroup("memory.max")
         limit = math.inf if maximum in {None, "max"} else float(maximum or 0)
@@ -134,9 +95,11 @@ class ThisMachine:
         return limit / GB, min(memory.available, max(0.0, limit - used)) / GB
 
     def disk_free_gb(self, directory: Path) -> float:
+        """Free space of the disk that holds a directory, or would."""
         return shutil.disk_usage(_existing(directory)).free / GB
 
     def write_mb_per_s(self, directory: Path) -> float | None:
+        """The speed of writing and syncing a file of 32 MB."""
         # Random bytes: some disks and file systems compress zeros away.
         block = np.random.default_rng(0).bytes(1 << 20)
         try:
@@ -152,12 +115,15 @@ class ThisMachine:
         return PROBE_BYTES / 1e6 / max(seconds, 1e-9)
 
     def frequency_governor(self) -> str | None:
+        """The CPU frequency governor."""
         return _text(self._sys / "devices/system/cpu/cpu0/cpufreq/scaling_governor")
 
     def busy_share(self) -> float:
+        """The share of all cores in use over half a second."""
         return psutil.cpu_percent(interval=OBSERVED_SECONDS) / 100
 
     def stolen_share(self) -> float:
+        """The share of time that the hypervisor gave to others, over half a second."""
         return getattr(psutil.cpu_times_percent(interval=OBSERVED_SECONDS), "steal", 0.0) / 100
 
     def _cgroup(self, name: str) -> str | None:

@@ -12,16 +12,15 @@ Each is one way in which tables are written and deleted from:
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 import engine
+from bench.workloads.equality_deletes import write_equality_deletes
 
 NAMESPACE = "gate"
 DATE, ITEM, TICKET, CUSTOMER, PAID = (
@@ -121,21 +120,8 @@ def build(catalog: engine.Catalog, scale: Scale) -> None:
 
 def equality_deletes(table: engine.Table, items: Sequence[int], number: int) -> engine.DataFile:
     """A delete file with these items, written where the table is."""
-    field_id = next(f.field_id for f in table.schema().fields if f.name == ITEM)
-    key = pa.field(ITEM, sales(0, 1).schema.field(ITEM).type, metadata={"PARQUET:field_id": str(field_id)})
-    sink = io.BytesIO()
-    rows = pa.table([pa.array(list(items), key.type)], schema=pa.schema([key]))
-    pq.write_table(rows, sink, compression="zstd", store_schema=False)
-    location = f"{table.location}/data/equality-{number}.parquet"
-    table.store.write(location, sink.getvalue())
-    return engine.DataFile(
-        content=engine.FileContent.EQUALITY_DELETES,
-        file_path=location,
-        file_format="parquet",
-        record_count=rows.num_rows,
-        file_size_in_bytes=len(sink.getvalue()),
-        equality_ids=(field_id,),
-    )
+    keys = pa.table({ITEM: pa.array(list(items), sales(0, 1).schema.field(ITEM).type)})
+    return write_equality_deletes(table, keys, f"{table.location}/data/equality-{number}.parquet")
 
 
 @cache

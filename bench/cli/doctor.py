@@ -9,7 +9,7 @@ from bench.cli.context import Context, pass_context
 from bench.cli.naming import catalog_options, open_table
 from bench.doctor import Check, Status, examine
 from bench.errors import ConfigError
-from bench.machine import ThisMachine
+from bench.machine import Machine
 
 _STYLE = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "bold red"}
 
@@ -28,7 +28,7 @@ def doctor(context: Context, *, words: tuple[str, ...], catalog: str | None, war
     if words or catalog is not None or warehouse is not None:
         return _examine_table(context, words, catalog, warehouse)
     worst = dict.fromkeys(Status, 0)
-    for check in examine(ThisMachine(), context.places.results):
+    for check in examine(Machine(), context.places.results):
         worst[check.status] += 1
         out.print(line(check), soft_wrap=True)
         if check.advice:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,15 @@ def maintain() -> None:
 
 
 def _of_table(command: Command) -> Command:
-    """The arguments and options that name a table."""
-    return catalog_options(click.argument("names", metavar="[CATALOG] TABLE", nargs=-1, required=True)(command))
+    """The arguments and options that name a table, which is opened for the command."""
+
+    @wraps(command)
+    def opened(*, names: tuple[str, ...], catalog: str | None, warehouse: str | None, **options: Any) -> int:  # noqa: ANN401 - of click
+        if len(names) != (2 if catalog is None else 1):
+            raise click.UsageError("name the table: CATALOG TABLE, or --catalog CATALOG TABLE")
+        return int(command(table=open_table(names, catalog, warehouse)[0], **options))
+
+    return catalog_options(click.argument("names", metavar="[CATALOG] TABLE", nargs=-1, required=True)(opened))
 
 
 @maintain.command("rewrite-data-files")
@@ -56,7 +64,7 @@ def _of_table(command: Command) -> Command:
 @click.option("--new-sequence-number", is_flag=True, help="New files are newer than deletes of the files they replace.")
 @pass_context
 def rewrite_data_files(
-    context: Context, *, names: tuple[str, ...], catalog: str | None, warehouse: str | None, sort_by: tuple[str, ...],
+    context: Context, *, table: engine.Table, sort_by: tuple[str, ...],
     zorder_by: tuple[str, ...], hilbert_by: tuple[str, ...], where: str | None, branch: str,
     target_file_size_bytes: int | None, min_input_files: int | None, rewrite_all: bool, sorting: bool,
     delete_file_threshold: int | None, remove_dangling_deletes: bool, new_sequence_number: bool,
@@ -73,7 +81,6 @@ def rewrite_data_files(
         "remove_dangling_deletes": remove_dangling_deletes,
         "use_starting_sequence_number": not new_sequence_number,
     }
-    table = _load(names, catalog, warehouse)
     with RunProgress(context.terminal.err) as shown:
         done = table.maintenance.rewrite_data_files(
             "sort" if sorting or sort_by else "zorder" if zorder_by else "hilbert" if hilbert_by else "binpack",
@@ -96,7 +103,7 @@ def rewrite_data_files(
 @click.option("--dry-run", is_flag=True, help="Only tell what would be merged; nothing is declared, either.")
 @pass_context
 def cluster(
-    context: Context, *, names: tuple[str, ...], catalog: str | None, warehouse: str | None, strategy: str | None,
+    context: Context, *, table: engine.Table, strategy: str | None,
     keys: tuple[str, ...], max_bytes: int | None, branch: str, dry_run: bool,
 ) -> int:  # fmt: skip
     """Merge the files that overlap too much in the keys by which the table declares to be clustered.
@@ -107,7 +114,6 @@ def cluster(
     changes = {f"icebench.clustering.{key}": value for key, value in declared.items() if value}
     if changes and dry_run:
         raise click.UsageError("--strategy and --key change the table's properties: --dry-run allows neither")
-    table = _load(names, catalog, warehouse)
     if changes:
         table.set_properties(changes)
     with RunProgress(context.terminal.err) as shown:
@@ -126,7 +132,7 @@ def cluster(
 @click.option("--log", type=click.Path(path_type=Path), help="Add each decision to this file, as a line of JSON.")
 @pass_context
 def run(
-    context: Context, *, names: tuple[str, ...], catalog: str | None, warehouse: str | None, path: Path | None,
+    context: Context, *, table: engine.Table, path: Path | None,
     execute: bool, log: Path | None,
 ) -> int:  # fmt: skip
     """Do what is due, by a policy: the most gain per byte first, within its budget of bytes, seconds and dollars.
@@ -135,7 +141,6 @@ def run(
     by the next.
     """
     policy = Policy.load(path)
-    table = _load(names, catalog, warehouse)
     decisions = []
     for each in run_pass(table, policy, execute=execute):
         decisions.append(each)
@@ -160,7 +165,7 @@ def run(
 @click.option("--json", "as_json", is_flag=True, help="Print all figures as one object, for other programs.")
 @pass_context
 def columns(
-    context: Context, *, names: tuple[str, ...], catalog: str | None, warehouse: str | None, queries: Path | None,
+    context: Context, *, table: engine.Table, queries: Path | None,
     scans: Path | None, used: tuple[str, ...], deep: bool, execute: bool, as_json: bool,
 ) -> int:  # fmt: skip
     """Tell what each column costs and which ones queries use; propose metrics modes, order, types, and what to drop.
@@ -170,7 +175,6 @@ def columns(
     """
     if bool(queries) + bool(scans) + bool(used) != 1:
         raise click.UsageError("say what queries use: one of --queries, --scans and --used")
-    table = _load(names, catalog, warehouse)
     uses, proposals = examine_columns(table, queries=queries, scans=scans, used=used, deep=deep)
     if as_json:
         found = {"columns": [asdict(each) for each in uses], "proposals": [asdict(each) for each in proposals]}
@@ -229,11 +233,9 @@ def convert_equality_deletes(
 @_of_table
 @click.option("--branch", default="main", show_default=True, help="Where.")
 @pass_context
-def rewrite_manifests(
-    context: Context, *, names: tuple[str, ...], catalog: str | None, warehouse: str | None, branch: str
-) -> int:
+def rewrite_manifests(context: Context, *, table: engine.Table, branch: str) -> int:
     """Write manifests again, the files of a partition together."""
-    snapshot = _load(names, catalog, warehouse).maintenance.rewrite_manifests(branch=branch)
+    snapshot = table.maintenance.rewrite_manifests(branch=branch)
     for key in ("manifests-created", "manifests-kept", "manifests-replaced", "entries-processed"):
         if key in snapshot.summary:
             _line(context, key.replace("-", " "), snapshot.summary[key])
@@ -247,11 +249,10 @@ def rewrite_manifests(
 @click.option("--delete", is_flag=True, help="Do it: without this the snapshots are only listed.")
 @pass_context
 def expire_snapshots(
-    context: Context, *, names: tuple[str, ...], catalog: str | None, warehouse: str | None, older_than: str | None,
+    context: Context, *, table: engine.Table, older_than: str | None,
     retain_last: int | None, delete: bool,
 ) -> int:  # fmt: skip
     """Forget old snapshots and delete the files that only they need."""
-    table = _load(names, catalog, warehouse)
     done = table.maintenance.expire_snapshots(older_than=older_than, retain_last=retain_last, dry_run=not delete)
     _tell(context, done)
     _only_told(context, done.snapshot_ids, deletes=delete)
@@ -268,9 +269,7 @@ def expire_snapshots(
 def remove_orphan_files(
     context: Context,
     *,
-    names: tuple[str, ...],
-    catalog: str | None,
-    warehouse: str | None,
+    table: engine.Table,
     older_than: str | None,
     delete: bool,
 ) -> int:
@@ -278,7 +277,6 @@ def remove_orphan_files(
 
     A file that a writer is about to commit is an orphan until then: a TIME nearer than the longest write loses data.
     """
-    table = _load(names, catalog, warehouse)
     done = table.maintenance.remove_orphan_files(older_than=older_than, dry_run=not delete)
     _tell(context, done)
     _only_told(context, done.locations, deletes=delete)
@@ -291,12 +289,6 @@ def _append_to_log(
     entry = {"at": now().isoformat(), "table": table, **decision.to_dict()}
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(entry) + "\n")
-
-
-def _load(names: tuple[str, ...], catalog: str | None, warehouse: str | None) -> engine.Table:
-    if len(names) != (2 if catalog is None else 1):
-        raise click.UsageError("name the table: CATALOG TABLE, or --catalog CATALOG TABLE")
-    return open_table(names, catalog, warehouse)[0]
 
 
 def _tell(context: Context, done: object) -> None:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 import engine
@@ -25,6 +24,7 @@ from bench.measure.progress import Progress
 from bench.measure.raw_files import RawFiles, find_or_write
 from bench.measure.table_builder import TABLE, BuildCost, build_table
 from bench.measure.table_shape import check_shape
+from bench.workloads.equality_deletes import write_equality_deletes
 from bench.workloads.rows import KeyRange, Rows
 
 PHASE = "datasets"
@@ -35,6 +35,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 _DELETED_BY = (
     *(_ROOT / part for part in ("engine/columnar", "engine/deletes", "engine/operations", "engine/write")),
     Path(__file__),
+    _ROOT / "bench/workloads/equality_deletes.py",
 )
 _MADE_BY = (
     *(_ROOT / part for part in ("engine/columnar", "engine/formats", "engine/maintenance", "engine/write")),
@@ -198,8 +199,10 @@ def _with_deletes(layout: Layout, base: str, variant: DeleteVariant, schema: pa.
                 names = [field.name for field in table.spec.fields]
                 table.update_spec(lambda spec: [spec.drop_field(name) for name in names])
             for number, keys in enumerate(variant.keys):
-                path = folder / f"equality-{number}.parquet"
-                table.add_files([_equality_deletes(keys, schema, path, table.spec.spec_id)])
+                values = pa.array(range(keys.start, keys.stop), schema.field(keys.column).type)
+                rows, location = pa.table({keys.column: values}), f"{folder}/equality-{number}.parquet"
+                file = write_equality_deletes(table, rows, location, spec_id=table.spec.spec_id)
+                table.add_files([file])
         else:
             for filter in variant.filters:
                 table.delete(filter, mode=mode)
@@ -208,21 +211,3 @@ def _with_deletes(layout: Layout, base: str, variant: DeleteVariant, schema: pa.
 
     location: str = cache.find_or_build(f"{layout.name}-deletes", key, build)["metadata_location"]
     return location
-
-
-def _equality_deletes(keys: KeyRange, schema: pa.Schema, path: Path, spec_id: int) -> engine.DataFile:
-    """A delete file with the keys of a range."""
-    column = schema.field(keys.column)
-    field_id = schema.get_field_index(keys.column) + 1
-    named = column.with_nullable(True).with_metadata({"PARQUET:field_id": str(field_id)})
-    values = pa.array(range(keys.start, keys.stop), column.type)
-    pq.write_table(pa.table([values], schema=pa.schema([named])), path, compression="zstd", store_schema=False)
-    return engine.DataFile(
-        content=engine.FileContent.EQUALITY_DELETES,
-        file_path=str(path),
-        file_format="parquet",
-        spec_id=spec_id,
-        record_count=len(values),
-        file_size_in_bytes=path.stat().st_size,
-        equality_ids=(field_id,),
-    )

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import engine
 from bench.errors import DatasetFailed
 from bench.measure.cache import DatasetCache, source_digest
+from bench.workloads.equality_deletes import write_equality_deletes
 from bench.workloads.reading_files import (
     KEYS,
     Cell,
@@ -36,7 +37,12 @@ TABLE = "bench.reading"
 _ROOT = Path(__file__).resolve().parents[2]
 _MADE_BY = (_ROOT / "bench/workloads/reading_files.py", _ROOT / "bench/measure/reading_tables.py")
 _WIDE_MADE_BY = (*_MADE_BY, _ROOT / "bench/workloads/wide.py", _ROOT / "engine/write", _ROOT / "engine/formats")
-_DELETED_BY = (*_MADE_BY, _ROOT / "engine/write/delete_files.py", _ROOT / "engine/write/vectors.py")
+_DELETED_BY = (
+    *_MADE_BY,
+    _ROOT / "bench/workloads/equality_deletes.py",
+    _ROOT / "engine/write/delete_files.py",
+    _ROOT / "engine/write/vectors.py",
+)
 
 Written = tuple[Path, int]
 """A data file and its rows."""
@@ -134,7 +140,10 @@ class ReadingTables:
                 keys = deleted_keys(rows, pattern, fraction)
                 values = [keys, places_of(rows, keys)][:columns]
                 own = zip(*(np.array_split(each, files) for each in values), strict=True)
-                table.add_files([_equality_deletes(part, folder / f"{i}.parquet") for i, part in enumerate(own)])
+                parts = (pa.table(dict(zip(KEYS, part, strict=False))) for part in own)
+                table.add_files(
+                    [write_equality_deletes(table, part, f"{folder}/{i}.parquet") for i, part in enumerate(parts)]
+                )
             else:
                 table.delete(deleted_rows(rows, pattern, fraction), mode="merge-on-read")
             location = table.metadata_location
@@ -185,18 +194,4 @@ def _write(table: pa.Table, path: Path, *, row_group_rows: int = 250_000) -> Wri
 def _described(path: Path, rows: int) -> engine.DataFile:
     return engine.DataFile(
         file_path=str(path), file_format="parquet", record_count=rows, file_size_in_bytes=path.stat().st_size
-    )
-
-
-def _equality_deletes(keys: Sequence[np.ndarray], path: Path) -> engine.DataFile:
-    """A delete file with these keys, the first columns of the table."""
-    table = pa.table({name: pa.array(own) for name, own in zip(KEYS, keys, strict=False)})
-    pq.write_table(with_ids(table), path, compression="zstd", store_schema=False)
-    return engine.DataFile(
-        content=engine.FileContent.EQUALITY_DELETES,
-        file_path=str(path),
-        file_format="parquet",
-        record_count=table.num_rows,
-        file_size_in_bytes=path.stat().st_size,
-        equality_ids=tuple(range(1, len(keys) + 1)),
     )

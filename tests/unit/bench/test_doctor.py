@@ -7,12 +7,13 @@ import pytest
 
 from bench.doctor import Check, Status, examine
 from bench.java_home import JavaMissing
+from bench.machine import Machine
 
 MODULES = "java.base@17\njdk.incubator.vector@17\n"
 
 
 @dataclass
-class Healthy:
+class Healthy(Machine):
     """A machine on which everything is well; a test changes one answer."""
 
     variables: dict[str, str] = field(default_factory=dict)

@@ -6,25 +6,25 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bench.machine import GB, ThisMachine
+from bench.machine import GB, Machine
 
 
-def sysfs(tmp_path: Path, **files: str) -> ThisMachine:
+def sysfs(tmp_path: Path, **files: str) -> Machine:
     for name, text in files.items():
         path = tmp_path / name.replace("__", "/").replace("-", ".")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="ascii")
-    return ThisMachine(sys=tmp_path)
+    return Machine(sys=tmp_path)
 
 
 def test_a_command_gives_what_it_printed_on_either_stream() -> None:
     program = "import sys; print('out'); print('err', file=sys.stderr)"
-    assert ThisMachine().run(sys.executable, "-c", program) == "out\nerr\n"
+    assert Machine().run(sys.executable, "-c", program) == "out\nerr\n"
 
 
 def test_a_command_that_is_missing_or_fails_gives_nothing() -> None:
-    assert ThisMachine().run("no-such-command-here") is None
-    assert ThisMachine().run(sys.executable, "-c", "raise SystemExit(1)") is None
+    assert Machine().run("no-such-command-here") is None
+    assert Machine().run(sys.executable, "-c", "raise SystemExit(1)") is None
 
 
 def test_cores_stay_within_the_quota_of_a_container(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_the_governor_is_what_sysfs_says(tmp_path: Path) -> None:
 
 
 def test_disk_questions_take_a_directory_that_does_not_exist_yet(tmp_path: Path) -> None:
-    machine = ThisMachine()
+    machine = Machine()
     assert machine.disk_free_gb(tmp_path / "not" / "yet") > 0
     speed = machine.write_mb_per_s(tmp_path / "not" / "yet")
     assert speed is not None
@@ -60,12 +60,12 @@ def test_disk_questions_take_a_directory_that_does_not_exist_yet(tmp_path: Path)
 
 
 def test_shares_are_between_none_and_all() -> None:
-    assert 0 <= ThisMachine().busy_share() <= 1
-    assert 0 <= ThisMachine().stolen_share() <= 1
+    assert 0 <= Machine().busy_share() <= 1
+    assert 0 <= Machine().stolen_share() <= 1
 
 
 def test_requirements_and_versions_come_from_the_installed_metadata() -> None:
-    machine = ThisMachine()
+    machine = Machine()
     assert any(text.startswith("pyspark") for text in machine.requirements())
     assert machine.version("pyarrow") is not None
     assert machine.version("no-such-distribution") is None
