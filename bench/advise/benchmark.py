@@ -25,10 +25,11 @@ from bench.advise.queries import Queries, parse_queries
 from bench.advise.sample import Sample, take_sample
 from bench.advise.trial import try_layouts
 from bench.layouts.layout import TARGET_SIZE, Layout, Term
-from bench.workloads.definitions import TpcdsWorkload
+from bench.workloads.dated_sales import DatedSales
 from bench.workloads.events import Events
 from bench.workloads.log import Log
 from bench.workloads.rows import Rows
+from bench.workloads.tpcds import Tpcds
 from bench.workloads.wide import Wide
 
 _FILES = 40
@@ -85,13 +86,13 @@ class Outcome:
         return (self.today - self.predicted) / gained - 1 if gained else 0.0
 
 
-def _rows(source: Rows | Log | Wide, count: int, columns: Sequence[str]) -> Callable[[], pa.Table]:
-    return lambda: pa.Table.from_batches(source.batches(0, count)).select(list(columns))  # type: ignore[union-attr]
+def _rows(source: Rows, count: int, columns: Sequence[str]) -> Callable[[], pa.Table]:
+    return lambda: pa.Table.from_batches(source.batches(0, count)).select(list(columns))
 
 
 def _tpcds(table: str, scale: float, columns: Sequence[str]) -> Callable[[], pa.Table]:
     def made() -> pa.Table:
-        rows = TpcdsWorkload(scale=scale, table=table, skew=0.5, correlation=0.3, late=0.02).rows
+        rows = DatedSales.of(Tpcds(scale=scale, seed=1, skew=0.5, correlation=0.3, late=0.02), table)
         return pa.Table.from_batches([rows.batch(0, rows.rows)]).select(list(columns))
 
     return made

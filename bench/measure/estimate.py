@@ -13,6 +13,7 @@ from bench.errors import CorruptRecords
 from bench.experiment import UNTIMED, Experiment
 from bench.measure.reading import DELETE_ENGINES
 from bench.measure.run_file import Run, read_run
+from bench.workloads.dated_sales import DatedSales
 from bench.workloads.definitions import (
     DescribedWorkload,
     EventsWorkload,
@@ -20,10 +21,8 @@ from bench.workloads.definitions import (
     ReadingWorkload,
     RowsWorkload,
     TableWorkload,
-    TpcdsWorkload,
     Workload,
 )
-from bench.workloads.generated import Generated
 
 _VALUES = 2_880_404 * 23
 """Of store_sales at scale 1."""
@@ -119,10 +118,9 @@ def _counted(experiment: Experiment) -> Estimate:
 
 def _size(workload: Workload) -> float:
     """Values of its rows, as a share of those of store_sales at scale 1; 1 where that is not known."""
-    if isinstance(workload, TpcdsWorkload):
-        return workload.scale
-    if isinstance(workload, RowsWorkload) and isinstance(workload.rows, Generated):
-        return workload.rows.rows * len(workload.rows.schema) / _VALUES
+    if isinstance(workload, RowsWorkload):
+        rows = workload.rows
+        return rows.tpcds.scale if isinstance(rows, DatedSales) else rows.rows * len(rows.schema) / _VALUES
     if isinstance(workload, EventsWorkload):
         return workload.events.keys * len(workload.events.schema) / _VALUES
     if isinstance(workload, MaintenanceWorkload):

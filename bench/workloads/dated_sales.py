@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench.workloads.date_dim import UNIX_DAY_0
-from bench.workloads.generated import Generated
-from bench.workloads.rows import KeyRange
+from bench.workloads.rows import KeyRange, Rows
 from bench.workloads.tpcds import Tpcds
 
 FACTS = ("store_sales", "store_returns", "catalog_sales", "catalog_returns", "web_sales", "web_returns", "inventory")
@@ -21,7 +20,7 @@ _SAMPLE_ROWS = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class DatedSales(Generated):
+class DatedSales(Rows):
     """One of the fact tables of a TPC-DS-derived data set."""
 
     tpcds: Tpcds

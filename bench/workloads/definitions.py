@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, cast, get_args
@@ -24,6 +23,7 @@ from bench.workloads.upkeep_tables import UpkeepTables
 from bench.workloads.wide import Wide
 
 DEFAULT_SEED = 1
+TPCDS = "tpcds"
 WRITERS = ("icebench", "iceberg-java")
 ACTIONS = get_args(Action)
 PARTS = ("integers", "decimals", "deletes", "wide", "large")
@@ -35,132 +35,75 @@ OF_TABLES = ("planning", "pruning", "decimals", "deletes", "filtered")
 class Workload(Protocol):
     """What every kind has."""
 
-    kind: ClassVar[str]
-    measurements: ClassVar[tuple[str, ...]]
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def measurements(self) -> tuple[str, ...]: ...
 
     @property
     def name(self) -> str: ...
 
 
-class RowsWorkload(ABC):
-    """A workload whose rows are arranged in layouts: kinds inherit from it, by which they are known."""
+@dataclass(frozen=True, kw_only=True)
+class RowsWorkload:
+    """Rows that are arranged in layouts.
 
-    kind: ClassVar[str]
-    measurements: ClassVar[tuple[str, ...]] = OF_TABLES
+    Args:
+        kind: In definitions.
+        rows: What makes them.
+        scanned: The columns that scans deliver unless the definition names others; none are the decimal ones.
+        measurements: What can be measured of them.
+    """
+
+    kind: str
+    rows: Rows
+    scanned: tuple[str, ...] = ()
+    measurements: tuple[str, ...] = OF_TABLES
 
     @property
     def name(self) -> str:
         return self.rows.name
 
-    @property
-    @abstractmethod
-    def rows(self) -> Rows:
-        """What makes the rows."""
 
-    @property
-    def scanned(self) -> tuple[str, ...]:
-        """The columns that scans deliver unless the definition names others; none are the decimal ones."""
-        return ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class TpcdsWorkload(RowsWorkload):
-    """TPC-DS-derived rows: the scale factor, the seed, the Zipf exponent of the items (0 is uniform), whether
-    store_sales gets the decimals of more than nine digits that TPC-DS lacks, which fact table it is, and what ties
-    items to dates and dates to arrival (see `bench.workloads.tpcds.Tpcds`)."""
-
-    kind: ClassVar[str] = "tpcds"
-
-    scale: float
-    seed: int = DEFAULT_SEED
-    skew: float = 0.0
-    wide_decimals: bool = False
-    table: str = FACTS[0]
-    correlation: float = 0.0
-    late: float = 0.0
-
-    @property
-    def rows(self) -> DatedSales:
-        tpcds = Tpcds(
-            scale=self.scale, seed=self.seed, skew=self.skew, wide_decimals=self.wide_decimals,
-            correlation=self.correlation, late=self.late,
-        )  # fmt: skip
-        return DatedSales.of(tpcds, self.table)
-
-    @classmethod
-    def parse(cls, values: Definition) -> TpcdsWorkload:
-        return cls(
-            scale=values.number("scale", least=0, above=True),
-            seed=values.whole("seed", DEFAULT_SEED, least=0),
-            skew=values.number("skew", 0.0, least=0),
-            wide_decimals=values.flag("wide_decimals", default=False),
-            table=values.text("table", FACTS[0], known=FACTS),
-            correlation=values.part("correlation", 0.0),
-            late=values.part("late", 0.0),
-        )
+def _tpcds(values: Definition) -> RowsWorkload:
+    """TPC-DS-derived rows: see `bench.workloads.tpcds.Tpcds`; and which fact table it is."""
+    tpcds = Tpcds(
+        scale=values.number("scale", least=0, above=True),
+        seed=values.whole("seed", DEFAULT_SEED, least=0),
+        skew=values.number("skew", 0.0, least=0),
+        wide_decimals=values.flag("wide_decimals", default=False),
+        correlation=values.part("correlation", 0.0),
+        late=values.part("late", 0.0),
+    )
+    return RowsWorkload(kind=TPCDS, rows=DatedSales.of(tpcds, values.text("table", FACTS[0], known=FACTS)))
 
 
-@dataclass(frozen=True, kw_only=True)
-class WideWorkload(RowsWorkload):
+def _wide(values: Definition) -> RowsWorkload:
     """A table of many columns of mixed and nested types, of which `selected` are scanned."""
-
-    kind: ClassVar[str] = "wide"
-    measurements: ClassVar[tuple[str, ...]] = (*OF_TABLES, "reading")
-
-    made: Wide
-    selected: int
-
-    @property
-    def rows(self) -> Wide:
-        return self.made
-
-    @property
-    def scanned(self) -> tuple[str, ...]:
-        return self.made.spread(self.selected)
-
-    @classmethod
-    def parse(cls, values: Definition) -> WideWorkload:
-        wide = Wide(
-            rows=values.whole("rows", least=1),
-            columns=values.whole("columns", least=1),
-            seed=values.whole("seed", DEFAULT_SEED, least=0),
-        )
-        most = len(wide.scannable)
-        selected = values.whole("selected", min(20, most), least=1)
-        if selected > most:
-            raise ConfigError(
-                f"more columns than engines can be asked for, which are {most}", path=values.at("selected")
-            )
-        return cls(made=wide, selected=selected)
+    wide = Wide(
+        rows=values.whole("rows", least=1),
+        columns=values.whole("columns", least=1),
+        seed=values.whole("seed", DEFAULT_SEED, least=0),
+    )
+    most = len(wide.scannable)
+    selected = values.whole("selected", min(20, most), least=1)
+    if selected > most:
+        raise ConfigError(f"more columns than engines can be asked for, which are {most}", path=values.at("selected"))
+    return RowsWorkload(kind="wide", rows=wide, scanned=wide.spread(selected), measurements=(*OF_TABLES, "reading"))
 
 
-@dataclass(frozen=True, kw_only=True)
-class LogWorkload(RowsWorkload):
+def _log(values: Definition) -> RowsWorkload:
     """A log of web requests: how many, to how many hosts, the Zipf exponent of their shares, and the share of late
     requests."""
-
-    kind: ClassVar[str] = "log"
-
-    made: Log
-
-    @property
-    def rows(self) -> Log:
-        return self.made
-
-    @property
-    def scanned(self) -> tuple[str, ...]:
-        return ("logged_at", "host", "url", "status", "bytes")
-
-    @classmethod
-    def parse(cls, values: Definition) -> LogWorkload:
-        log = Log(
-            rows=values.whole("rows", least=1),
-            hosts=values.whole("hosts", 1_000, least=1),
-            skew=values.number("skew", 1.1, least=0),
-            late=values.part("late", 0.01),
-            seed=values.whole("seed", DEFAULT_SEED, least=0),
-        )
-        return cls(made=log)
+    log = Log(
+        rows=values.whole("rows", least=1),
+        hosts=values.whole("hosts", 1_000, least=1),
+        skew=values.number("skew", 1.1, least=0),
+        late=values.part("late", 0.01),
+        seed=values.whole("seed", DEFAULT_SEED, least=0),
+    )
+    return RowsWorkload(kind="log", rows=log, scanned=("logged_at", "host", "url", "status", "bytes"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -396,9 +339,9 @@ class MaintenanceWorkload:
 
 
 KINDS: Mapping[str, Callable[[Definition], Workload]] = {
-    TpcdsWorkload.kind: TpcdsWorkload.parse,
-    WideWorkload.kind: WideWorkload.parse,
-    LogWorkload.kind: LogWorkload.parse,
+    TPCDS: _tpcds,
+    "wide": _wide,
+    "log": _log,
     TableWorkload.kind: TableWorkload.parse,
     DescribedWorkload.kind: DescribedWorkload.parse,
     ReadingWorkload.kind: ReadingWorkload.parse,

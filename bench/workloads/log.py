@@ -16,9 +16,8 @@ import pyarrow.compute as pc
 
 from bench.workloads.arrays import chosen, fixed_texts, numbered
 from bench.workloads.draws import Int64s, Words, below, draw, words
-from bench.workloads.generated import Generated
 from bench.workloads.popularity import popular
-from bench.workloads.rows import KeyRange
+from bench.workloads.rows import KeyRange, Rows
 
 START = 1_735_689_600_000_000
 """2025-01-01, in microseconds since 1970."""
@@ -62,7 +61,7 @@ _SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Log(Generated):
+class Log(Rows):
     """A log of `rows` requests in thirty days to `hosts` hosts, whose shares fall with Zipf's exponent `skew`."""
 
     hosts: int = 1_000
@@ -93,9 +92,7 @@ class Log(Generated):
         """Spread at random it is an erasure of users; else a range of the log."""
         if spread == "random":
             return KeyRange(column="user_id", start=1, stop=1 + max(1, round(share * USERS)))
-        count = max(1, round(self.rows * share))
-        first = 0 if spread == "first" else (self.rows - count) // 2
-        return KeyRange(column="log_offset", start=first, stop=first + count)
+        return self.consecutive_keys("log_offset", share, spread)
 
     def batch(self, start: int, stop: int) -> pa.RecordBatch:
         rows = np.arange(start, stop, dtype=np.int64)

@@ -15,8 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bench.workloads.draws import Int32s, Int64s, Words, below, words
-from bench.workloads.generated import Generated
-from bench.workloads.rows import KeyRange
+from bench.workloads.rows import KeyRange, Rows
 
 _VOCABULARY = 50
 _MOST_ITEMS = 3
@@ -32,7 +31,7 @@ KINDS: tuple[pa.DataType, ...] = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wide(Generated):
+class Wide(Rows):
     """A wide table: `id`, the row's number, and `columns` others, or the columns `only` of it. One value in sixteen is
     null."""
 
@@ -68,9 +67,7 @@ class Wide(Generated):
         if spread == "random":
             # One value in sixteen is null, the others are as many of each of a thousand numbers.
             return KeyRange(column="c1", start=1_000, stop=1_000 + max(1, round(1_000 * share * 16 / 15)))
-        count = max(1, round(self.rows * share))
-        first = 0 if spread == "first" else (self.rows - count) // 2
-        return KeyRange(column="id", start=first, stop=first + count)
+        return self.consecutive_keys("id", share, spread)
 
     def batch(self, start: int, stop: int) -> pa.RecordBatch:
         rows = np.arange(start, stop, dtype=np.int64)

@@ -9,15 +9,15 @@ from pyspark.sql import SparkSession
 
 from bench.engines.checksum import checksum_of
 from bench.measure.oracle import Oracle
-from bench.workloads.generated import Generated
 from bench.workloads.log import Log
+from bench.workloads.rows import Rows
 from bench.workloads.wide import KINDS, Wide
 
-WORKLOADS: list[Generated] = [Wide(columns=2 * len(KINDS), rows=6_000, files=3), Log(rows=6_000, files=3)]
+WORKLOADS: list[Rows] = [Wide(columns=2 * len(KINDS), rows=6_000, files=3), Log(rows=6_000, files=3)]
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.name)
-def test_raw_files_hold_the_rows_in_arrival_order(spark: SparkSession, tmp_path: Path, workload: Generated) -> None:
+def test_raw_files_hold_the_rows_in_arrival_order(spark: SparkSession, tmp_path: Path, workload: Rows) -> None:
     paths = workload.write_raw(tmp_path, lambda: spark)
     assert len(paths) == workload.files
     written = pa.concat_tables([pq.read_table(path) for path in paths])
@@ -27,7 +27,7 @@ def test_raw_files_hold_the_rows_in_arrival_order(spark: SparkSession, tmp_path:
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.name)
-def test_the_oracle_reads_every_column(spark: SparkSession, tmp_path: Path, workload: Generated) -> None:
+def test_the_oracle_reads_every_column(spark: SparkSession, tmp_path: Path, workload: Rows) -> None:
     paths = workload.write_raw(tmp_path, lambda: spark)
     names = workload.schema.names
     oracle, whole = Oracle(paths), workload.batch(0, workload.rows)

@@ -7,7 +7,9 @@ import pytest
 from bench.definition import Definition
 from bench.errors import ConfigError
 from bench.experiment import Experiment, known_experiments, load_experiment, parse_experiment, parse_values
-from bench.workloads.definitions import DescribedWorkload, LogWorkload, ReadingWorkload, TpcdsWorkload, WideWorkload
+from bench.workloads.dated_sales import DatedSales
+from bench.workloads.definitions import DescribedWorkload, ReadingWorkload, RowsWorkload
+from bench.workloads.tpcds import Tpcds
 
 MINIMAL = """
 name = "small"
@@ -54,10 +56,11 @@ def reading(**more: Any) -> dict[str, Any]:
     return described(workload={**workload, **more})
 
 
-def tpcds(experiment: Experiment) -> TpcdsWorkload:
+def tpcds(experiment: Experiment) -> Tpcds:
     (found,) = experiment.workloads
-    assert isinstance(found, TpcdsWorkload)
-    return found
+    assert isinstance(found, RowsWorkload)
+    assert isinstance(found.rows, DatedSales)
+    return found.rows.tpcds
 
 
 def test_what_is_not_said_has_a_default() -> None:
@@ -281,8 +284,8 @@ def test_generated_workloads_have_their_own_filters_and_columns() -> None:
     values["workload"] = [values["workload"], {"kind": "log", "rows": 10}]
     experiment = parse_values(values)
     wide, log = experiment.workloads
-    assert isinstance(wide, WideWorkload)
-    assert isinstance(log, LogWorkload)
+    assert isinstance(wide, RowsWorkload)
+    assert isinstance(log, RowsWorkload)
     assert (wide.name, log.name) == ("wide, 300 columns", "log")
     assert len(wide.scanned) == 20
     assert log.rows.filters.keys() == {"one_hour", "one_request", "url_prefix", "errors"}

@@ -5,8 +5,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from bench.definition import Definition
 from bench.workloads.dated_sales import DatedSales
-from bench.workloads.definitions import TpcdsWorkload
+from bench.workloads.definitions import KINDS, RowsWorkload
 from bench.workloads.rows import SPREADS, KeyRange
 from bench.workloads.sales_calendar import date_key
 from bench.workloads.tpcds import Tpcds
@@ -83,6 +84,7 @@ def test_a_refresh_is_the_workloads_own() -> None:
 
 
 def test_a_definition_makes_its_rows() -> None:
-    definition = TpcdsWorkload(scale=0.5, seed=7, skew=0.3, wide_decimals=True)
+    definition = KINDS["tpcds"](Definition({"scale": 0.5, "seed": 7, "skew": 0.3, "wide_decimals": True}))
+    assert isinstance(definition, RowsWorkload)
     assert definition.rows == DatedSales.of(Tpcds(scale=0.5, seed=7, skew=0.3, wide_decimals=True))
     assert definition.name == "tpcds"
