@@ -139,13 +139,13 @@ class Selection:
 
 
 def file_count(size: float, target: float, *, smallest: float | None = None, most: float | None = None) -> int:
-    """Into how many files of about the target size a rewrite divides so much, so that none is small; at least one.
+    """The number of files into which a rewrite divides `size`, so that none is small; at least one.
 
     Args:
-        size: In any unit, and so are the others.
-        target: Of a file.
-        smallest: What remains is divided among the others up to here; 75 % of the target by default.
-        most: Of a file; half-way from the target to 180 % of it by default.
+        size: In any unit, which is that of all arguments.
+        target: Target size of a file.
+        smallest: A remainder of up to this size is divided among the other files; 75 % of the target by default.
+        most: Largest size of a file; half-way from the target to 180 % of it by default.
     """
     if size < target:
         return 1

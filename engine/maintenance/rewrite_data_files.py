@@ -1,9 +1,9 @@
-"""Data files written again: small ones together, large ones apart, deletes applied, rows clustered.
+"""Rewrites data files: merges small ones, splits large ones, applies deletes, clusters rows.
 
-Rows, and in format version 3 their ids and the numbers of their last update, stay what they are. The new files take the
-sequence number of the snapshot that was planned, so that equality deletes which come meanwhile apply to them as they
-did to the old ones; position deletes and deletion vectors on the old files that come meanwhile fail the commit, for the
-new files do not know of them (`engine.commit.changes.rewrite_files`).
+Rows, and in format version 3 their ids and last-updated sequence numbers, do not change. New files take the sequence
+number of the planned snapshot, so that equality deletes committed meanwhile apply to them as they did to the old files.
+Position deletes and deletion vectors committed meanwhile on the old files fail the commit, as they cannot apply to the
+new ones (`engine.commit.changes.rewrite_files`).
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ class RewrittenDataFiles:
 
     Args:
         groups: Groups that are rewritten.
-        rewritten_data_files: Data files that went.
+        rewritten_data_files: Data files that were removed.
         rewritten_bytes: Their bytes.
-        added_data_files: Data files that came.
+        added_data_files: Data files that replace them.
         added_bytes: Their bytes.
-        removed_delete_files: Delete files that went with the data files that they were for.
-        removed_dangling_deletes: Further delete files that went because no data file was left for them.
+        removed_delete_files: Delete files of the removed data files.
+        removed_dangling_deletes: Further delete files, which applied to no data file any more.
         failed: Groups that could not be rewritten (with partial progress).
         snapshots: What was committed, in order.
         dangling_error: Why dangling deletes are still there; the rewrite itself is committed.
@@ -301,7 +301,7 @@ class _Run:
 def _results(
     runner: Runner, work: Callable[[FileGroup], RewrittenGroup], groups: Sequence[FileGroup]
 ) -> Generator[RewrittenGroup, None, None]:
-    """What comes of the groups, in order; closing it waits for those under way."""
+    """The results of the groups, in order; closing it waits for those under way."""
     yield from runner.map(work, groups)
 
 
