@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
-from bench.engines.checksum import Checksum, checksum_of
+from bench.engines.arrow_scan import ArrowScans
 from bench.engines.engine import Ability, Plan
 from bench.engines.registry import EngineContext
 
 _BATCH_ROWS = 1 << 17
 
 
-class DuckDb:
+class DuckDb(ArrowScans[str, str | None]):
     """DuckDB in this process, with all its threads. The filter stays text: DuckDB parses it with the query."""
 
     name = "duckdb"
@@ -36,13 +36,8 @@ class DuckDb:
     def plan(self, handle: str, filter: str | None) -> Plan:
         raise AssertionError("planning is not among the abilities")
 
-    def scan(self, handle: str, columns: Sequence[str], filter: str | None) -> Mapping[str, int]:
-        for _ in reader(self._connection, handle, columns, filter):
-            pass
-        return {}
-
-    def checksum(self, handle: str, columns: Sequence[str], filter: str | None) -> Checksum:
-        return checksum_of(reader(self._connection, handle, columns, filter), columns)
+    def batches(self, handle: str, columns: Sequence[str], filter: str | None) -> pa.RecordBatchReader:
+        return reader(self._connection, handle, columns, filter)
 
 
 def connected() -> duckdb.DuckDBPyConnection:

@@ -98,8 +98,8 @@ class Engine(Protocol[Handle, Filter]):
         """Plan a scan of all columns. Timed."""
         ...
 
-    def scan(self, handle: Handle, columns: Sequence[str], filter: Filter) -> Mapping[str, int]:
-        """Deliver every live row that the filter keeps, and drop it. Gives the engine's work counters. Timed."""
+    def scan(self, handle: Handle, columns: Sequence[str], filter: Filter) -> object:
+        """Deliver every live row that the filter keeps, and drop it. Timed."""
         ...
 
     def checksum(self, handle: Handle, columns: Sequence[str], filter: Filter) -> Checksum:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import engine
-from bench.engines.checksum import Checksum, checksum_of
+from bench.engines.arrow_scan import ArrowScans
 from bench.engines.engine import Ability, CommittedFile, Plan, normalised
 from bench.engines.registry import EngineContext
 from bench.layouts.upkeep import KEYS, Action
@@ -26,7 +26,7 @@ _COMPARED_MAPS = ("value_counts", "null_value_counts", "lower_bounds", "upper_bo
 _COMPARED = ["file_path", "record_count", "file_size_in_bytes", "partition", *_COMPARED_MAPS]
 
 
-class Icebench:
+class Icebench(ArrowScans[engine.Table, str | None]):
     """`engine.load_table` and its scans. A table handle keeps decoded manifests, so a fresh one plans cold."""
 
     name = "icebench"
@@ -55,19 +55,14 @@ class Icebench:
 
         return Plan(lambda: plan.files.column("file_path").to_pylist(), counters)
 
-    def scan(self, handle: engine.Table, columns: Sequence[str], filter: str | None) -> Mapping[str, int]:
-        for _ in handle.scan(filter=filter, columns=columns).to_batches():
-            pass
-        return {}
+    def batches(self, handle: engine.Table, columns: Sequence[str], filter: str | None) -> Iterable[pa.RecordBatch]:
+        return handle.scan(filter=filter, columns=columns).to_batches()
 
     def count_scan(self, handle: engine.Table, columns: Sequence[str], filter: str | None) -> Mapping[str, int]:
         counters = engine.Counters()
         for _ in handle.scan(filter=filter, columns=columns, counters=counters).to_batches():
             pass
         return counters.as_dict()
-
-    def checksum(self, handle: engine.Table, columns: Sequence[str], filter: str | None) -> Checksum:
-        return checksum_of(handle.scan(filter=filter, columns=columns).to_batches(), columns)
 
     def take_files(self, files: Sequence[engine.DataFile], metadata_location: str) -> pa.Table:
         """Files by column, as `Table.add_files` takes them."""

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
 from pyspark.sql import DataFrame
 
 import engine
-from bench.engines.checksum import Checksum
 from bench.engines.engine import Ability, Plan
 from bench.engines.icebench import maintain
 from bench.engines.registry import EngineContext
-from bench.engines.spark_scan import frame_checksum, run_to_noop
+from bench.engines.spark_scan import SparkScans
 from bench.layouts.upkeep import Action
 
 
-class IcebenchSpark:
+class IcebenchSpark(SparkScans[engine.Table, str | None]):
     """`Scan.to_spark`. It plans exactly as the engine icebench does, so only its scans are measured, and
     rewrites of data files on executors."""
 
@@ -39,15 +38,8 @@ class IcebenchSpark:
     def plan(self, handle: engine.Table, filter: str | None) -> Plan:
         raise AssertionError("planning is not among the abilities")
 
-    def scan(self, handle: engine.Table, columns: Sequence[str], filter: str | None) -> Mapping[str, int]:
-        run_to_noop(self._frame(handle, columns, filter))
-        return {}
-
-    def checksum(self, handle: engine.Table, columns: Sequence[str], filter: str | None) -> Checksum:
-        return frame_checksum(self._frame(handle, columns, filter), columns)
-
     def maintain(self, warehouse: Path, name: str, action: Action, target_bytes: int) -> None:
         maintain(warehouse, name, action, target_bytes, self._spark)
 
-    def _frame(self, handle: engine.Table, columns: Sequence[str], filter: str | None) -> DataFrame:
+    def frame(self, handle: engine.Table, columns: Sequence[str], filter: str | None) -> DataFrame:
         return handle.scan(filter=filter, columns=columns).to_spark(self._spark)

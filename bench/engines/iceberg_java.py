@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
@@ -13,11 +13,10 @@ from zlib import crc32
 from pyspark.sql import DataFrame, SparkSession
 
 import engine
-from bench.engines.checksum import Checksum
 from bench.engines.engine import Ability, EngineMissing, Plan, normalised
 from bench.engines.java_functions import JavaFunctions
 from bench.engines.registry import EngineContext
-from bench.engines.spark_scan import frame_checksum, run_to_noop
+from bench.engines.spark_scan import SparkScans
 from bench.layouts.upkeep import KEYS, Action
 
 Java = Any
@@ -61,7 +60,7 @@ class JavaFilter:
     text: str | None
 
 
-class IcebergJava:
+class IcebergJava(SparkScans[JavaTable, JavaFilter]):
     """Iceberg's Java library in Spark's JVM, driven over py4j.
 
     Planning is four calls over py4j's local socket (about 0.2 ms together, included) around work that is all done in
@@ -177,12 +176,9 @@ class IcebergJava:
         location = self._functions.getter("org.apache.iceberg.ContentFile", "location")
         return self._functions.joined(tasks, [file, location])
 
-    def scan(self, handle: JavaTable, columns: Sequence[str], filter: JavaFilter) -> Mapping[str, int]:
-        run_to_noop(_selected(handle, columns, filter))
-        return {}
-
-    def checksum(self, handle: JavaTable, columns: Sequence[str], filter: JavaFilter) -> Checksum:
-        return frame_checksum(_selected(handle, columns, filter), columns)
+    def frame(self, handle: JavaTable, columns: Sequence[str], filter: JavaFilter) -> DataFrame:
+        chosen = handle.frame if filter.text is None else handle.frame.where(filter.text)
+        return chosen.select(*columns)
 
 
 def _counters(found: Java, reports: Java) -> dict[str, int]:
@@ -191,8 +187,3 @@ def _counters(found: Java, reports: Java) -> dict[str, int]:
     metrics = reports.scanReport().scanMetrics()
     values = {name: getattr(metrics, metric)() for name, metric in _COUNTERS.items()}
     return {name: int(value.value()) for name, value in values.items() if value is not None}
-
-
-def _selected(handle: JavaTable, columns: Sequence[str], filter: JavaFilter) -> DataFrame:
-    frame = handle.frame if filter.text is None else handle.frame.where(filter.text)
-    return frame.select(*columns)

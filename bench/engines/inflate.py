@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -77,7 +77,7 @@ class Inflate:
             total = sum(pool.map(Piece.inflate, handle))
         return Plan(tuple, lambda: {"bytes_inflated": total})
 
-    def scan(self, handle: list[Piece], columns: Sequence[str], filter: None) -> Mapping[str, int]:
+    def scan(self, handle: list[Piece], columns: Sequence[str], filter: None) -> None:
         raise AssertionError("scanning is not among the abilities")
 
     def checksum(self, handle: list[Piece], columns: Sequence[str], filter: None) -> Checksum:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
@@ -51,10 +51,9 @@ class Polars:
         text = handle.rows.filter(filter).explain()
         return Plan(_not_shown, lambda: {"files_planned": planned_files(text)})
 
-    def scan(self, handle: PolarsTable, columns: Sequence[str], filter: pl.Expr) -> Mapping[str, int]:
+    def scan(self, handle: PolarsTable, columns: Sequence[str], filter: pl.Expr) -> None:
         for _ in self._selected(handle, columns, filter).collect_batches(maintain_order=False):
             pass
-        return {}
 
     def checksum(self, handle: PolarsTable, columns: Sequence[str], filter: pl.Expr) -> Checksum:
         frame = self._selected(handle, columns, filter).collect(engine="streaming")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+import pyarrow as pa
 from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.expressions.parser import parse
@@ -14,12 +15,12 @@ from pyiceberg.manifest import DataFile, clear_manifest_cache
 from pyiceberg.table import FileScanTask, StaticTable, Table
 
 import engine
-from bench.engines.checksum import Checksum, checksum_of
+from bench.engines.arrow_scan import ArrowScans
 from bench.engines.engine import Ability, CommittedFile, Plan, normalised
 from bench.engines.registry import EngineContext
 
 
-class PyIceberg:
+class PyIceberg(ArrowScans[StaticTable, BooleanExpression]):
     """PyIceberg's `StaticTable`. Its cache of decoded manifest lists is the process's own, so `open` clears it."""
 
     name = "pyiceberg"
@@ -49,14 +50,8 @@ class PyIceberg:
 
         return Plan(lambda: (task.file.file_path for task in tasks), counters)
 
-    def scan(self, handle: StaticTable, columns: Sequence[str], filter: BooleanExpression) -> Mapping[str, int]:
-        for _ in handle.scan(row_filter=filter, selected_fields=tuple(columns)).to_arrow_batch_reader():
-            pass
-        return {}
-
-    def checksum(self, handle: StaticTable, columns: Sequence[str], filter: BooleanExpression) -> Checksum:
-        reader = handle.scan(row_filter=filter, selected_fields=tuple(columns)).to_arrow_batch_reader()
-        return checksum_of(reader, columns)
+    def batches(self, handle: StaticTable, columns: Sequence[str], filter: BooleanExpression) -> pa.RecordBatchReader:
+        return handle.scan(row_filter=filter, selected_fields=tuple(columns)).to_arrow_batch_reader()
 
     def take_files(self, files: Sequence[engine.DataFile], metadata_location: str) -> list[DataFile]:
         """PyIceberg's own objects, from the table's manifests."""

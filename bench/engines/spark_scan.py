@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Generic
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from bench.engines.checksum import Checksum, checksum_of, decode_checksum, empty_checksum
+from bench.engines.engine import Filter, Handle
+
+
+class SparkScans(Generic[Handle, Filter]):
+    """The scans of an engine, by its DataFrames."""
+
+    def frame(self, handle: Handle, columns: Sequence[str], filter: Filter) -> DataFrame:
+        """The live rows that the filter keeps, which were never computed."""
+        raise NotImplementedError
+
+    def scan(self, handle: Handle, columns: Sequence[str], filter: Filter) -> None:
+        run_to_noop(self.frame(handle, columns, filter))
+
+    def checksum(self, handle: Handle, columns: Sequence[str], filter: Filter) -> Checksum:
+        return frame_checksum(self.frame(handle, columns, filter), columns)
 
 
 def run_to_noop(frame: DataFrame) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 import pytest
 
 import engine
-from bench.engines.checksum import Checksum, checksum_of
 from bench.engines.engine import AnyEngine, Plan
 from bench.engines.icebench import Icebench
 from bench.engines.registry import EngineContext, make_engine
@@ -66,17 +65,9 @@ class WrongRow(Planted):
         values = batch.column("log_offset").to_pylist()
         return with_column(batch, "log_offset", pa.array([values[0] + 1, *values[1:]], pa.int64()))
 
-    def _batches(self, handle: engine.Table, columns: Sequence[str], filter: str | None) -> Iterator[pa.RecordBatch]:
+    def batches(self, handle: engine.Table, columns: Sequence[str], filter: str | None) -> Iterator[pa.RecordBatch]:
         for batch in handle.scan(filter=filter, columns=columns).to_batches():
             yield self.changed(batch)
-
-    def scan(self, handle: engine.Table, columns: Sequence[str], filter: str | None) -> Mapping[str, int]:
-        for _ in self._batches(handle, columns, filter):
-            pass
-        return {}
-
-    def checksum(self, handle: engine.Table, columns: Sequence[str], filter: str | None) -> Checksum:
-        return checksum_of(self._batches(handle, columns, filter), columns)
 
 
 class WrongColumn(WrongRow):
@@ -115,10 +106,10 @@ class Warm(Planted):
 class Slow(WrongRow):
     """Everything that is read is read eight times."""
 
-    def _batches(self, handle: engine.Table, columns: Sequence[str], filter: str | None) -> Iterator[pa.RecordBatch]:
+    def batches(self, handle: engine.Table, columns: Sequence[str], filter: str | None) -> Iterator[pa.RecordBatch]:
         for _ in range(7):
-            yield from (batch.slice(0, 0) for batch in super()._batches(handle, columns, filter))
-        yield from super()._batches(handle, columns, filter)
+            yield from (batch.slice(0, 0) for batch in super().batches(handle, columns, filter))
+        yield from super().batches(handle, columns, filter)
 
     def changed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch

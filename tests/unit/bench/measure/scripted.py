@@ -89,9 +89,8 @@ class ScriptedEngine:
         self.clock.pass_(self.warm_seconds if warm else self.seconds.get(handle[0], 1.0))
         return Plan(lambda: answer, lambda: {"files_planned": len(answer)})
 
-    def scan(self, handle: list[str], columns: Sequence[str], filter: str | None) -> Mapping[str, int]:
+    def scan(self, handle: list[str], columns: Sequence[str], filter: str | None) -> None:
         self.clock.pass_(self.seconds.get(handle[0], 1.0))
-        return {}
 
     def checksum(self, handle: list[str], columns: Sequence[str], filter: str | None) -> Checksum:
         answer = self.rows[handle[0]]

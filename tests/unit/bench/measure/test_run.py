@@ -1,4 +1,4 @@
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -163,12 +163,11 @@ class Stopping(ScriptedEngine):
 
     scans_left = 2
 
-    def scan(self, handle: list[str], columns: object, filter: str | None) -> Mapping[str, int]:
+    def scan(self, handle: list[str], columns: object, filter: str | None) -> None:
         if not self.scans_left:
             raise KeyboardInterrupt
         self.scans_left -= 1
         self.clock.pass_(2)
-        return {}
 
 
 def interrupted(engines: dict[str, ScriptedEngine], where: Surroundings) -> Path:

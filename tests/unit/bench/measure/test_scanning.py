@@ -171,9 +171,9 @@ def test_the_cost_is_the_difference_within_a_round(writer: RunWriter) -> None:
 class SlowingEngine(ScriptedEngine):
     """Every scan of a location takes a second longer than the one before, as on a machine that others load."""
 
-    def scan(self, handle: list[str], columns: Sequence[str], filter: str | None) -> Mapping[str, int]:
+    def scan(self, handle: list[str], columns: Sequence[str], filter: str | None) -> None:
         self.seconds = {**self.seconds, handle[0]: self.seconds[handle[0]] + 1}
-        return super().scan(handle, columns, filter)
+        super().scan(handle, columns, filter)
 
 
 def test_scans_of_different_rounds_are_not_compared(writer: RunWriter) -> None:
