@@ -164,12 +164,12 @@ def seconds_on(work: Work, profile: Profile) -> float:
     return work.seconds + waiting
 
 
-def dollars_per_thousand_queries(work: Work, profile: Profile, prices: Prices = S3_STANDARD) -> float:
+def dollars_per_thousand_queries(work: Work, profile: Profile) -> float:
     """What a thousand executions cost in requests and transfer; the machine that runs them is not in it."""
     transfer = _QUERIES * work.bytes_read / GIGABYTE * profile.dollars_per_gigabyte_out
-    return work.requests * prices.per_thousand_reads + transfer
+    return work.requests * S3_STANDARD.per_thousand_reads + transfer
 
 
-def dollars_per_month(size_bytes: int, prices: Prices = S3_STANDARD) -> float:
+def dollars_per_month(size_bytes: int) -> float:
     """What a table of this size costs to store."""
-    return size_bytes / GIGABYTE * prices.per_gigabyte_month
+    return size_bytes / GIGABYTE * S3_STANDARD.per_gigabyte_month

@@ -83,10 +83,10 @@ def overall(cases: Mapping[str, Stand]) -> Stand:
     return next((stand for stand in order if stand in cases.values()), Stand.INCOMPARABLE)
 
 
-def ratio_of(logs: Sequence[float], level: float = SCREENING_LEVEL) -> Ratio:
+def ratio_of(logs: Sequence[float]) -> Ratio:
     """The ratio that at least one pair shows."""
     values = np.asarray(logs, np.float64)
-    bounds = lower_bound(values, level), upper_bound(values, level)
+    bounds = lower_bound(values, SCREENING_LEVEL), upper_bound(values, SCREENING_LEVEL)
     low, high = (math.exp(min(bound, 700.0)) for bound in bounds)
     return Ratio(estimate=math.exp(hodges_lehmann(values)), low=low, high=high, pairs=len(values))
 

@@ -34,6 +34,9 @@ LEAST_EFFECT = math.log(1.05)
 FALSE_CLAIMS = 0.01
 """How likely a report may be to make any false claim."""
 
+CONFIDENCE = 0.95
+"""Of the interval of an effect."""
+
 Floats = NDArray[np.float64]
 
 
@@ -104,12 +107,11 @@ class _Cell:
     variance: float
 
 
-def effect_of(cases: Sequence[tuple[Series, Series]], *, confidence: float = 0.95) -> Effect:
+def effect_of(cases: Sequence[tuple[Series, Series]]) -> Effect:
     """The pooled effect over cases, each a base and a head.
 
     Args:
         cases: At least one; of series that share no round, all samples of one are held against all of the other.
-        confidence: Of the interval.
 
     Raises:
         ValueError: No cases, or a sample is not positive.
@@ -117,19 +119,16 @@ def effect_of(cases: Sequence[tuple[Series, Series]], *, confidence: float = 0.9
     if not cases:
         raise ValueError("no cases")
     cells = [cell for case, (base, head) in enumerate(cases) for cell in _cells(case, base, head)]
-    return _paired(cells, len(cases), confidence)
+    return _paired(cells, len(cases))
 
 
-def contrast_of(
-    cases: Sequence[Sequence[Series]], weights: Sequence[float], *, confidence: float = 0.95
-) -> Effect | None:
+def contrast_of(cases: Sequence[Sequence[Series]], weights: Sequence[float]) -> Effect | None:
     """The pooled ratio that a contrast of several competitors tells: the product of what each takes to the power of its
     weight, in the rounds that all of them have. Weights of -1 and 1 give what `effect_of` gives.
 
     Args:
         cases: Of each, a series of every competitor.
         weights: One for each competitor; their sum is 0.
-        confidence: Of the interval.
 
     Returns:
         None where no case has a round that all competitors have.
@@ -143,12 +142,12 @@ def contrast_of(
     cells = [replace(cell, case=number) for number, own in enumerate(filter(None, found)) for cell in own]
     # What a process favours is of each competitor: two of weight 1 differ by `_PROCESS`.
     size = math.sqrt(sum(weight**2 for weight in weights) / 2)
-    return _paired(cells, sum(map(bool, found)), confidence, size) if cells else None
+    return _paired(cells, sum(map(bool, found)), size) if cells else None
 
 
-def _paired(cells: Sequence[_Cell], cases: int, confidence: float, size: float = 1.0) -> Effect:
+def _paired(cells: Sequence[_Cell], cases: int, size: float = 1.0) -> Effect:
     centre, error, processes = _over_processes(cells, cases, size)
-    return _effect(centre, error, _PROCESS.weight + processes - 1, confidence, processes)
+    return _effect(centre, error, _PROCESS.weight + processes - 1, processes)
 
 
 def _over_processes(cells: Sequence[_Cell], cases: int, size: float = 1.0) -> tuple[float, float, int]:
@@ -168,9 +167,9 @@ def _over_processes(cells: Sequence[_Cell], cases: int, size: float = 1.0) -> tu
     return centre, math.sqrt(expected.variance(observed, count - 1) / count), count
 
 
-def _effect(centre: float, error: float, freedom: int, confidence: float, processes: int) -> Effect:
+def _effect(centre: float, error: float, freedom: int, processes: int) -> Effect:
     student = stats.t(freedom)
-    reach = float(student.ppf((1 + confidence) / 2)) * error
+    reach = float(student.ppf((1 + CONFIDENCE) / 2)) * error
     return Effect(
         ratio=math.exp(centre),
         low=math.exp(centre - reach),
@@ -181,7 +180,7 @@ def _effect(centre: float, error: float, freedom: int, confidence: float, proces
     )
 
 
-def effect_between(cases: Sequence[tuple[Series, Series]], *, confidence: float = 0.95) -> Effect:
+def effect_between(cases: Sequence[tuple[Series, Series]]) -> Effect:
     """The pooled effect over cases of a base run and a head run, whose rounds have nothing to do with each other.
 
     Nothing pairs two runs, and all processes of a run share its hour: so the interval is over rounds and processes of
@@ -190,7 +189,6 @@ def effect_between(cases: Sequence[tuple[Series, Series]], *, confidence: float 
 
     Args:
         cases: At least one; of each the series of the base and of the head.
-        confidence: Of the interval.
 
     Raises:
         ValueError: No cases, or a sample is not positive.
@@ -204,7 +202,6 @@ def effect_between(cases: Sequence[tuple[Series, Series]], *, confidence: float 
         head - base,
         math.sqrt(_RUN_DEVIATION**2 + base_variance + head_variance),
         _PROCESS.weight + base_count + head_count - 2,
-        confidence,
         min(base_count, head_count),
     )
 

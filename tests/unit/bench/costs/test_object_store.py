@@ -11,7 +11,6 @@ from bench.costs.object_store import (
     LOCAL,
     PROFILES,
     SAME_REGION,
-    Prices,
     Profile,
     Stage,
     Work,
@@ -69,7 +68,6 @@ def test_money() -> None:
     assert dollars_per_thousand_queries(work, SAME_REGION) == pytest.approx(20 * 0.0004)
     assert dollars_per_thousand_queries(work, CROSS_REGION) == pytest.approx(20 * 0.0004 + 1_000 * 0.02)
     assert dollars_per_month(10**12) == pytest.approx(23)
-    assert dollars_per_month(10**9, Prices(per_gigabyte_month=0.5)) == 0.5
 
 
 @pytest.mark.parametrize("wrong", [{"items": -1}, {"requests": -1}, {"bytes_read": -1}, {"in_flight": 0}])
