@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,10 @@ from asv.config import Config
 from asv.machine import Machine, MachineCollection
 from asv.runner import BENCHMARK_RUN_SCRIPT
 
+import engine
 from bench.asv_run import ROOT, AsvFailed, machine_facts, revision
+from bench.cases.tables import Scale, build
+from bench.suites.cases import pruning_of
 
 
 def test_the_machine_file_has_every_field_that_asv_asks_for(tmp_path: Path) -> None:
@@ -72,6 +76,17 @@ def test_asv_finds_each_benchmark_once(tmp_path: Path) -> None:
     units = {b["name"].rpartition(".")[2]: b["unit"] for b in found}
     assert units["track_files_planned"] == "files"
     assert units["track_recall"] == "ratio"
+
+
+def test_pruning_is_held_against_the_files_that_hold_a_matching_row(tmp_path: Path) -> None:
+    with closing(engine.load_catalog(str(tmp_path))) as catalog:
+        build(catalog, Scale(rows=6_000, files=10))
+    found = pruning_of(str(tmp_path), "scan/partitioned/partition-filter")
+    assert found["recall"] == 1
+    assert 0 < found["files_planned_share"] < 1
+    assert found["files_matching_share"] <= found["files_planned_share"]
+    everything = pruning_of(str(tmp_path), "scan/partitioned/unprunable")
+    assert everything["files_planned"] > found["files_planned"] > 0
 
 
 def test_a_suite_runs_for_the_checked_out_commit_and_asv_show_reads_the_results(tmp_path: Path) -> None:

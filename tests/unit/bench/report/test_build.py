@@ -205,6 +205,11 @@ def test_slow_and_fast_are_drawn_on_a_logarithmic_axis_costs_are_not(report: Rep
     assert [chart.log for chart in deletes.charts if isinstance(chart, DotChart)] == [False]
 
 
+def test_plans_are_held_against_this_projects_engine(report: Report) -> None:
+    titles = {section.key: " ".join(table.title for table in section.tables) for section in report.sections}
+    assert [key for key, title in titles.items() if "how many times that of icebench" in title] == ["planning"]
+
+
 def test_the_terminal_shows_the_same_tables_and_ends_with_the_findings(report: Report) -> None:
     out = StringIO()
     console = Console(file=out, width=150)
