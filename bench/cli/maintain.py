@@ -205,15 +205,11 @@ def columns(
 @click.option("--branch", default="main", show_default=True, help="Where.")
 @pass_context
 def rewrite_position_deletes(
-    context: Context, *, names: tuple[str, ...], catalog: str | None, warehouse: str | None, min_input_files: int,
-    rewrite_all: bool, branch: str,
-) -> int:  # fmt: skip
+    context: Context, *, table: engine.Table, min_input_files: int, rewrite_all: bool, branch: str
+) -> int:
     """Put small position-delete files together; in format version 3 make them deletion vectors."""
-    maintenance = _load(names, catalog, warehouse).maintenance
-    _tell(
-        context,
-        maintenance.rewrite_position_deletes(min_input_files=min_input_files, rewrite_all=rewrite_all, branch=branch),
-    )
+    rewrite = table.maintenance.rewrite_position_deletes
+    _tell(context, rewrite(min_input_files=min_input_files, rewrite_all=rewrite_all, branch=branch))
     return 0
 
 
@@ -221,11 +217,9 @@ def rewrite_position_deletes(
 @_of_table
 @click.option("--branch", default="main", show_default=True, help="Where.")
 @pass_context
-def convert_equality_deletes(
-    context: Context, *, names: tuple[str, ...], catalog: str | None, warehouse: str | None, branch: str
-) -> int:
+def convert_equality_deletes(context: Context, *, table: engine.Table, branch: str) -> int:
     """Delete by position what equality deletes delete, and remove these."""
-    _tell(context, _load(names, catalog, warehouse).maintenance.convert_equality_deletes(branch=branch))
+    _tell(context, table.maintenance.convert_equality_deletes(branch=branch))
     return 0
 
 
