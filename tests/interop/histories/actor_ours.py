@@ -87,6 +87,10 @@ class Ours:
                 self.table.maintenance.rewrite_data_files(
                     strategy, zorder_by=zorder, rewrite_all=True, remove_dangling_deletes=True
                 )
+            case lang.RewritePositionDeletes():
+                self.table.maintenance.rewrite_position_deletes(rewrite_all=True)
+            case lang.ConvertEqualityDeletes():
+                self.table.maintenance.convert_equality_deletes()
             case lang.Expire(keep):
                 self.table.maintenance.expire_snapshots(older_than="2999-01-01T00:00:00Z", retain_last=keep)
             case _:

@@ -339,6 +339,11 @@ class RewritePositionDeletes(SameRows):
 
 
 @dataclass(frozen=True)
+class ConvertEqualityDeletes(SameRows):
+    pass
+
+
+@dataclass(frozen=True)
 class Expire(SameRows):
     """Expires all snapshots but the last `keep` of each branch and those that tags hold."""
 

@@ -9,13 +9,21 @@ from __future__ import annotations
 import pytest
 
 from bench.setup_jars import is_cached
-from tests.interop.histories import all_types, appends, evolutions, references, row_changes, versions
+from tests.interop.histories import (
+    all_types,
+    appends,
+    delete_rewrites,
+    evolutions,
+    references,
+    row_changes,
+    versions,
+)
 from tests.interop.histories.language import History
 from tests.interop.histories.playing import Play
 
 pytestmark = pytest.mark.skipif(not is_cached(), reason="Iceberg's Spark runtime is not in the Ivy cache")
 
-THEMES = (appends, row_changes, evolutions, references, versions, all_types)
+THEMES = (appends, row_changes, delete_rewrites, evolutions, references, versions, all_types)
 
 
 def cases():
