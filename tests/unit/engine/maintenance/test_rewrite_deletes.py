@@ -163,6 +163,16 @@ def test_equality_deletes_become_positions(tmp_path: Path, version: int) -> None
 
 
 @pytest.mark.parametrize("version", [2, 3])
+def test_a_file_without_a_live_row_keeps_none(tmp_path: Path, version: int) -> None:
+    table = filled(tmp_path, version)
+    delete_keys(table, *range(1, 10, 2))  # all rows of one file
+    before = contents(table)
+    assert table.maintenance.convert_equality_deletes().added_delete_files == 1
+    assert contents(table) == before
+    assert len(before) == 25
+
+
+@pytest.mark.parametrize("version", [2, 3])
 def test_keys_of_no_row_are_only_removed(tmp_path: Path, version: int) -> None:
     table = filled(tmp_path, version)
     table.delete("id = 3", "merge-on-read")
