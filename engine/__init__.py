@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from engine import errors, spark_source
+    from engine.codec.variants import decode_variant
     from engine.expressions.builder import col
     from engine.expressions.parse_scalar import sql
     from engine.expressions.scalar import SqlExpression
@@ -104,6 +105,7 @@ __all__ = [
     "TableProfile",
     "Transform",
     "col",
+    "decode_variant",
     "errors",
     "list_type",
     "load_catalog",
@@ -124,6 +126,7 @@ _ELSEWHERE = {
     "ManifestCache": "engine.plan.cache",
     "SqlExpression": "engine.expressions.scalar",
     "col": "engine.expressions.builder",
+    "decode_variant": "engine.codec.variants",
     "sql": "engine.expressions.parse_scalar",
     "LayoutModel": "engine.maintenance.layout_model",
     "ModelledLayout": "engine.maintenance.layout_model",

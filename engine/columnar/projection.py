@@ -17,9 +17,10 @@ import pyarrow.types as pat
 from engine.columnar.decimals import is_narrow, widen
 from engine.columnar.scalars import repeat
 from engine.columnar.schemas import child_fields, field_id_of, is_list, to_arrow_field, to_arrow_type
+from engine.columnar.variants import plain_variants
 from engine.errors import CorruptTable
 from engine.spec.schema import Schema
-from engine.spec.types import ListType, MapType, NestedField, PrimitiveType, StructType
+from engine.spec.types import VARIANT, ListType, MapType, NestedField, PrimitiveType, StructType
 from engine.spec.values import Value
 
 Cast = Callable[[pa.Array, pa.DataType, str], pa.Array]
@@ -67,6 +68,8 @@ def promote(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
         return promote(array.dictionary_decode(), target, name)
     if is_narrow(source) and pat.is_decimal128(target) and source.scale == target.scale:
         return widen(array, target)
+    if pat.is_struct(source) and pat.is_struct(target):  # of the types that are cast, only variant is a struct
+        return plain_variants(array, name)
     if not _promotable(source, target):
         raise CorruptTable(f"column {name!r} is stored as {source} and can not be read as {target}")
     if isinstance(target, pa.BaseExtensionType):
@@ -183,7 +186,7 @@ class Projector:
                 return self._list(array, source, element, name, type_)
             case MapType() if pat.is_map(source.type):
                 return self._map(array, source, target.type, name, type_)
-            case PrimitiveType() if not child_fields(source.type):
+            case PrimitiveType() if not child_fields(source.type) or target.type == VARIANT:
                 return self.cast(array, type_, name)
         if pat.is_null(source.type):
             return pa.nulls(len(array), type_)
@@ -202,7 +205,9 @@ class Projector:
             if place is None:
                 children.append(self._absent(f, full, len(array), own.type))
             else:
-                children.append(self.array(array.field(place), inner[place], f, full, own.type))
+                # What is under a null struct may be no variant.
+                child = array.flatten()[place] if f.type == VARIANT else array.field(place)
+                children.append(self.array(child, inner[place], f, full, own.type))
         mask = array.is_null() if array.null_count else None
         return pa.StructArray.from_arrays(children, fields=list(wanted), mask=mask)
 

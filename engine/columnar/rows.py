@@ -12,9 +12,10 @@ from engine.columnar.columns import map_entries
 from engine.columnar.projection import Projector
 from engine.columnar.scalars import repeat
 from engine.columnar.schemas import FIELD_ID_KEY, child_fields, is_list, to_arrow_schema, to_arrow_type
-from engine.errors import Invalid
+from engine.columnar.variants import check_metadata, plain_variants
+from engine.errors import CorruptTable, Invalid
 from engine.spec.schema import Schema
-from engine.spec.types import ListType, MapType, NestedField, PrimitiveType, StructType
+from engine.spec.types import VARIANT, ListType, MapType, NestedField, PrimitiveType, StructType
 
 
 def table_rows(data: pa.Table | pa.RecordBatchReader, schema: Schema) -> Iterator[pa.RecordBatch]:
@@ -76,7 +77,7 @@ def _named_type(type_: pa.DataType, target: NestedField, column: str) -> pa.Data
         case MapType(key, value) if pat.is_map(type_):
             given = type_.key_field.with_name("key"), type_.item_field.with_name("value")
             return pa.map_(*_name_fields(given, (key, value), f"{column}."))
-        case PrimitiveType() if not child_fields(type_):
+        case PrimitiveType() if target.type == VARIANT or not child_fields(type_):
             return type_
     if pat.is_null(type_):
         return type_
@@ -100,6 +101,15 @@ def exact_cast(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
         return exact_cast(array.dictionary_decode(), target, name)
     if pat.is_run_end_encoded(source):
         return exact_cast(pc.run_end_decode(array), target, name)
+    if isinstance(source, pa.BaseExtensionType) and source.extension_name == "geoarrow.wkb":
+        return exact_cast(array.storage, target, name)
+    if pat.is_struct(source) and pat.is_struct(target):
+        try:
+            made = plain_variants(array, name)
+            check_metadata(made)
+        except CorruptTable as error:
+            raise Invalid(f"column {name!r}: {error}") from error
+        return made
     if not _castable(source, target):
         raise Invalid(f"column {name!r} is {source}; the table needs {target}")
     try:

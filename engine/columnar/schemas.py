@@ -12,6 +12,7 @@ from itertools import count
 import pyarrow as pa
 import pyarrow.types as pat
 
+from engine.columnar.extensions import extension_metadata, extension_type
 from engine.errors import Unsupported
 from engine.spec.schema import Schema
 from engine.spec.types import (
@@ -31,8 +32,10 @@ from engine.spec.types import (
     TIMESTAMPTZ_NS,
     UNKNOWN,
     UUID,
+    VARIANT,
     DecimalType,
     FixedType,
+    GeospatialType,
     ListType,
     MapType,
     NestedField,
@@ -42,6 +45,11 @@ from engine.spec.types import (
 )
 
 FIELD_ID_KEY = b"PARQUET:field_id"
+
+VARIANT_TYPE = pa.struct(
+    [pa.field("metadata", pa.binary(), nullable=False), pa.field("value", pa.binary(), nullable=False)]
+)
+"""Variants, as `engine.columnar.variants` describes them."""
 
 _SIMPLE: dict[PrimitiveType, pa.DataType] = {
     BOOLEAN: pa.bool_(),
@@ -59,26 +67,27 @@ _SIMPLE: dict[PrimitiveType, pa.DataType] = {
     UUID: pa.uuid(),
     BINARY: pa.binary(),
     UNKNOWN: pa.null(),
+    VARIANT: VARIANT_TYPE,
 }
 
 
 def to_arrow_type(type_: Type, *, narrow: bool = False) -> pa.DataType:
     """The Arrow type of a column in the engine.
 
-    Decimals are decimal128, uuid is Arrow's uuid extension type, timestamps with zone are in UTC.
+    Decimals are decimal128, uuid is Arrow's uuid extension type, timestamps with zone are in UTC, a variant is a struct
+    of its metadata and value, geometry and geography are WKB.
 
     Args:
         type_: An Iceberg type.
         narrow: Decimals of up to 9 digits are decimal32, of up to 18 decimal64.
-
-    Raises:
-        Unsupported: variant, geometry, geography.
     """
     match type_:
         case DecimalType():
             return (narrow_decimal if narrow else pa.decimal128)(type_.precision, type_.scale)
         case FixedType():
             return pa.binary(type_.length)
+        case GeospatialType():
+            return pa.binary()
         case StructType(fields):
             return pa.struct([to_arrow_field(f, narrow=narrow) for f in fields])
         case ListType(element):
@@ -98,9 +107,12 @@ def narrow_decimal(precision: int, scale: int) -> pa.DataType:
 
 
 def to_arrow_field(field: NestedField, *, narrow: bool = False) -> pa.Field:
-    """The Arrow field of a column: name, type (see `to_arrow_type`), nullability and field id."""
+    """The Arrow field of a column: name, type (see `to_arrow_type`), nullability, field id, and what its extension type
+    is."""
     metadata = {FIELD_ID_KEY: str(field.field_id).encode()}
     type_ = to_arrow_type(field.type, narrow=narrow)
+    if type_ is VARIANT_TYPE or type(field.type) is GeospatialType:
+        metadata |= extension_metadata(field.type)
     return pa.field(field.name, type_, nullable=not field.required, metadata=metadata)
 
 
@@ -182,7 +194,7 @@ def _fresh_fields(fields: tuple[pa.Field, ...], next_id: Callable[[], int], pref
         NestedField(
             field_id=field_id,
             name=f.name,
-            type=_fresh_type(f.type, next_id, prefix + f.name),
+            type=extension_type(f) or _fresh_type(f.type, next_id, prefix + f.name),
             required=not f.nullable,
         )
         for field_id, f in zip(ids, fields, strict=True)

@@ -108,12 +108,14 @@ def key_schema(field_ids: Sequence[int], schemas: Sequence[Schema], location: st
 
     Raises:
         CorruptTable: No schema of the table has a column.
+        Unsupported: A column's values are not compared.
     """
     fields: dict[int, NestedField] = {}
     for field_id in field_ids:
         known = next((s for s in schemas if field_id in s.by_id), None)
         if known is None:
             raise CorruptTable(f"it compares column {field_id}, which no schema of the table has", location=location)
+        known.key_type(field_id)
         (top,) = known.select([field_id]).fields
         before = fields.get(top.field_id)
         fields[top.field_id] = top if before is None else joined_fields(before, top)

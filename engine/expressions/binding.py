@@ -38,7 +38,7 @@ from engine.expressions.predicate import (
 )
 from engine.expressions.scalar import Call, LiteralValue, Node, columns_of, with_columns
 from engine.spec.schema import Schema
-from engine.spec.types import UNKNOWN, ListType, MapType, PrimitiveType, Type
+from engine.spec.types import INCOMPARABLE, UNKNOWN, ListType, MapType, PrimitiveType, Type
 from engine.spec.values import Value
 
 
@@ -110,6 +110,9 @@ class _Binder:
 
     def _computed(self, tree: Node) -> BoundPredicate:
         columns = {path: self._column(".".join(path)) for path in columns_of(tree)}
+        for column in columns.values():
+            if isinstance(column.type, PrimitiveType) and column.type.name in INCOMPARABLE:
+                raise Unsupported(f"comparison of column {column.name!r} of type {column.type}")
         return BoundComputed(
             with_columns(tree, lambda path: columns[path].name), tuple(dict.fromkeys(columns.values()))
         )

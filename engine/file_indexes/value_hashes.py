@@ -16,11 +16,11 @@ from engine.columnar.hashing import byte_spans
 from engine.columnar.scalars import to_arrow_array
 from engine.columnar.schemas import storage_of
 from engine.file_indexes.blob import Hashes
-from engine.spec.types import DecimalType, PrimitiveType, Type
+from engine.spec.types import INCOMPARABLE, DecimalType, PrimitiveType, Type
 from engine.spec.values import Value
 
 _FAMILIES = {"int": "long", "long": "long", "float": "double", "double": "double"}
-_NOT_HASHED = ("unknown", "variant", "geometry", "geography")
+_NOT_HASHED = INCOMPARABLE | {"unknown"}
 
 
 def hash_family(type_: Type) -> str | None:

@@ -10,7 +10,7 @@ import pyarrow.types as pat
 
 from engine.columnar.schemas import Leaf, child_fields, field_id_of, leaves
 from engine.spec.schema import Schema
-from engine.spec.types import ListType, MapType, NestedField, StructType
+from engine.spec.types import VARIANT, ListType, MapType, NestedField, StructType
 
 
 class FileColumns:
@@ -87,7 +87,9 @@ def _choose(source: pa.Field, target: NestedField | None, first: int, chosen: li
     before, position = len(chosen), first
     by_id = _children_by_id(target)
     for place, child in enumerate(inner):
-        wanted = None if target is None else _matching(source, child, place, by_id)
+        # The parts of a variant have no ids, and all are wanted.
+        is_variant = target is not None and target.type == VARIANT
+        wanted = target if is_variant or target is None else _matching(source, child, place, by_id)
         position = _choose(child, wanted, position, chosen)
     if target is not None and len(chosen) == before:
         chosen.append(first)

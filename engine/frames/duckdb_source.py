@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from engine.columnar.extensions import extension_type
 from engine.errors import Invalid, Unsupported
 from engine.frames.lazy_scan import LazyScan
 from engine.lazy_module import LazyModule
@@ -24,8 +25,9 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no types
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the scan."""
-        return self._scan.arrow_schema
+        """The columns of the scan. Geography is plain WKB: DuckDB's geometries have straight edges."""
+        fields = [f.remove_metadata() if _is_geography(f) else f for f in self._scan.arrow_schema]
+        return pa.schema(fields)
 
     def scanner(
         self,
@@ -41,6 +43,11 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no types
         except (Invalid, Unsupported):
             scan, left = self._scan, filter
         return ds.Scanner.from_batches(scan.to_batches(), columns=names, filter=left)
+
+
+def _is_geography(field: pa.Field) -> bool:
+    found = extension_type(field)
+    return found is not None and found.name == "geography"
 
 
 def relation(scan: LazyScan, connection: Any = None) -> Any:  # noqa: ANN401 - DuckDB's own

@@ -10,11 +10,11 @@ from engine.columnar.scalars import to_arrow_array
 from engine.errors import CorruptTable
 from engine.spec.data_file import DataFile
 from engine.spec.schema import Schema
-from engine.spec.types import PrimitiveType
+from engine.spec.types import INCOMPARABLE, PrimitiveType
 from engine.spec.values import Value, decode_value
 
 _COUNTS = ("column_size", "value_count", "null_value_count", "nan_value_count")
-_NO_BOUNDS = frozenset({"variant", "geometry", "geography", "unknown"})
+_NO_BOUNDS = INCOMPARABLE | {"unknown"}
 
 
 def readable_metrics(schema: Schema, rows: Sequence[DataFile]) -> pa.Array:

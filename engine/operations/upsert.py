@@ -156,7 +156,7 @@ def key_columns(on: Sequence[str], schema: Schema) -> tuple[NestedField, ...]:
         raise Invalid("a key is one or more columns, each once")
     keys = tuple(schema.find(name) for name in on)
     for key in keys:
-        schema.primitive(key.field_id)
+        schema.key_type(key.field_id)
         if key not in schema.fields:
             raise Invalid(f"key column {key.name!r} is nested; keys are top-level columns")
     return keys

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 
-from engine.errors import Invalid
+from engine.errors import Invalid, Unsupported
 from engine.spec.types import (
+    INCOMPARABLE,
     MAX_DEPTH,
     ListType,
     MapType,
@@ -137,6 +138,18 @@ class Schema:
         if found is None or not isinstance(found.type, PrimitiveType):
             raise Invalid(f"field id {field_id} is not a primitive column of schema {self.schema_id}")
         return found.type
+
+    def key_type(self, field_id: int) -> PrimitiveType:
+        """The type of a column by whose values rows are told apart.
+
+        Raises:
+            Invalid: As `primitive`.
+            Unsupported: Its values are not compared: variant, geometry, geography.
+        """
+        type_ = self.primitive(field_id)
+        if type_.name in INCOMPARABLE:
+            raise Unsupported(f"the column {self.name_of[field_id]!r} of type {type_} as a key")
+        return type_
 
     def row_primitive(self, field_id: int) -> PrimitiveType:
         """The primitive type of a column that has one value a row: top-level, or inside structs only.

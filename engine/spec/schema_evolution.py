@@ -143,7 +143,8 @@ class SchemaUpdate:
         ids = set()
         for name in names:
             found = self._current(name)
-            type_ = self.base.row_primitive(found.field_id)
+            self.base.row_primitive(found.field_id)
+            type_ = self.base.key_type(found.field_id)
             ancestors_required = all(self.base.by_id[i].required for i in self._path(found.field_id))
             if not ancestors_required or type_.name in ("float", "double"):
                 raise Invalid(f"{name!r} cannot be an identifier field: it must be required and not floating point")

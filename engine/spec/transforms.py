@@ -16,14 +16,13 @@ from typing import ClassVar
 import mmh3
 
 from engine.spec.calendar import UNITS_PER_DAY, UNITS_PER_SECOND, civil_of
-from engine.spec.types import DATE, INT, STRING, DecimalType, PrimitiveType
+from engine.spec.types import DATE, INCOMPARABLE, INT, STRING, DecimalType, PrimitiveType
 from engine.spec.values import Value, decimal_of, encode_value, unscaled
 
 _INTEGRAL = frozenset({"int", "long"})
 _MICROS = frozenset({"timestamp", "timestamptz"})
 _NANOS = frozenset({"timestamp_ns", "timestamptz_ns"})
 _TIMESTAMPS = _MICROS | _NANOS
-_UNPARTITIONABLE = frozenset({"geometry", "geography", "variant"})
 _PARAMETRIC = re.compile(r"(bucket|truncate)\[(\d{1,10})\]", re.ASCII)
 _EPOCH_YEAR = 1970
 
@@ -59,7 +58,7 @@ class Identity(Transform):
     preserves_order: ClassVar[bool] = True
 
     def accepts(self, source: PrimitiveType) -> bool:
-        return source.name not in _UNPARTITIONABLE
+        return source.name not in INCOMPARABLE
 
     def result_type(self, source: PrimitiveType) -> PrimitiveType:
         return source

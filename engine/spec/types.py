@@ -110,6 +110,9 @@ SIMPLE_PRIMITIVES: dict[str, PrimitiveType] = {
 V3_ONLY = frozenset({"timestamp_ns", "timestamptz_ns", "variant", "unknown", "geometry", "geography"})
 """Names of the primitive types that need format version 3."""
 
+INCOMPARABLE = frozenset({"variant", "geometry", "geography"})
+"""Names of the types whose values have neither an order nor an equality here: not in filters, sort orders, keys."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NestedField:

@@ -19,7 +19,7 @@ from engine.spec.schema import Schema
 from engine.spec.snapshots import MAIN, MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
 from engine.spec.sorting import UNSORTED, SortOrder
 from engine.spec.statistics import PartitionStatisticsFile, StatisticsFile
-from engine.spec.types import V3_ONLY, PrimitiveType
+from engine.spec.types import INCOMPARABLE, V3_ONLY, PrimitiveType
 
 LAST_ADDED = -1
 """Stands for the id of the schema, spec or sort order that the batch added last."""
@@ -447,7 +447,11 @@ def apply_updates(
 
 
 def check_types(schema: Schema, format_version: int) -> None:
-    """Raise Invalid where a column's type or default needs a later format version."""
+    """Raise Invalid where a column's type or default needs a later format version, or its type has no default."""
+    for nested in schema.walk():
+        has_default = nested.initial_default is not None or nested.write_default is not None
+        if has_default and isinstance(nested.type, PrimitiveType) and nested.type.name in INCOMPARABLE:
+            raise Invalid(f"column {schema.name_of[nested.field_id]!r} of type {nested.type} has no default but null")
     if format_version >= 3:
         return
     for nested in schema.walk():

@@ -225,7 +225,7 @@ def write_equality_deletes(
         raise Invalid(f"the partition has {len(own_partition)} values, its spec has {len(own_spec.fields)} fields")
     fields = tuple(metadata.schema.find(name) for name in columns)
     for f in fields:
-        metadata.schema.primitive(f.field_id)
+        metadata.schema.key_type(f.field_id)
     key_schema = Schema(fields)
     target = WriteTarget.of(metadata, store, spec=own_spec, names=names, properties=properties, counters=counters)
     number = count(1)

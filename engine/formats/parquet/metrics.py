@@ -17,7 +17,7 @@ import pyarrow.types as pat
 
 from engine.columnar.schemas import Leaf, child_fields, field_id_of, leaves
 from engine.formats.metrics_modes import MetricsMode
-from engine.spec.types import DecimalType, PrimitiveType
+from engine.spec.types import DecimalType, GeospatialType, PrimitiveType
 
 _MAX_CODE_POINT = 0x10FFFF
 _SURROGATES = (0xD800, 0xDFFF)
@@ -80,7 +80,7 @@ def parquet_metrics(
         type_ = types[column_id]
         if nan_counts is not None and type_.name in ("float", "double"):
             nans[column_id] = nan_counts.get(column_id, 0)
-        if modes[column_id].has_bounds:
+        if modes[column_id].has_bounds and not isinstance(type_, GeospatialType):  # theirs would be corners of a box
             lower, upper = _bounds(leaf, type_, modes[column_id], known)
             if lower is not None:
                 lowers[column_id] = lower

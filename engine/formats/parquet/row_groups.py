@@ -69,7 +69,7 @@ class RowGroupStatistics:
     def evidence(self, field_id: int) -> Sequence[Evidence]:
         """Bounds and null counts of a column; empty if the file has none."""
         type_ = self._schema.by_id[field_id].type
-        if not isinstance(type_, PrimitiveType):
+        if not isinstance(type_, PrimitiveType) or type_.name == "variant":  # a variant has several leaves, without ids
             return ()
         leaf = self._leaves.get(field_id)
         if leaf is None:

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
+from engine.columnar.hidden_nulls import fill_hidden_nulls, hides_nulls
 from engine.columnar.schemas import Leaf, field_id_of, leaves
 from engine.errors import Unsupported
 from engine.formats.metrics_modes import MetricsMode
+from engine.formats.parquet.annotations import AnnotatedOutput, annotations_of
 from engine.formats.parquet.metrics import FileMetrics, NanCounter, parquet_metrics
 from engine.spec.properties import (
     PARQUET_BLOOM_ENABLED,
@@ -132,9 +135,11 @@ class ParquetFileWriter:
         sort_order: SortOrder | None = None,
         key_values: Mapping[str, str] | None = None,
     ) -> None:
-        self._output = output
+        annotations = annotations_of(schema)
+        self._output = AnnotatedOutput(output, annotations) if annotations else output
         self._arrow_schema = storable(arrow_schema)
         self._places = [i for i, f in enumerate(arrow_schema) if not pat.is_null(f.type)]
+        self._hides_nulls = [f for f in self._arrow_schema if f.type.num_fields and hides_nulls(f.type)]
         self._schema = schema
         self._modes = modes
         self._nans = NanCounter(self._arrow_schema)
@@ -184,6 +189,8 @@ class ParquetFileWriter:
     def add(self, batch: pa.RecordBatch) -> None:
         """Buffer a batch, with the columns of the schema in its order, for the next row group."""
         columns = [batch.column(place) for place in self._places]
+        if self._hides_nulls:
+            columns = [fill_hidden_nulls(column) for column in columns]
         kept = pa.RecordBatch.from_arrays(columns, schema=self._arrow_schema)
         self._nans.add(kept)
         self._waiting.append(kept)
@@ -214,7 +221,8 @@ class ParquetFileWriter:
         """Write the rest, make the file visible, and return its metrics and its size in bytes."""
         self.flush()
         writer = self._open(0)
-        writer.close()
+        with self._output.annotating() if isinstance(self._output, AnnotatedOutput) else nullcontext():
+            writer.close()
         footer = writer.writer.metadata
         size = self._output.tell()
         self._output.close()

@@ -17,6 +17,7 @@ from engine.spec.types import (
     GeospatialType,
     NestedField,
     StructType,
+    Type,
     list_type,
     map_type,
 )
@@ -98,10 +99,23 @@ def test_refuses_what_iceberg_can_not_hold(arrow: pa.DataType) -> None:
         from_arrow_schema(pa.schema([pa.field("s", pa.struct([pa.field("c", arrow)]))]))
 
 
-@pytest.mark.parametrize("type_", [VARIANT, GeospatialType("geometry")])
-def test_names_types_that_have_no_arrow_form_here(type_: object) -> None:
-    with pytest.raises(Unsupported, match=str(type_)):
-        to_arrow_type(type_)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    "type_",
+    [VARIANT, GeospatialType("geometry"), GeospatialType("geometry", "srid:4326"),
+     GeospatialType("geometry", "EPSG:3857"), GeospatialType("geography", "EPSG:4267", "karney")],
+)  # fmt: skip
+def test_extensions_in_field_metadata_tell_the_type(type_: Type) -> None:
+    fields = (
+        NestedField(field_id=1, name="c", type=type_),
+        NestedField(field_id=2, name="l", type=list_type(3, type_)),
+    )
+    assert from_arrow_schema(to_arrow_schema(Schema(fields))).fields == fields
+
+
+def test_reference_systems_without_a_code_are_refused() -> None:
+    metadata = {"ARROW:extension:name": "geoarrow.wkb", "ARROW:extension:metadata": '{"crs": {"name": "local"}}'}
+    with pytest.raises(Unsupported, match="'c'"):
+        from_arrow_schema(pa.schema([pa.field("c", pa.binary(), metadata=metadata)]))
 
 
 @pytest.mark.parametrize(
