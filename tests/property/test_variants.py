@@ -183,3 +183,13 @@ def test_damage_is_an_error_of_the_engine_or_another_value(value: Any, at: int, 
         row = {"metadata": metadata, "value": rest, "typed_value": {n: {} for n in shape[1]}}
         with suppress(EngineError):
             plain_variants(pa.array([row], group_type(shape, top=True, stored=True)), "v")
+
+
+def test_elements_without_a_value_are_null() -> None:
+    """VariantShredding.md: readers take a missing element, which is not valid, for null."""
+    shape = ("list", "int8")
+    element = {"value": None, "typed_value": None}
+    row = {**shredded([1, 2], shape, []), "metadata": encode([1, 2])["metadata"]}
+    row["typed_value"].insert(1, element)
+    array = pa.array([row], group_type(shape, top=True))
+    assert decoded(plain_variants(array, "v")) == [[1, None, 2]]
