@@ -13,7 +13,7 @@ from engine.storage.contradictions import CollectingStore
 
 def find_contradictions(table: Subject) -> tuple[Contradiction, ...]:
     """Files of the current snapshot whose length or counts are not those that the metadata state, and whose rows are
-    certain. Manifests, delete files and the footers of all data files are read; no rows are.
+    certain, by location. Manifests, delete files and the footers of all data files are read; no rows are.
 
     Raises:
         CorruptTable, FileNotFound, Unsupported: The snapshot cannot be read.
@@ -25,4 +25,5 @@ def find_contradictions(table: Subject) -> tuple[Contradiction, ...]:
     )
     for _ in batches:
         continue
-    return tuple(dict.fromkeys(store.found))
+    # Threads find them in any order.
+    return tuple(sorted(set(store.found), key=lambda each: (each.location, each.cause, each.reason)))
