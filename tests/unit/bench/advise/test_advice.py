@@ -91,6 +91,8 @@ def test_row_groups_count_today_and_then(tmp_path: Path) -> None:
     assert now.bytes_read < 0.5 * sorted_only.bytes_read
     assert best.effects[0].before == unsorted
     assert best.effects[0].after.bytes_read == pytest.approx(now.bytes_read, rel=0.3)
+    # The trial has the sample's share of the rows in each row group, too, and so as many row groups as the table.
+    assert best.trial.readings[0].bytes_read < 0.6 * sum(best.trial.column_bytes.values())
     commands = icebench_commands(best.layout, todays_layout(table), table, ())
     assert commands[0] == f"table.set_properties({{{ROW_GROUP_SIZE!r}: {best.layout.properties[ROW_GROUP_SIZE]!r}}})"
 
