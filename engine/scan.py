@@ -246,11 +246,12 @@ class Scan:
             raise Invalid(f"a sample takes at least one file, not {files}")
         return self._read(_some_files(self.plan(), files))
 
-    def row_groups(self, *, files: int | None = None) -> pa.Table:
+    def row_groups(self, plan: ScanPlan | None = None, *, files: int | None = None) -> pa.Table:
         """The row groups (ORC: stripes) of the planned files, and which of them a read skips by their statistics. Only
         footers are read. Errors as `to_batches`, and Invalid for less than one file.
 
         Args:
+            plan: Of this scan, where there is one already.
             files: Of so many of the planned files, evenly spread over the plan; by default of all.
 
         Returns:
@@ -260,7 +261,7 @@ class Scan:
         """
         if files is not None and files < 1:
             raise Invalid(f"a sample takes at least one file, not {files}")
-        plan = self.plan()
+        plan = plan or self.plan()
         return plans.row_groups_of(
             plan if files is None else _some_files(plan, files),
             self._scan.store,

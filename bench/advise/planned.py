@@ -98,7 +98,7 @@ class StoredColumns:
         """What a query reads, by a real plan, and the statistics of row groups."""
         scan = self._table.scan(filter=query.filter)
         plan = scan.plan()
-        groups = scan.row_groups(files=_INSPECTED)
+        groups = scan.row_groups(plan, files=_INSPECTED)
         read = groups.filter(pc.invert(groups["is_skipped"]))
         rows = pc.sum(groups["record_count"]).as_py() or 1
         inspected = min(plan.files.num_rows, _INSPECTED)

@@ -136,8 +136,13 @@ class LayoutModel:
         known = {**self.properties, **(properties or {})}
         if DEFAULT_FILE_FORMAT.of(known) != "parquet":
             return math.inf
+        return PARQUET_ROW_GROUP_SIZE_BYTES.of(known) / self._row_bytes
+
+    @cached_property
+    def _row_bytes(self) -> float:
+        """Of a row, before compression: what the writer fills row groups by."""
         size = sum(map(encoded_size, self.rows.to_batches()))
-        return PARQUET_ROW_GROUP_SIZE_BYTES.of(known) * self.rows.num_rows / max(size, 1)
+        return max(size, 1) / max(self.rows.num_rows, 1)
 
     def of_files(self, file_numbers: Rows, *, spec: PartitionSpec = UNPARTITIONED) -> ModelledLayout:
         """The layout in which each row is in the file of this number; a file has rows of one partition."""
