@@ -74,9 +74,7 @@ class EncodedManifest:
     min_sequence_number: int | None
     partitions: tuple[PartitionFieldSummary, ...]
 
-    def manifest_file(
-        self, path: str, *, sequence_number: int, first_row_id: int | None = None, key_metadata: bytes | None = None
-    ) -> ManifestFile:
+    def manifest_file(self, path: str, *, sequence_number: int, first_row_id: int | None = None) -> ManifestFile:
         """The manifest-list entry once the manifest is at `path` and its snapshot has this sequence number."""
         least = sequence_number if self.min_sequence_number is None else self.min_sequence_number
         return ManifestFile(
@@ -94,7 +92,6 @@ class EncodedManifest:
             existing_rows_count=self.existing_rows_count,
             deleted_rows_count=self.deleted_rows_count,
             partitions=self.partitions,
-            key_metadata=key_metadata,
             first_row_id=first_row_id,
         )
 
