@@ -23,7 +23,9 @@ _NAMES: Mapping[tuple[str, str], tuple[str, str, str]] = {
 _UNITS: Mapping[str, str] = {
     "build_seconds": "s",
     "build_cpu_seconds": "s",
+    "build_compaction_seconds": "s",
     "build_bytes_written": "bytes",
+    "build_bytes_compacted": "bytes",
     "build_bytes_on_disk": "bytes",
     "build_files": "files",
     "build_manifests": "manifests",

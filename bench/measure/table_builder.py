@@ -40,7 +40,10 @@ class BuildCost:
     Args:
         seconds: By the clock.
         cpu_seconds: Of all processors.
+        compaction_seconds: Of `seconds`, rewriting rows into the layout's order and size of files, and removing what
+            that replaced; 0 where they stay as they were appended.
         bytes_written: Data files, those that a rewrite replaced among them.
+        bytes_compacted: Of these, by the rewrite.
         bytes_on_disk: Everything in the table's directory when it was done.
         files: Live data files.
         manifests: Of the current snapshot.
@@ -48,7 +51,9 @@ class BuildCost:
 
     seconds: float
     cpu_seconds: float
+    compaction_seconds: float
     bytes_written: int
+    bytes_compacted: int
     bytes_on_disk: int
     files: int
     manifests: int
@@ -114,10 +119,12 @@ def _build(
         properties=_properties(layout, raw, enlarged),
     )
     table.append(rows)
-    written = _added_bytes(table)
+    appended = _added_bytes(table)
+    appended_at, compacted, compacting = clock(), 0, 0.0
     if _rewrite(layout, table, enlarged, sort=bool(layout.sort) and not distributed):
-        written += _added_bytes(table)
+        compacted = _added_bytes(table)
         table.maintenance.expire_snapshots(older_than=_END_OF_TIME_MS, retain_last=1)
+        compacting = clock() - appended_at
     if layout.cluster_manifests:
         table.maintenance.rewrite_manifests(by_partition=True)
     for column in layout.file_index:
@@ -130,7 +137,9 @@ def _build(
     cost = BuildCost(
         seconds=seconds,
         cpu_seconds=cpu,
-        bytes_written=written,
+        compaction_seconds=compacting,
+        bytes_written=appended + compacted,
+        bytes_compacted=compacted,
         bytes_on_disk=sum(path.stat().st_size for path in Path(found.values["location"]).rglob("*") if path.is_file()),
         files=len(live_files(found)),
         manifests=len(manifest_list(found)),

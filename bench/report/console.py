@@ -51,16 +51,16 @@ def verdict(report: Report, console: Console, *, lines: int) -> Iterator[Rendera
 
 
 def compared(comparison: Comparison, console: Console, *, lines: int | None) -> Iterator[RenderableType]:
-    """A comparison: its summary, what may be said, and notes, as far as the lines suffice; all of it for None."""
+    """A comparison: its summaries, what may be said, and notes, as far as the lines suffice; all of it for None."""
     findings = [Text(f"- {finding.statement}") for finding in comparison.findings]
     notes = [Text(note, style="dim") for note in comparison.notes]
     tables = [_grid(table) for table in comparison.tables]
     title = Text(comparison.title, style="bold")
+    summed_up: list[RenderableType] = [title, *tables[: comparison.summaries], *findings, *notes]
     if lines is None:
-        everything: list[RenderableType] = [*tables[1:], title, *tables[:1], *findings, *notes]
-        yield from everything
+        yield from (*tables[comparison.summaries :], *summed_up)
     else:
-        yield from _fitting([title, *tables[:1], *findings, *notes], console, lines=lines, rest="--long")
+        yield from _fitting(summed_up, console, lines=lines, rest="--long")
 
 
 def _fitting(

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Sequence
 from bench.costs.costing import Costing
 from bench.definition import one_of
 from bench.errors import ConfigError
+from bench.measure.building import BUILDER
 from bench.measure.run_file import Run
 from bench.report.compare import Records
 from bench.report.findings import fastest_layouts
+from bench.report.layout_costs import BUILDS, LayoutCost, builds_table, layout_costs, payments
 from bench.report.layouts import NAMES, Grid, grids, heat_map, heated, timed_records
 from bench.report.model import Comparison, Finding, Row, Table, plain
 from bench.report.quantities import count, listed, times
@@ -33,13 +35,16 @@ def compare_layouts(run: Run, names: Sequence[str], costing: Costing) -> Compari
         raise ConfigError("has no two layouts with figures of the same filters to compare", path=run.run_id)
     asked = found[0].of(chosen[0])
     how = "by the run's weights" if costing.weights else "each asked as often as the others"
+    costs = layout_costs(records, costing)
+    summaries = (_summary(found, chosen, costing), *([builds_table(costs, costing)] if costs else []))
     engines = listed(list(dict.fromkeys(grid.engine for grid in found)))
     return Comparison(
         title=f"{listed(list(chosen))} in {run.run_id}: {engines}, {count(len(asked), 'filter')}, {how}",
-        findings=tuple(_by_filter(records, found)),
-        tables=(_summary(found, chosen, costing), *map(heat_map, found)),
+        findings=(*_by_filter(records, found), *payments(costs, costing)),
+        tables=(*summaries, *map(heat_map, found)),
         notes=tuple(dict.fromkeys(grid.note for grid in found if grid.note)),
-        rows=tuple(_rows(found, costing)),
+        rows=(*_rows(found, costing), *_build_rows(costs)),
+        summaries=len(summaries),
     )
 
 
@@ -85,3 +90,14 @@ def _rows(found: Sequence[Grid], costing: Costing) -> Iterator[Row]:
         for layout in grid.layouts:
             yield {"layout": layout, "filter": "*", "quantity": grid.key, "unit": grid.unit, "engine": grid.engine,
                    "value": costing.mean(grid.of(layout))}  # fmt: skip
+
+
+def _build_rows(costs: Sequence[LayoutCost]) -> Iterator[Row]:
+    """What building took, and the queries after which it has paid: at least, about and at most."""
+    for cost in costs:
+        row = {"layout": cost.layout, "filter": "", "engine": BUILDER}
+        for key, value in cost.build.items():
+            yield {**row, "quantity": f"build_{key}", "unit": BUILDS[key][1], "value": value}
+        after = cost.pays_after() or ()
+        for key, value in zip(("least", "median", "most"), after, strict=bool(after)):
+            yield {**row, "quantity": f"pays_after_{key}", "unit": "queries", "engine": cost.engine, "value": value}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.costs.costing import Costing
@@ -12,9 +12,19 @@ from bench.report.charts import ScatterChart, ScatterPoint
 from bench.report.compare import Records, median
 from bench.report.layouts import Grid, grids, heated, timed_records
 from bench.report.model import Cell, Finding, Section, Table, Tone, plain
-from bench.report.quantities import count, quantity
+from bench.report.quantities import count, digits, quantity
 from bench.statistics.summary import median_interval
 
+BUILDS = {
+    "seconds": ("Build", "s"),
+    "compaction_seconds": ("Compaction", "s"),
+    "bytes_written": ("Written", "bytes"),
+    "bytes_compacted": ("Compacted", "bytes"),
+    "bytes_on_disk": ("On disk", "bytes"),
+    "files": ("Files", "files"),
+    "manifests": ("Manifests", "manifests"),
+}
+"""Figure of a build, as `bench.measure.table_builder.BuildCost` has it -> its column and its unit."""
 _CONFIDENCE = 0.95
 _EXPLANATION = (
     "A query is the mean over the filters, each as often as the definition's weights say. A layout pays over the "
@@ -29,8 +39,7 @@ class LayoutCost:
 
     Args:
         layout: Its name.
-        build_seconds: To write it; None for a table that was there.
-        size: Bytes on disk; None as above.
+        build: Key of `BUILDS` -> what building it took and gave; nothing for a table that was there.
         query: Quantity -> the mean over the filters, by the keys of `bench.report.layouts.grids`.
         engine: Whose time of a query that is.
         saved: Seconds that a query takes less than on the baseline: low, middle, high; None where that cannot be told.
@@ -38,8 +47,7 @@ class LayoutCost:
     """
 
     layout: str
-    build_seconds: float | None
-    size: float | None
+    build: Mapping[str, float]
     query: Mapping[str, float]
     engine: str
     saved: tuple[float, float, float] | None
@@ -63,15 +71,14 @@ def layout_costs(records: Records, costing: Costing) -> list[LayoutCost]:
         return []
     baseline = costing.baseline if costing.baseline in timed.layouts else timed.layouts[0]
     series = timed_records(records)
-    built = {layout: _median(builds, layout, "build_seconds") for layout in timed.layouts}
+    built = {layout: _build(builds, layout) for layout in timed.layouts}
     costs = []
     for layout in timed.layouts:
-        own, other = built[layout], built[baseline]
+        own, other = built[layout].get("seconds"), built[baseline].get("seconds")
         costs.append(
             LayoutCost(
                 layout=layout,
-                build_seconds=own,
-                size=_median(builds, layout, "build_bytes_on_disk"),
+                build=built[layout],
                 query=_means(found, layout, costing),
                 engine=timed.engine,
                 saved=None if layout == baseline else _saved(series, baseline, layout, timed, costing),
@@ -82,42 +89,55 @@ def layout_costs(records: Records, costing: Costing) -> list[LayoutCost]:
 
 
 def costs_section(costs: Sequence[LayoutCost], costing: Costing) -> Section:
-    """The table, and the picture of asking against building."""
-    placed = [cost for cost in costs if cost.build_seconds is not None]
+    """The tables, and the picture of asking against building."""
+    placed = [cost for cost in costs if cost.build]
     charts = (_pareto(placed),) if len(placed) > 1 else ()
     return Section(
         key="costs", title="What a layout costs", explanation=_EXPLANATION, charts=charts,
-        tables=(costs_table(costs, costing),), opening=True,
+        tables=(costs_table(costs, costing), builds_table(costs, costing)), opening=True,
     )  # fmt: skip
 
 
 def costs_table(costs: Sequence[LayoutCost], costing: Costing) -> Table:
-    """A row for each layout."""
-    baseline = costing.baseline if costing.baseline in [c.layout for c in costs] else costs[0].layout
+    """What a query takes and costs, and what storing a table does; a row for each layout."""
     where = costing.profile.name
-    months = [None if c.size is None else dollars_per_month(int(c.size)) for c in costs]
+    sizes = [c.build.get("bytes_on_disk") for c in costs]
+    months = [None if size is None else dollars_per_month(int(size)) for size in sizes]
     columns = {
         "Time of a query": heated([c.query.get("time") for c in costs], "s"),
         f"From S3, {where}": heated([c.query.get("s3") for c in costs], "s"),
         "$ per 1,000 queries": heated([c.query.get("dollars") for c in costs], "$"),
-        "Build": heated([c.build_seconds for c in costs], "s"),
-        "Size": heated([c.size for c in costs], "bytes"),
         "$ per month": heated(months, "$"),
-        "Pays": (_pays(c, is_baseline=c.layout == baseline) for c in costs),
     }
-    rows = zip((plain(c.layout) for c in costs), *columns.values(), strict=True)
     return Table(
-        title=f"What each layout costs with {costs[0].engine}, and when it pays over {baseline}",
+        title=f"What each layout costs with {costs[0].engine}",
         columns=("Layout", *columns),
-        rows=tuple(rows),
+        rows=_by_layout(costs, columns),
         note=f"The time of a query is that of {costs[0].engine}. Seconds from S3 and dollars are modelled from counted "
         "requests and bytes, at list prices.",
     )
 
 
+def builds_table(costs: Sequence[LayoutCost], costing: Costing) -> Table:
+    """What building takes and gives, and after how many queries that has paid; a row for each layout."""
+    baseline = _baseline(costs, costing)
+    columns = {
+        **{name: _cells([c.build.get(key) for c in costs], unit) for key, (name, unit) in BUILDS.items()},
+        "A query": heated([c.query.get("time") for c in costs], "s"),
+        "Pays": (_pays(c, is_baseline=c.layout == baseline) for c in costs),
+    }
+    return Table(
+        title=f"What building a layout takes, and when it pays over {baseline}",
+        columns=("Layout", *columns),
+        rows=_by_layout(costs, columns),
+        note="Compaction rewrites appended rows into the layout's order and files. Its seconds and bytes are part of "
+        "those of the build.",
+    )
+
+
 def payments(costs: Sequence[LayoutCost], costing: Costing) -> list[Finding]:
     """The layouts that pay, the soonest first."""
-    baseline = costing.baseline if costing.baseline in [c.layout for c in costs] else (costs[0].layout if costs else "")
+    baseline = _baseline(costs, costing) if costs else ""
     paying = [(after, cost) for cost in costs if (after := cost.pays_after()) is not None]
     found = []
     for (low, about, high), cost in sorted(paying, key=lambda own: own[0][1]):
@@ -135,6 +155,20 @@ def payments(costs: Sequence[LayoutCost], costing: Costing) -> list[Finding]:
             )
         )
     return found
+
+
+def _baseline(costs: Sequence[LayoutCost], costing: Costing) -> str:
+    return costing.baseline if costing.baseline in [c.layout for c in costs] else costs[0].layout
+
+
+def _cells(values: Sequence[float | None], unit: str) -> Iterator[Cell]:
+    """Less time and fewer bytes are better; of files and manifests that cannot be said."""
+    for value, cell in zip(values, heated(values, unit), strict=True):
+        yield Cell(text=digits(value)) if value is not None and unit not in ("s", "bytes") else cell
+
+
+def _by_layout(costs: Sequence[LayoutCost], columns: Mapping[str, Iterable[Cell]]) -> tuple[tuple[Cell, ...], ...]:
+    return tuple(zip((plain(c.layout) for c in costs), *columns.values(), strict=True))
 
 
 def _pays(cost: LayoutCost, *, is_baseline: bool) -> Cell:
@@ -180,16 +214,16 @@ def _by_round(records: Mapping[str, Record], costing: Costing) -> dict[tuple[int
     return {place: mean for place, mean in means.items() if mean is not None}
 
 
-def _median(records: Records, layout: str, metric: str) -> float | None:
-    record = records.one(layout=layout, metric=metric)
-    return None if record is None else median(record)
+def _build(builds: Records, layout: str) -> dict[str, float]:
+    found = {key: builds.one(layout=layout, metric=f"build_{key}") for key in BUILDS}
+    return {key: median(record) for key, record in found.items() if record is not None}
 
 
 def _pareto(costs: Sequence[LayoutCost]) -> ScatterChart:
     def is_beaten(one: LayoutCost) -> bool:
         """Whether another is no worse in both and better in one."""
-        own = (one.build_seconds or 0.0, one.query["time"])
-        others = [(c.build_seconds or 0.0, c.query["time"]) for c in costs]
+        own = (one.build["seconds"], one.query["time"])
+        others = [(c.build["seconds"], c.query["time"]) for c in costs]
         return any(o != own and o[0] <= own[0] and o[1] <= own[1] for o in others)
 
     return ScatterChart(
@@ -198,7 +232,7 @@ def _pareto(costs: Sequence[LayoutCost]) -> ScatterChart:
         x_axis="seconds to build",
         y_axis="milliseconds of a query",
         points=tuple(
-            ScatterPoint(label=c.layout, x=c.build_seconds or 0.0, y=1000 * c.query["time"], joined=not is_beaten(c))
+            ScatterPoint(label=c.layout, x=c.build["seconds"], y=1000 * c.query["time"], joined=not is_beaten(c))
             for c in costs
         ),
     )

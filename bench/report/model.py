@@ -111,14 +111,15 @@ class Report:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Things side by side: what may be said of them, tables of which the first is the summary, and `rows`, the same
-    figures as values for other programs."""
+    """Things side by side: what may be said of them, tables of which the first `summaries` sum up the others, and
+    `rows`, the same figures as values for other programs."""
 
     title: str
     findings: tuple[Finding, ...]
     tables: tuple[Table, ...]
     notes: tuple[str, ...]
     rows: tuple[Row, ...]
+    summaries: int = 1
 
 
 def plain(text: str, detail: str = "") -> Cell:

@@ -168,6 +168,10 @@ def test_what_a_build_costs_is_measured(tables: Mapping[str, tuple[Layout, str, 
     arrival, ordered = tables["arrival"][2], tables["sorted"][2]
     assert ordered.bytes_written > 1.5 * arrival.bytes_written
     assert ordered.bytes_on_disk < 1.5 * arrival.bytes_on_disk
+    assert (arrival.compaction_seconds, arrival.bytes_compacted) == (0, 0)
+    assert 0 < ordered.compaction_seconds < ordered.seconds
+    live = sum(file.size_bytes for file in live_files(load_table_json(tables["sorted"][1])))
+    assert ordered.bytes_compacted == live < ordered.bytes_written
 
 
 def damaged(layout: Layout, location: str, message: str) -> None:

@@ -21,6 +21,7 @@ from bench.report.layout_comparison import compare_layouts
 from bench.report.model import Comparison, Finding, Table, Tone, plain
 from bench.report.run_comparison import compare_runs, differences
 from tests.unit.bench.report.sample_run import FAILED, WEATHER, measured, sample_run
+from tests.unit.bench.report.test_layout_costs import BUILDS, QUERIES, run_of
 
 SECONDS = {("a", "one"): 1.0, ("a", "two"): 4.0, ("b", "one"): 2.0, ("b", "two"): 2.0}
 BYTES = {("a", "one"): 1 << 20, ("a", "two"): 8 << 20, ("b", "one"): 4 << 20, ("b", "two"): 4 << 20}
@@ -71,6 +72,35 @@ def test_the_profile_decides_what_an_object_store_takes_and_charges() -> None:
         assert isinstance(more, float)
         assert less < more
     assert "cross-region" in far.tables[3].title
+
+
+def test_what_building_takes_stands_beside_what_a_query_does() -> None:
+    run = run_of(QUERIES, BUILDS)
+    made = compare_layouts(run, ("fast", "plain", "cheap"), Costing(weights={"one": 1}))
+    assert made.summaries == 2
+    built = made.tables[1]
+    assert built.title == "What building a layout takes, and when it pays over plain"
+    found = {name: column(built, name) for name in built.columns}
+    assert found["Layout"] == ["plain", "fast", "cheap"]
+    assert found["Build"] == ["10 s", "14.1 s", "8 s"]
+    assert found["Compaction"] == ["8 s", "12.1 s", "6 s"]
+    assert found["Written"] == ["-", "-", "-"]
+    assert found["Files"] == ["6", "6", "6"]
+    assert found["A query"] == ["1.01 s", "909 ms", "505 ms"]
+    assert found["Pays"] == ["baseline", "after 41 queries", "at once"]
+    assert [row[1].tone for row in built.rows] == [Tone.PLAIN, Tone.PLAIN, Tone.BEST]
+    assert "fast pays over plain after 41 queries." in [finding.statement for finding in made.findings]
+    values = {(row["layout"], row["quantity"]): row["value"] for row in made.rows if row["filter"] == ""}
+    assert values["fast", "build_seconds"] == 14.1
+    assert values["fast", "build_files"] == 6
+    assert values["fast", "pays_after_median"] == pytest.approx(4.1 / 0.101)
+    assert ("plain", "pays_after_median") not in values
+
+
+def test_tables_that_were_there_have_no_cost_of_building() -> None:
+    made = compare_layouts(run_of(QUERIES, {}), ("fast", "plain"), Costing())
+    assert (made.summaries, len(made.tables)) == (1, 2)
+    assert not any(str(row["quantity"]).startswith(("build", "pays")) for row in made.rows)
 
 
 def test_without_filtered_reads_planning_is_compared() -> None:
