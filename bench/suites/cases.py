@@ -12,8 +12,8 @@ from bench.cases.timing import TIMED, build_tables, catalog_for
 from bench.cases.work import cases
 from bench.engines.engine import normalised
 from bench.engines.spark_scan import run_to_noop
+from bench.measure.brute.effectiveness import effectiveness
 from bench.measure.brute.truth import truth_at
-from bench.measure.pruning import effectiveness
 from bench.spark_session import SparkSettings, spark_session
 
 COUNTERS = {

@@ -2,11 +2,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.measure.brute.effectiveness import effectiveness
 from bench.measure.brute.manifests import live_files
 from bench.measure.brute.metadata import load_table_json
 from bench.measure.brute.truth import GroundTruth
 from bench.measure.case import Case
-from bench.measure.pruning import Pruning, effectiveness
+from bench.measure.pruning import Pruning
 from bench.measure.run_file import RunWriter
 from tests.unit.bench.measure.scripted import Clock, ScriptedEngine, recorded, small_table
 
