@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from bench.costs.costing import Costing
 from bench.costs.object_store import dollars_per_month
 from bench.measure.record import Record
 from bench.report.charts import ScatterChart, ScatterPoint
 from bench.report.compare import Records, median
+from bench.report.findings import least_sure
 from bench.report.layouts import Grid, grids, heated, timed_records
 from bench.report.model import Cell, Finding, Section, Table, Tone, plain
 from bench.report.quantities import count, digits, quantity
-from bench.statistics.summary import median_interval
+from bench.statistics.claims import Effect, Series, effect_of
 
 BUILDS = {
     "seconds": ("Build", "s"),
@@ -25,11 +28,10 @@ BUILDS = {
     "manifests": ("Manifests", "manifests"),
 }
 """Figure of a build, as `bench.measure.table_builder.BuildCost` has it -> its column and its unit."""
-_CONFIDENCE = 0.95
 _EXPLANATION = (
     "A query is the mean over the filters, each as often as the definition's weights say. A layout pays over the "
-    "baseline after as many queries as make up for what it takes longer to build; what a query takes less is told by "
-    "pairs of one round."
+    "baseline after as many queries as make up for what it takes longer to build, if that a query takes less can be "
+    "claimed."
 )
 
 
@@ -42,7 +44,8 @@ class LayoutCost:
         build: Key of `BUILDS` -> what building it took and gave; nothing for a table that was there.
         query: Quantity -> the mean over the filters, by the keys of `bench.report.layouts.grids`.
         engine: Whose time of a query that is.
-        saved: Seconds that a query takes less than on the baseline: low, middle, high; None where that cannot be told.
+        saved: Seconds that a query takes less than on the baseline: low, middle, high; of a layout that takes longer
+            negative; None where that is no claim.
         extra_seconds: What building it takes more than the baseline.
     """
 
@@ -56,14 +59,15 @@ class LayoutCost:
     def pays_after(self) -> tuple[float, float, float] | None:
         """Queries until it has paid over the baseline: at least, about, at most; zeros where it does at once, None
         where it never does or that cannot be told."""
-        if self.saved is None or self.saved[0] <= 0 or self.extra_seconds is None:
+        if self.saved is None or self.saved[1] <= 0 or self.extra_seconds is None:
             return None
         least, middle, most = (max(0.0, self.extra_seconds / seconds) for seconds in self.saved)
         return most, middle, least  # saving most pays soonest
 
 
 def layout_costs(records: Records, costing: Costing) -> list[LayoutCost]:
-    """The costs of layouts of which queries and builds were measured; none of fewer than two."""
+    """The costs of layouts of which queries and builds were measured; none of fewer than two. That a query takes less
+    on one than on the baseline is a claim, corrected for all layouts."""
     found = grids(records, costing)
     timed = next((grid for grid in found if grid.key == "time"), None)
     builds = records.where(measurement="build")
@@ -72,8 +76,12 @@ def layout_costs(records: Records, costing: Costing) -> list[LayoutCost]:
     baseline = costing.baseline if costing.baseline in timed.layouts else timed.layouts[0]
     series = timed_records(records)
     built = {layout: _build(builds, layout) for layout in timed.layouts}
+    means = {layout: _means_by_round(series, layout, timed, costing) for layout in timed.layouts}
+    effects = {layout: _effect(means[baseline], means[layout]) for layout in timed.layouts if layout != baseline}
+    least = least_sure([effect.p_value for effect in effects.values() if effect is not None])
     costs = []
     for layout in timed.layouts:
+        effect = effects.get(layout)
         own, other = built[layout].get("seconds"), built[baseline].get("seconds")
         costs.append(
             LayoutCost(
@@ -81,7 +89,7 @@ def layout_costs(records: Records, costing: Costing) -> list[LayoutCost]:
                 build=built[layout],
                 query=_means(found, layout, costing),
                 engine=timed.engine,
-                saved=None if layout == baseline else _saved(series, baseline, layout, timed, costing),
+                saved=None if effect is None or effect.p_value > least else _saved(means[baseline], effect),
                 extra_seconds=None if own is None or other is None else own - other,
             )
         )
@@ -176,7 +184,7 @@ def _pays(cost: LayoutCost, *, is_baseline: bool) -> Cell:
         return Cell(text="baseline")
     after = cost.pays_after()
     if after is None:
-        never = cost.saved is not None and cost.saved[2] < 0
+        never = cost.saved is not None and cost.saved[1] < 0
         return Cell(text="never" if never else "cannot be told", tone=Tone.DOUBTFUL)
     low, about, high = (max(1, round(queries)) for queries in after)
     if not after[2]:
@@ -189,22 +197,26 @@ def _means(found: Sequence[Grid], layout: str, costing: Costing) -> dict[str, fl
     return {key: value for key, value in means.items() if value is not None}
 
 
-def _saved(
-    series: Records, baseline: str, layout: str, timed: Grid, costing: Costing
-) -> tuple[float, float, float] | None:
-    """In the rounds in which both were asked every filter."""
-    rounds = []
-    for name in (baseline, layout):
-        by_case = {case: series.one(layout=name, case=case) for case in timed.of(name)}
-        if not by_case or any(record is None for record in by_case.values()):
-            return None
-        rounds.append(_by_round({case: record for case, record in by_case.items() if record is not None}, costing))
-    differences = [rounds[0][place] - rounds[1][place] for place in rounds[0].keys() & rounds[1].keys()]
-    if not differences:
+def _means_by_round(series: Records, layout: str, timed: Grid, costing: Costing) -> dict[tuple[int, int], float]:
+    """The mean over the filters in each round in which a layout was asked all of them."""
+    by_case = {case: series.one(layout=layout, case=case) for case in timed.of(layout)}
+    known = {case: record for case, record in by_case.items() if record is not None}
+    return _by_round(known, costing) if known and len(known) == len(by_case) else {}
+
+
+def _effect(baseline: Mapping[tuple[int, int], float], layout: Mapping[tuple[int, int], float]) -> Effect | None:
+    """How many times the base the other takes; None where no round has both."""
+    if not baseline.keys() & layout.keys() or min(*baseline.values(), *layout.values()) <= 0:
         return None
-    low, high, _ = median_interval(differences, confidence=_CONFIDENCE)
-    middle = sorted(differences)[len(differences) // 2]
-    return None if low is None or high is None else (low, middle, high)
+    base, head = (Series(np.array(list(own.values())), np.array(list(own))) for own in (baseline, layout))
+    return effect_of([(base, head)])
+
+
+def _saved(baseline: Mapping[tuple[int, int], float], effect: Effect) -> tuple[float, float, float]:
+    """Seconds of a query on the baseline that the effect saves: the least, about, the most."""
+    seconds = float(np.median(list(baseline.values())))
+    least, about, most = (seconds * (1 - share) for share in (effect.high, effect.ratio, effect.low))
+    return least, about, most
 
 
 def _by_round(records: Mapping[str, Record], costing: Costing) -> dict[tuple[int, int], float]:

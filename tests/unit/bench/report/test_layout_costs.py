@@ -22,8 +22,8 @@ from bench.report.layout_costs import costs_section, layout_costs, payments
 from bench.report.model import Report, Section, Table
 from tests.unit.bench.report.sample_run import ENVIRONMENT, WEATHER, measured, sample_run
 
-QUERIES = {"plain": 1.0, "fast": 0.9, "slow": 1.2, "cheap": 0.5, "alike": 1.0}
-BUILDS = {"plain": 10.0, "fast": 14.1, "slow": 5.0, "cheap": 8.0, "alike": 40.0}
+QUERIES = {"plain": 1.0, "fast": 0.5, "slow": 2.0, "cheap": 0.4, "alike": 0.85}
+BUILDS = {"plain": 10.0, "fast": 30.5, "slow": 5.0, "cheap": 8.0, "alike": 40.0}
 CODEC = "write.parquet.compression-codec"
 
 
@@ -64,7 +64,8 @@ def test_a_layout_pays_after_as_many_queries_as_make_up_for_building_it() -> Non
     costing = Costing(weights={"one": 1})
     costs = layout_costs(Records(run_of(QUERIES, BUILDS).records), costing)
     queries, table = costs_section(costs, costing).tables
-    # fast: 4.1 s more to build and 0.1 s less to ask, in the median round of a machine that is 1 % slow.
+    # fast: 20.5 s more to build and 0.5 s less to ask, in the median round of a machine that is 1 % slow. What alike
+    # takes less is beyond its interval, which is not enough for a claim.
     assert dict(zip(column(table, "Layout"), column(table, "Pays"), strict=True)) == {
         "plain": "baseline", "fast": "after 41 queries", "slow": "never", "cheap": "at once", "alike": "cannot be told",
     }  # fmt: skip
@@ -81,7 +82,7 @@ def test_what_is_asked_more_often_counts_more() -> None:
     after = [next(c for c in costs if c.layout == "fast").pays_after() for costs in (often, seldom)]
     assert after[0] is not None
     assert after[1] is not None
-    assert after[0][1] == pytest.approx(after[1][1] * 0.5 / 0.9)
+    assert after[0][1] == pytest.approx(after[1][1] * 0.5 / 0.9, rel=0.01)
 
 
 def test_another_baseline_is_held_against() -> None:
