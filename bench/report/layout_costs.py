@@ -152,7 +152,8 @@ def payments(costs: Sequence[LayoutCost], costing: Costing) -> list[Finding]:
         assert cost.saved is not None
         when = "at once" if not high else f"after {count(max(1, round(about)), 'query', 'queries')}"
         less = quantity(cost.saved[1], "s")
-        built = "" if cost.extra_seconds is None else f", building it {quantity(cost.extra_seconds, 's')} more"
+        extra = cost.extra_seconds or 0.0
+        built = f", building it {quantity(abs(extra), 's')} {'more' if extra > 0 else 'less'}" if extra else ""
         interval = (
             f" It pays after {max(1, round(low)):,} to {max(1, round(high)):,} queries (95% interval)." if high else ""
         )

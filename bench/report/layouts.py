@@ -18,6 +18,7 @@ NAMES = {"bytes": "Bytes read", "planned": "Planned", "time": "Time", "s3": "Fro
 READ = "storage_bytes_read"
 """The counter of bytes, where an engine tells it."""
 _TIMED = {("filtered", "scan_time"): "Time of the filtered read", ("planning", "latency_cold"): "Time of a cold plan"}
+_DARKEST = 2.0
 _THREADS = 4
 """Of the client that the object store's profile stands for; see docs/design/object-store-costs.md."""
 _OF_MODEL = ("s3", "dollars")
@@ -75,16 +76,18 @@ def heat_map(grid: Grid) -> Table:
 
 
 def heated(values: Sequence[float | None], unit: str) -> Iterator[Cell]:
-    """Cells that are to be compared with each other, as dark as they are far from the least."""
+    """Cells that are to be compared with each other, as dark as they are far from the least. The darkest is at least
+    twice that."""
     known = [value for value in values if value is not None]
     least, most = (min(known), max(known)) if known else (0.0, 0.0)
+    darkest = max(most, _DARKEST * least)
     for value in values:
         if value is None:
             yield Cell(text="-", detail="not measured")
             continue
-        heat = 0.0 if value == least else 1.0
-        if least < value < most:
-            heat = math.log(value / least) / math.log(most / least) if least > 0 else value / most
+        heat = 0.0
+        if value > least:
+            heat = math.log(value / least) / math.log(darkest / least) if least > 0 else value / darkest
         tone = Tone.BEST if value == least < most else Tone.PLAIN
         yield Cell(text=quantity(value, unit), tone=tone, heat=heat)
 

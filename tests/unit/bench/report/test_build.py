@@ -12,6 +12,7 @@ from bench.report.build import build_report
 from bench.report.charts import BarChart, DotChart
 from bench.report.console import renderables, verdict
 from bench.report.html import render
+from bench.report.layouts import heated
 from bench.report.model import Cell, Report, Table, Tone
 from tests.unit.bench.report.sample_run import ENGINES, FAILED, FILTERS, LAYOUTS, record, sample_run
 
@@ -251,6 +252,18 @@ def test_bytes_that_an_engine_counted_come_before_planned_ones() -> None:
     shares, *_ = build_report(sample_run(records=records), results_file="x").sections[0].switch
     assert shares.title == "Bytes read under a filter (icebench, counted)"
     assert [row[1].heat for row in shares.rows] == [0.0, pytest.approx(0.5), 1.0]
+
+
+def test_a_small_difference_is_faint() -> None:
+    cells = list(heated([10.0, 10.1, None, 15.0], "s"))
+    assert [cell.heat for cell in cells] == [
+        0.0,
+        pytest.approx(0.014, abs=0.001),
+        None,
+        pytest.approx(0.585, abs=0.001),
+    ]
+    assert [cell.heat for cell in heated([0.0, 5.0, 10.0], "s")] == [0.0, 0.5, 1.0]
+    assert [cell.heat for cell in heated([3.0, 3.0], "s")] == [0.0, 0.0]
 
 
 def test_layouts_are_told_apart_by_what_an_object_store_would_take_and_charge() -> None:
