@@ -35,7 +35,7 @@ MEASUREMENTS = {
     "deletes": "what applying deletes adds to a scan",
     "filtered": "rows delivered under each filter, and the work that it takes",
     "reading": "what the storage of decimals, deletes and width add to a scan",
-    "commits": "one append of files that are described and do not exist",
+    "commits": "one append of files that are described and do not exist, alone and after another writer",
     "maintenance": "upkeep of equal copies of a table: rewriting, expiry, orphans",
 }
 """What can be measured, in the order in which it is, and what it is."""

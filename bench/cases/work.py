@@ -197,9 +197,38 @@ def _add_files(table: engine.Table, counters: engine.Counters) -> None:
     table.add_files(described, counters=counters)
 
 
+class _Raced(engine.Counters):
+    """Counters of a writer that loses a race: as its first attempt to commit begins, another writer commits.
+
+    Args:
+        other: What the other one does, whose work is not counted here.
+    """
+
+    def __init__(self, other: Callable[[], object]) -> None:
+        super().__init__()
+        self._waiting = [other]
+
+    def add(self, name: str, n: int = 1) -> None:
+        super().add(name, n)
+        if name == "commit_attempts" and self._waiting:
+            self._waiting.pop()()
+
+
+def _raced(
+    act: Callable[[engine.Table, engine.Counters], object], table: engine.Table, counters: engine.Counters
+) -> None:
+    """Do that while another writer appends: its first attempt conflicts, and what follows is a retry."""
+    raced = _Raced(partial(table.append, sales(0, 500)))
+    act(table, raced)
+    counters.merge(raced)
+
+
 def _commits() -> list[Case]:
     v2 = TableCase(name="changed", partitions=[(DATE, "truncate[600]")])
     v3 = _with(v2, {"format-version": "3"})
+    merging = _with(v2, {"commit.manifest.min-count-to-merge": "3"})
+    # A delete that another writer's rows do not contradict; a retry that does not wait long.
+    contended = {"write.delete.isolation-level": "snapshot", "commit.retry.min-wait-ms": "1"}
 
     def fresh(case: TableCase, catalog: engine.Catalog, *, appends: int = 3, rows: int = SMALL_ROWS) -> engine.Table:
         """A table of a few appends."""
@@ -222,7 +251,17 @@ def _commits() -> list[Case]:
 
     return [
         change("append", _append, appends=0),
-        change("append-merging-manifests", _append, _with(v2, {"commit.manifest.min-count-to-merge": "3"})),
+        change("append-merging-manifests", _append, merging),
+        change(
+            "append-conflict",
+            partial(_raced, lambda t, c: t.append(sales(0, 500), counters=c)),
+            _with(merging, contended),
+        ),
+        change(
+            "delete-conflict",
+            partial(_raced, lambda t, c: t.delete(DELETED, "copy-on-write", counters=c)),
+            _with(v2, contended),
+        ),
         change("add-files", _add_files, appends=0),
         change("add-deletes", _add_deletes, TABLES["equality"]),
         change("delete-partition", lambda t, c: t.delete(ONE_WHOLE_PARTITION, "copy-on-write", counters=c)),

@@ -136,6 +136,10 @@ class Committing(Protocol):
         that metadata.json, ready to be committed to. Not timed."""
         ...
 
+    def opened_again(self, table: Any) -> Any:  # noqa: ANN401 - its own
+        """The table of a handle in another handle, as another writer has it. Not timed."""
+        ...
+
     def commit_files(self, table: Any, files: Any) -> None:  # noqa: ANN401 - its own
         """Append all files in one snapshot without looking at former ones (a fast append). Timed."""
         ...

@@ -139,6 +139,9 @@ class IcebergJava(SparkScans[JavaTable, JavaFilter]):
         tables = self._iceberg.hadoop.HadoopTables(self._configuration)
         return tables.create(source.schema(), source.spec(), properties, str(folder / "sales"))
 
+    def opened_again(self, table: Java) -> Java:
+        return self._iceberg.hadoop.HadoopTables(self._configuration).load(table.location())
+
     def commit_files(self, table: Java, files: Java) -> None:
         append = table.newFastAppend()
         taking = self._functions.consumer(

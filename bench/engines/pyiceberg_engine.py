@@ -65,6 +65,9 @@ class PyIceberg(ArrowScans[StaticTable, BooleanExpression]):
             "bench.sales", source.schema(), partition_spec=source.spec(), properties={"format-version": "2"}
         )
 
+    def opened_again(self, table: Table) -> Table:
+        return table.catalog.load_table(table.name())
+
     def commit_files(self, table: Table, files: list[DataFile]) -> None:
         with table.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
             for file in files:

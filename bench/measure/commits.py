@@ -1,4 +1,5 @@
-"""Committing files that are described and do not exist: latency and processor time of one append of all of them.
+"""Committing files that are described and do not exist: latency and processor time of one append of all of them, to an
+empty table, and to one that another writer has committed to since it was loaded.
 
 Before anything is timed each engine commits once, and another engine reads what the table then says: how many files,
 their rows and bytes, and of a sample everything that prunes. What differs from the workload is a failure.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -26,8 +28,8 @@ from bench.measure.trial import Bench, Trial
 from bench.workloads.metadata_files import MetadataFiles, ordinal_of
 
 NAME = "commits"
-APPEND = "append"
-"""The only case."""
+WRITERS = {"append": 1, "append, overtaken": 2}
+"""Case -> how many writers load the empty table and then commit the files, one after the other; the last is timed."""
 
 _SAMPLED = 100
 _READERS = ("pyiceberg", "icebench")
@@ -36,7 +38,7 @@ _READERS = ("pyiceberg", "icebench")
 
 @dataclass(frozen=True, kw_only=True)
 class Commits:
-    """One append of all files to an empty table.
+    """One append of all files, the first of a table or the second of two writers that loaded it empty.
 
     Args:
         case: Of all engines.
@@ -53,30 +55,35 @@ class Commits:
     workspace: Path
 
     def trials(self, bench: Bench) -> Iterator[Trial]:
-        case = replace(self.case, configuration=APPEND)
-        engines = bench.able(case, Ability.COMMIT, among=self.engines)
+        engines = bench.able(self.case, Ability.COMMIT, among=self.engines)
+        case = self.case
         bench.progress(NAME, f"{case.layout}: describing files", 0, 1)
         described = self.files.data_files(engine.load_table(self.location).location, 0, self.files.files)
         readers = [cast("FilesReader", bench.engines[name]) for name in _READERS if name in bench.engines]
         folder = bench.resources.enter_context(workspace(self.workspace))
         checks = _Checks(files=self.files, described=described, readers=readers)
-        ready = try_each(engines, partial(self._checked, bench, case, checks, folder), bench.recorder, case)
-        yield from ready.values()
+        for configuration in WRITERS:
+            case = replace(self.case, configuration=configuration)
+            ready = try_each(engines, partial(self._checked, bench, case, checks, folder), bench.recorder, case)
+            yield from ready.values()
 
     def _checked(self, bench: Bench, case: Case, checks: _Checks, folder: Path, committing: AnyEngine) -> Trial:
         """Commit once and have another engine look at the table."""
         own = cast("Committing", committing)
         files = own.take_files(checks.described, self.location)
+        writers = WRITERS[case.configuration]
         with workspace(folder) as place:
-            table = own.new_table(self.location, place)
+            table = _loaded(own, files, self.location, place, writers)
+            before = _written(place)
             start = bench.clock()
             own.commit_files(table, files)
             seconds = bench.clock() - start
-            checks.check(own.location_of(table), own.name)
+            counters = {"files_committed": self.files.files, **dict(_written(place) - before)}
+            checks.check(own.location_of(table), own.name, writers)
         return Trial(
             case=case.of(own.name),
-            evidence=Evidence(counters={"files_committed": self.files.files}),
-            prepare=partial(_appending, own, files, self.location, folder),
+            evidence=Evidence(counters=counters),
+            prepare=partial(_appending, own, files, self.location, folder, writers),
             seconds=seconds,
         )
 
@@ -89,22 +96,48 @@ class _Checks:
     described: list[engine.DataFile]
     readers: list[FilesReader]
 
-    def check(self, location: str, committer: str) -> None:
+    def check(self, location: str, committer: str, writers: int) -> None:
         """Raise Disagreement; another engine reads where there is one."""
         others = [each for each in self.readers if each.name != committer]
         for reader in (*others, *self.readers)[:1]:
-            check_committed(location, self.files, self.described, reader)
+            check_committed(location, self.files, self.described, reader, times=writers)
 
 
-def _appending(own: Committing, files: Any, location: str, folder: Path) -> Callable[[], object]:  # noqa: ANN401 - its own
+def _appending(
+    own: Committing, files: Any, location: str, folder: Path, writers: int  # noqa: ANN401 - its own
+) -> Callable[[], object]:  # fmt: skip
     for former in folder.iterdir():
         shutil.rmtree(former)
-    table = own.new_table(location, Path(tempfile.mkdtemp(dir=folder)))
+    table = _loaded(own, files, location, Path(tempfile.mkdtemp(dir=folder)), writers)
     return lambda: own.commit_files(table, files)
 
 
+def _loaded(own: Committing, files: Any, location: str, place: Path, writers: int) -> Any:  # noqa: ANN401 - its own
+    """An empty table as the last writer loaded it, to which the others have committed since."""
+    table = own.new_table(location, place)
+    for other in [own.opened_again(table) for _ in range(writers - 1)]:
+        own.commit_files(other, files)
+    return table
+
+
+def _written(place: Path) -> Counter[str]:
+    """The metadata files below a directory, by kind: what an attempt that failed has left among them."""
+    return Counter(_kind(path.name) for path in place.rglob("*") if path.suffix in (".json", ".avro"))
+
+
+def _kind(name: str) -> str:
+    if name.endswith(".json"):
+        return "metadata_files_written"
+    return "manifest_lists_written" if name.startswith("snap-") else "manifests_written"
+
+
 def check_committed(
-    metadata_location: str, files: MetadataFiles, described: list[engine.DataFile], reader: FilesReader
+    metadata_location: str,
+    files: MetadataFiles,
+    described: list[engine.DataFile],
+    reader: FilesReader,
+    *,
+    times: int,
 ) -> None:
     """Hold what a table says of its files against what was committed.
 
@@ -113,6 +146,7 @@ def check_committed(
         files: What was committed.
         described: The same, one by one.
         reader: Reads the table.
+        times: How often they were committed.
 
     Raises:
         Disagreement: The number of files, their rows or bytes, or anything of a sampled file differs.
@@ -128,10 +162,10 @@ def check_committed(
             _check_file(file, described[ordinal], reader.name)
     totals = {"files": found, "distinct files": int(seen.sum()), "rows": rows, "bytes": size}
     expected = {
-        "files": files.files,
+        "files": times * files.files,
         "distinct files": files.files,
-        "rows": sum(file.record_count for file in described),
-        "bytes": sum(file.file_size_in_bytes for file in described),
+        "rows": times * sum(file.record_count for file in described),
+        "bytes": times * sum(file.file_size_in_bytes for file in described),
     }
     if totals != expected:
         raise Disagreement(f"{reader.name} reads {totals} of what was committed, {expected}")

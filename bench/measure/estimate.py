@@ -11,6 +11,7 @@ from pathlib import Path
 from bench.engines.registry import ENGINES
 from bench.errors import CorruptRecords
 from bench.experiment import UNTIMED, Experiment
+from bench.measure.commits import WRITERS
 from bench.measure.reading import DELETE_ENGINES
 from bench.measure.run_file import Run, read_run
 from bench.workloads.dated_sales import DatedSales
@@ -148,7 +149,10 @@ def _parts(experiment: Experiment) -> Iterator[tuple[str, int, float]]:
         if isinstance(workload, DescribedWorkload):
             own = len(workload.engines or names)
             filters = 1 + len(workload.files.filters())
-            for name, count in (("planning", own * filters * 2 * len(workload.writers)), ("commits", own)):
+            for name, count in (
+                ("planning", own * filters * 2 * len(workload.writers)),
+                ("commits", own * len(WRITERS)),
+            ):
                 if name in experiment.measurements:
                     yield name, count, size
         elif isinstance(workload, EventsWorkload):

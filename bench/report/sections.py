@@ -136,8 +136,9 @@ _MEASUREMENTS = {
         title="Commit latency",
         explanation=(
             "One append of files that were described before, in the form in which each engine takes them, to an empty "
-            "table: manifests, manifest list and metadata are written and the table's pointer moved. No data file is "
-            "written or read. What was committed was read back, where possible by another engine, and seen to be right."
+            "table: manifests, manifest list and metadata are written and the table's pointer moved. Overtaken: another"
+            " writer has committed since the table was loaded. No data file is written or read. What was committed was "
+            "read back, where possible by another engine, and seen to be right."
         ),
         metrics=(
             _Metric(

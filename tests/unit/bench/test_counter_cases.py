@@ -73,6 +73,15 @@ def test_the_cases_make_every_stage_work(now: Baseline) -> None:
         assert any(case.counters.get(counter, 0) > 0 for case in now.cases.values()), counter
 
 
+def test_who_loses_a_race_commits_again_without_reading_or_writing_rows_again(now: Baseline) -> None:
+    alone, raced = (now.cases[f"commit/delete-{name}"].counters for name in ("copy-on-write", "conflict"))
+    assert (alone["commit_attempts"], raced["commit_attempts"]) == (1, 2)
+    assert raced["rows_decoded"] == alone["rows_decoded"]
+    assert raced["files_written"] == alone["files_written"] + 1
+    assert raced["storage_requests_read"] > alone["storage_requests_read"]
+    assert now.cases["commit/append-conflict"].counters["commit_attempts"] == 2
+
+
 def test_a_scan_of_one_column_decodes_one_column(now: Baseline) -> None:
     one, four = (now.cases[f"scan/partitioned/{name}"].counters for name in ("one-column", "no-filter"))
     rows = one["rows_returned"]
