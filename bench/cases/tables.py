@@ -21,6 +21,7 @@ import pyarrow as pa
 
 import engine
 from bench.workloads.equality_deletes import write_equality_deletes
+from bench.workloads.tpcds import Tpcds
 
 NAMESPACE = "gate"
 DATE, ITEM, TICKET, CUSTOMER, PAID = (
@@ -127,13 +128,11 @@ def equality_deletes(table: engine.Table, items: Sequence[int], number: int) -> 
 @cache
 def sales(start: int, stop: int) -> pa.Table:
     """Rows of store_sales, the same in every process."""
-    from bench.workloads.tpcds import Tpcds  # local import: PySpark takes a second, which readers of files need not
-
     return pa.Table.from_batches([Tpcds(scale=0.5, seed=7).batch("store_sales", start, stop)])
 
 
 def _describe(catalog: engine.Catalog, files: int) -> None:
-    from bench.workloads.metadata_files import MetadataFiles  # local import: as in `sales`
+    from bench.workloads.metadata_files import MetadataFiles  # local import: PySpark takes a second
 
     made = MetadataFiles(files=files, clustered=False, deletes="equality")
     table = catalog.create_table((NAMESPACE, "many"), made.schema(), partition_spec=made.partition_fields())

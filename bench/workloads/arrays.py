@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bench.workloads.draws import Int32s, Int64s, Words, below, words
+from bench.workloads.draws import Int64s, Words, below, words
 
 Bools = NDArray[np.bool_]
 # Two 64-bit words a value, the low one first and the high one with the sign: decimal128's own layout.
@@ -96,27 +96,6 @@ def chosen(vocabulary: Sequence[str], index: NDArray[np.integer]) -> pa.StringAr
     return pa.array(vocabulary, pa.string()).take(pa.array(index))
 
 
-def flags(values: Bools) -> pa.StringArray:
-    """``"Y"`` where true, ``"N"`` elsewhere."""
-    return chosen(("N", "Y"), values.astype(np.int32))
-
-
-def texts(vocabulary: Sequence[str], index: NDArray[np.integer], counts: NDArray[np.integer]) -> pa.StringArray:
-    """Strings of several words each, written one after another with nothing between.
-
-    Args:
-        vocabulary: The words, with whatever separates them at their ends.
-        index: The words of all strings, end to end.
-        counts: How many words each string has; adds up to the length of `index`.
-    """
-    flat = chosen(vocabulary, index)
-    # All words lie end to end in one buffer already: a string of n words is where n words' bytes were.
-    _, offsets, data = flat.buffers()
-    bounds = np.concatenate(([0], np.cumsum(counts)))
-    byte_bounds = np.frombuffer(offsets, np.int32, len(flat) + 1)[bounds]
-    return pa.Array.from_buffers(pa.string(), len(counts), [None, pa.py_buffer(byte_bounds), data])
-
-
 def fixed_texts(letters: NDArray[np.uint8]) -> pa.StringArray:
     """Strings of equal length from a matrix of ASCII codes, one string a row."""
     rows, width = letters.shape
@@ -128,30 +107,3 @@ def fixed_texts(letters: NDArray[np.uint8]) -> pa.StringArray:
 def numbered(values: NDArray[np.integer], before: str = "", after: str = "") -> pa.StringArray:
     """Numbers in decimal, between two texts."""
     return pc.binary_join_element_wise(before, pa.array(values).cast(pa.string()), after, "")
-
-
-def business_keys(numbers: NDArray[np.integer]) -> pa.StringArray:
-    """TPC-DS business keys: 16 letters A to P, the number's hexadecimal digits, high half first, low digit first."""
-    number = numbers.astype(np.uint64)[:, np.newaxis]
-    shifts = np.array([*range(32, 64, 4), *range(0, 32, 4)], np.uint64)
-    return fixed_texts((((number >> shifts) & np.uint64(15)) + np.uint64(ord("A"))).astype(np.uint8))
-
-
-def digit_words(vocabulary: Sequence[str], numbers: Int32s | Int64s) -> pa.StringArray:
-    """Invented words: one syllable of the vocabulary for each digit of a number, the last digit first.
-
-    Args:
-        vocabulary: Syllables; how many there are is the base of the number system.
-        numbers: Above 0.
-    """
-    base = len(vocabulary)
-    rest = numbers.astype(np.int64)
-    digits = [rest % base]
-    used = [np.ones(len(rest), bool)]
-    rest //= base
-    while rest.any():
-        digits.append(rest % base)
-        used.append(rest > 0)
-        rest //= base
-    mask = np.stack(used, axis=1)
-    return texts(vocabulary, np.stack(digits, axis=1)[mask], mask.sum(axis=1))

@@ -10,11 +10,12 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bench.workloads.date_dim import UNIX_DAY_0
 from bench.workloads.rows import KeyRange, Rows
+from bench.workloads.sales_calendar import UNIX_DAY_0
+from bench.workloads.scaling import row_count
+from bench.workloads.schemas import TABLES
 from bench.workloads.tpcds import Tpcds
 
-FACTS = ("store_sales", "store_returns", "catalog_sales", "catalog_returns", "web_sales", "web_returns", "inventory")
 _CUSTOMERS = ("customer_sk", "bill_customer_sk", "refunded_customer_sk")
 _SAMPLE_ROWS = 100_000
 
@@ -24,16 +25,16 @@ class DatedSales(Rows):
     """One of the fact tables of a TPC-DS-derived data set."""
 
     tpcds: Tpcds
-    table: str = FACTS[0]
+    table: str = TABLES[0]
 
     @classmethod
-    def of(cls, tpcds: Tpcds, table: str = FACTS[0]) -> Self:
-        """All rows of one of `FACTS`."""
+    def of(cls, tpcds: Tpcds, table: str = TABLES[0]) -> Self:
+        """All rows of one of `TABLES`."""
         return cls(rows=tpcds.row_count(table), seed=tpcds.seed, tpcds=tpcds, table=table)
 
     @property
     def name(self) -> str:
-        return "tpcds" if self.table == FACTS[0] else f"tpcds, {self.table}"
+        return "tpcds" if self.table == TABLES[0] else f"tpcds, {self.table}"
 
     @property
     def date(self) -> str:
@@ -70,7 +71,7 @@ class DatedSales(Rows):
             column = next((f"{prefix}_{who}" for who in _CUSTOMERS if f"{prefix}_{who}" in names), f"{prefix}_item_sk")
             sample = self.tpcds.batch(self.table, 0, min(_SAMPLE_ROWS, self.rows))
             known = 1 - sample.column(column).null_count / sample.num_rows
-            keys = self.tpcds.row_count("item" if column.endswith("item_sk") else "customer")
+            keys = row_count("item" if column.endswith("item_sk") else "customer", self.tpcds.scale)
             return KeyRange(column=column, start=1, stop=1 + max(1, round(min(1.0, share / known) * keys)))
         column = next((name for name in names if name.endswith("_number")), names[0])
         low, high = (self.tpcds.batch(self.table, row, row + 1).column(column)[0].as_py() for row in (0, self.rows - 1))

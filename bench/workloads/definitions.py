@@ -12,12 +12,13 @@ from typing import ClassVar, Protocol, cast, get_args
 from bench.definition import Definition, typed
 from bench.errors import ConfigError
 from bench.layouts.upkeep import Action
-from bench.workloads.dated_sales import FACTS, DatedSales
+from bench.workloads.dated_sales import DatedSales
 from bench.workloads.events import Events
 from bench.workloads.log import Log
 from bench.workloads.metadata_files import DELETES, NARROW, Deletes, MetadataFiles
 from bench.workloads.reading_files import DELETE_KINDS, KEYS, PATTERNS, Cell, DeleteRows, cells_of
 from bench.workloads.rows import Rows
+from bench.workloads.schemas import TABLES
 from bench.workloads.tpcds import Tpcds
 from bench.workloads.upkeep_tables import UpkeepTables
 from bench.workloads.wide import Wide
@@ -76,7 +77,7 @@ def _tpcds(values: Definition) -> RowsWorkload:
         correlation=values.part("correlation", 0.0),
         late=values.part("late", 0.0),
     )
-    return RowsWorkload(kind=TPCDS, rows=DatedSales.of(tpcds, values.text("table", FACTS[0], known=FACTS)))
+    return RowsWorkload(kind=TPCDS, rows=DatedSales.of(tpcds, values.text("table", TABLES[0], known=TABLES)))
 
 
 def _wide(values: Definition) -> RowsWorkload:

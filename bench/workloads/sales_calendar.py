@@ -16,6 +16,8 @@ from bench.workloads.draws import Int32s, Int64s, below, words
 
 # A date's surrogate key is its Julian day number; Python counts days from 0001-01-01 as day 1.
 JULIAN_OF_ORDINAL_0 = 1_721_425
+UNIX_DAY_0 = date(1970, 1, 1).toordinal() + JULIAN_OF_ORDINAL_0
+"""The key of 1970-01-01."""
 
 YEARS = range(1998, 2003)
 

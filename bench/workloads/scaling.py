@@ -36,7 +36,7 @@ reason                     35       45        55        60         65         67
 """
 _ROWS = {name: tuple(map(int, counts)) for name, *counts in map(str.split, _COUNTS.strip().splitlines())}
 """Table -> its rows at each of `_SCALES`."""
-_FIXED = {"date_dim": 73_049, "household_demographics": 7_200, "time_dim": 86_400, "ship_mode": 20}
+_FIXED = {"household_demographics": 7_200, "time_dim": 86_400, "ship_mode": 20}
 WEEKS = 261
 """That inventory is taken in."""
 

@@ -1,7 +1,6 @@
 """Columns of the generated tables (TPC-DS specification, clause 2.3 and 2.4), as Arrow schemas.
 
-Identifiers and integers are 32 bits wide except the ticket number; `char` and `varchar` are strings, without padding.
-A field is nullable as in dsdgen: keys and business keys never are, and all of date_dim is known.
+Identifiers and integers are 32 bits wide except the ticket number. A field is nullable as in dsdgen: keys never are.
 """
 
 from __future__ import annotations
@@ -19,31 +18,6 @@ _COLUMNS = {
         ss_ext_discount_amt decimal(7,2), ss_ext_sales_price decimal(7,2), ss_ext_wholesale_cost decimal(7,2),
         ss_ext_list_price decimal(7,2), ss_ext_tax decimal(7,2), ss_coupon_amt decimal(7,2), ss_net_paid decimal(7,2),
         ss_net_paid_inc_tax decimal(7,2), ss_net_profit decimal(7,2)""",
-    "date_dim": """
-        d_date_sk int!, d_date_id string!, d_date date!, d_month_seq int!, d_week_seq int!, d_quarter_seq int!,
-        d_year int!, d_dow int!, d_moy int!, d_dom int!, d_qoy int!, d_fy_year int!, d_fy_quarter_seq int!,
-        d_fy_week_seq int!, d_day_name string!, d_quarter_name string!, d_holiday string!, d_weekend string!,
-        d_following_holiday string!, d_first_dom int!, d_last_dom int!, d_same_day_ly int!, d_same_day_lq int!,
-        d_current_day string!, d_current_week string!, d_current_month string!, d_current_quarter string!,
-        d_current_year string!""",
-    "item": """
-        i_item_sk int!, i_item_id string!, i_rec_start_date date, i_rec_end_date date, i_item_desc string,
-        i_current_price decimal(7,2), i_wholesale_cost decimal(7,2), i_brand_id int, i_brand string, i_class_id int,
-        i_class string, i_category_id int, i_category string, i_manufact_id int, i_manufact string, i_size string,
-        i_formulation string, i_color string, i_units string, i_container string, i_manager_id int,
-        i_product_name string""",
-    "store": """
-        s_store_sk int!, s_store_id string!, s_rec_start_date date, s_rec_end_date date, s_closed_date_sk int,
-        s_store_name string, s_number_employees int, s_floor_space int, s_hours string, s_manager string,
-        s_market_id int, s_geography_class string, s_market_desc string, s_market_manager string, s_division_id int,
-        s_division_name string, s_company_id int, s_company_name string, s_street_number string, s_street_name string,
-        s_street_type string, s_suite_number string, s_city string, s_county string, s_state string, s_zip string,
-        s_country string, s_gmt_offset decimal(5,2), s_tax_percentage decimal(5,2)""",
-    "customer": """
-        c_customer_sk int!, c_customer_id string!, c_current_cdemo_sk int, c_current_hdemo_sk int,
-        c_current_addr_sk int!, c_first_shipto_date_sk int, c_first_sales_date_sk int, c_salutation string,
-        c_first_name string, c_last_name string, c_preferred_cust_flag string, c_birth_day int, c_birth_month int,
-        c_birth_year int, c_birth_country string, c_login string, c_email_address string, c_last_review_date_sk int""",
 }
 
 _WHO = ("customer_sk", "cdemo_sk", "hdemo_sk", "addr_sk")
@@ -103,7 +77,7 @@ _WIDE_DECIMALS = "ss_wide_15_2 decimal(15,2), ss_wide_20_2 decimal(20,2), ss_wid
 TABLES = tuple(_COLUMNS)
 
 _FIELD = re.compile(r"(\w+) (\w+(?:\((\d+),(\d+)\))?)(!?)")
-_TYPES = {"int": pa.int32(), "bigint": pa.int64(), "string": pa.string(), "date": pa.date32()}
+_TYPES = {"int": pa.int32(), "bigint": pa.int64()}
 
 
 def _parsed(columns: str) -> list[pa.Field]:
@@ -128,13 +102,3 @@ def schema(table: str, *, wide_decimals: bool) -> pa.Schema:
         raise ValueError(f"no such table: {table!r} (generated: {', '.join(TABLES)})")
     wide = wide_decimals and table == "store_sales"
     return pa.schema(_parsed(_COLUMNS[table]) + (_parsed(_WIDE_DECIMALS) if wide else []))
-
-
-def spark_ddl(arrow_schema: pa.Schema) -> str:
-    """The same columns in Spark's DDL, for `mapInArrow`."""
-    names = {pa.int32(): "int", pa.int64(): "bigint", pa.string(): "string", pa.date32(): "date"}
-    columns = []
-    for field in arrow_schema:
-        kind = f"decimal({field.type.precision},{field.type.scale})" if pa.types.is_decimal(field.type) else None
-        columns.append(f"`{field.name}` {kind or names[field.type]}{'' if field.nullable else ' not null'}")
-    return ", ".join(columns)

@@ -1,4 +1,4 @@
-"""The TPC-DS-derived workload: eleven tables, any scale factor, any seed, the same rows however they are made.
+"""The TPC-DS-derived workload: seven fact tables, any scale factor, any seed, the same rows however they are made.
 
 Derived from the TPC-DS specification (version 3.2.0) and dsdgen's observed distributions; it is not dsdgen, its results
 are not TPC-DS results, and docs/design/generator.md says where it differs.
@@ -7,28 +7,16 @@ are not TPC-DS results, and docs/design/generator.md says where it differs.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
 
-from bench.workloads import date_dim, sales_calendar, scaling, schemas
+from bench.workloads import sales_calendar, scaling, schemas
 from bench.workloads.channels import ChannelSales
-from bench.workloads.customer import Customer
 from bench.workloads.inventory import Inventory
-from bench.workloads.item import Item
 from bench.workloads.returns import Returns
-from bench.workloads.store import Store
 from bench.workloads.store_sales import StoreSales
-
-# Rows made at once in a Spark task: temporaries of 64 to 256 KB a column stay in the processor's cache.
-_BATCH_ROWS = 1 << 14
-# Rows of one Spark partition, unless asked otherwise: at least, so that tiny tables make few tasks; at most, so that a
-# task is a few seconds.
-_FEWEST_ROWS = 10_000
-_MOST_ROWS = 1 << 21
 
 
 @dataclass(frozen=True)
@@ -63,17 +51,13 @@ class Tpcds:
             if not 0 <= share <= 1:
                 raise ValueError(f"{name} {share} is not a share between 0 and 1")
 
-    def tables(self) -> tuple[str, ...]:
-        """Names of the tables, the fact table first."""
-        return schemas.TABLES
-
     def row_count(self, table: str) -> int:
-        """Rows of a table, known without making them. Raises ValueError for a table not in `tables()`."""
+        """Rows of a table, known without making them. Raises ValueError for a table not in `TABLES`."""
         self.schema(table)
         return scaling.row_count(table, self.scale)
 
     def schema(self, table: str) -> pa.Schema:
-        """Arrow schema of a table; fields carry no metadata. Raises ValueError for a table not in `tables()`."""
+        """Arrow schema of a table; fields carry no metadata. Raises ValueError for a table not in `TABLES`."""
         return schemas.schema(table, wide_decimals=self.wide_decimals)
 
     def batch(self, table: str, start: int, stop: int) -> pa.RecordBatch:
@@ -83,7 +67,7 @@ class Tpcds:
         Made fastest in pieces of 16,000 to 65,000 rows.
 
         Args:
-            table: One of `tables()`.
+            table: One of `bench.workloads.schemas.TABLES`.
             start: First row, from 0.
             stop: Row to stop before, at most `row_count(table)`; equal to `start` for an empty batch.
 
@@ -103,20 +87,12 @@ class Tpcds:
                     seed=self.seed, scale=self.scale, skew=self.skew, schema=schema, correlation=self.correlation
                 )
                 return sales.batch(start, stop)
-            case "item":
-                return Item(seed=self.seed, schema=schema).batch(start, stop)
-            case "store":
-                return Store(seed=self.seed, schema=schema).batch(start, stop)
-            case "customer":
-                return Customer(seed=self.seed, scale=self.scale, schema=schema).batch(start, stop)
             case "inventory":
                 return Inventory(seed=self.seed, scale=self.scale, schema=schema).batch(start, stop)
             case "store_returns" | "catalog_returns" | "web_returns":
                 return self._returns(table, start, stop)
-            case "catalog_sales" | "web_sales":
-                return self._channel(table).batch(start, stop)
             case _:
-                return date_dim.batch(schema, start, stop)
+                return self._channel(table).batch(start, stop)
 
     def _channel(self, table: str) -> ChannelSales:
         return ChannelSales(
@@ -129,37 +105,6 @@ class Tpcds:
             table=table, seed=self.seed, scale=self.scale, sales_schema=self.schema(sales), schema=self.schema(table)
         )
         return returns.batch(start, stop, lambda first, after: self.batch(sales, first, after))
-
-    def dataframe(self, spark: SparkSession, table: str, *, partitions: int | None = None) -> DataFrame:
-        """A table as a lazy DataFrame, made by the executors; the same rows for any number of partitions.
-
-        Partition p of n holds rows p * count // n to (p + 1) * count // n, in arrival order.
-
-        Args:
-            spark: The session.
-            table: One of `tables()`.
-            partitions: How many partitions, at least 1; None chooses from the session's parallelism and the row count.
-
-        Raises:
-            ValueError: No such table, or fewer than one partition.
-        """
-        rows = self.row_count(table)
-        if partitions is None:
-            wanted = min(spark.sparkContext.defaultParallelism, -(-rows // _FEWEST_ROWS))
-            partitions = max(wanted, -(-rows // _MOST_ROWS))
-        if partitions < 1:
-            raise ValueError(f"{partitions} partitions; at least 1 is needed")
-        count = partitions
-
-        def generate(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                for partition in batch.column(0).to_pylist():
-                    stop = (partition + 1) * rows // count
-                    for start in range(partition * rows // count, stop, _BATCH_ROWS):
-                        yield self.batch(table, start, min(start + _BATCH_ROWS, stop))
-
-        ids = spark.range(0, count, 1, count)
-        return ids.mapInArrow(generate, schemas.spark_ddl(self.schema(table)))
 
     def delete_ranges(self, refresh: int = 0) -> list[tuple[date, date]]:
         """The date ranges whose sales one TPC-DS refresh deletes (DF_SS): 0.43 % of dated sales, 0.41 % of all.

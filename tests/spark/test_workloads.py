@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from bench.errors import ConfigError
 from bench.experiment import parse_values
 from bench.measure.run import Surroundings, run_experiment
 from bench.measure.run_file import Run
+from bench.spark_session import SparkSettings, spark_session
 
 ENGINES = ("icebench", "icebench-spark", "pyiceberg", "polars", "duckdb")
 
@@ -47,3 +49,8 @@ def test_log(spark: SparkSession, tmp_path: Path) -> None:
         assert 0 < rows.pop() < 6_000
     assert found["filtered", "one_request", "icebench"].counters["rows_returned"] == 1
     assert 0 < found["deletes", "1%", "icebench"].counters["rows_deleted"] == pytest.approx(60, abs=30)
+
+
+def test_a_session_with_other_settings_is_refused(spark: SparkSession) -> None:
+    with pytest.raises(ConfigError, match=r"spark.driver.memory is .*, wanted 77m"):
+        spark_session(SparkSettings(driver_memory="77m"))

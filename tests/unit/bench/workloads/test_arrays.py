@@ -4,16 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.workloads.arrays import (
-    BatchBuilder,
-    business_keys,
-    digit_words,
-    fixed_texts,
-    flags,
-    null_masks,
-    numbered,
-    texts,
-)
+from bench.workloads.arrays import BatchBuilder, chosen, fixed_texts, null_masks, numbered
 
 DECIMAL = pa.schema([pa.field("d", pa.decimal128(15, 2))])
 
@@ -77,36 +68,7 @@ def test_nulls_come_together() -> None:
         assert abs(((masks >> np.uint32(column)) & 1).mean() - 0.045) < 0.002
 
 
-@given(st.lists(st.lists(st.sampled_from(["a", "bc", "", "déf"]), min_size=0, max_size=5), max_size=10))
-def test_texts_are_their_words_joined(strings: list[list[str]]) -> None:
-    vocabulary = ["a", "bc", "", "déf"]
-    index = np.array([vocabulary.index(word) for words in strings for word in words], np.int64)
-    made = texts(vocabulary, index, np.array([len(words) for words in strings], np.int64))
-    made.validate(full=True)
-    assert made.to_pylist() == ["".join(words) for words in strings]
-
-
-def test_fixed_texts() -> None:
-    made = fixed_texts(np.frombuffer(b"abcxyz", np.uint8).reshape(2, 3))
-    assert made.to_pylist() == ["abc", "xyz"]
-
-
-@given(st.lists(st.integers(0, 2**63 - 1), max_size=10))
-def test_business_keys_write_the_halves_with_the_low_digit_first(numbers: list[int]) -> None:
-    def letters(half: int) -> str:
-        return "".join("ABCDEFGHIJKLMNOP"[half >> shift & 15] for shift in range(0, 32, 4))
-
-    expected = [letters(number >> 32) + letters(number & 0xFFFFFFFF) for number in numbers]
-    assert business_keys(np.array(numbers, np.int64)).to_pylist() == expected
-
-
-@given(st.lists(st.integers(1, 10**9), max_size=10))
-def test_digit_words_spell_the_number_backwards(numbers: list[int]) -> None:
-    names = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
-    expected = ["".join(names[int(digit)] for digit in reversed(str(number))) for number in numbers]
-    assert digit_words(names, np.array(numbers, np.int64)).to_pylist() == expected
-
-
-def test_flags_and_numbers() -> None:
-    assert flags(np.array([True, False])).to_pylist() == ["Y", "N"]
+def test_texts() -> None:
+    assert fixed_texts(np.frombuffer(b"abcxyz", np.uint8).reshape(2, 3)).to_pylist() == ["abc", "xyz"]
     assert numbered(np.array([7, 12]), "<", ">").to_pylist() == ["<7>", "<12>"]
+    assert chosen(("N", "Y"), np.array([1, 0])).to_pylist() == ["Y", "N"]

@@ -5,9 +5,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from bench.workloads.dated_sales import FACTS, DatedSales
+from bench.workloads.dated_sales import DatedSales
 from bench.workloads.revisions import key_count
 from bench.workloads.scaling import WEEKS, row_count
+from bench.workloads.schemas import TABLES
 from bench.workloads.tpcds import Tpcds
 
 WORKLOAD = Tpcds(0.02, seed=5)
@@ -108,7 +109,7 @@ def test_inventory_has_each_item_in_each_warehouse_each_week() -> None:
     assert pc.min_max(rows["inv_quantity_on_hand"]).as_py() == {"min": 0, "max": 1_000}
 
 
-@pytest.mark.parametrize("table", FACTS)
+@pytest.mark.parametrize("table", TABLES)
 def test_every_fact_table_is_a_workload(table: str) -> None:
     duckdb = pytest.importorskip("duckdb", reason="needs the extra 'peers'")
     facts = DatedSales.of(WORKLOAD, table)

@@ -20,7 +20,6 @@ SCALES = (1, 10, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
         ("item", 100, 204_000),
         ("store", 100, 402),
         ("customer", 10, 500_000),
-        ("date_dim", 0.001, 73_049),
         ("household_demographics", 1_000, 7_200),
         ("customer_demographics", 100, 1_920_800),
         ("customer_demographics", 0.1, 192_080),
