@@ -127,9 +127,9 @@ class Scan:
             extra = tuple(field for field in extra if field.name in columns)
             own = [name for name in columns if name in {field.name for field in scan.projection.fields}]
             if scan.columns is not None:  # some fields of a struct, perhaps
-                find, name_of = scan.schema.find, scan.schema.name_of
-                paths = [name_of[find(c, case_sensitive=scan.case_sensitive).field_id] for c in scan.columns]
-                own = [path for path in paths if any(path == name or path.startswith(f"{name}.") for name in own)]
+                known = scan.schema
+                ids = [known.find(c, case_sensitive=scan.case_sensitive).field_id for c in scan.columns]
+                own = [known.name_of[field_id] for field_id in ids if known.path_of(field_id)[0] in own]
             scan = replace(scan, columns=tuple(own))
         least = min((each for each in (self._limit, limit) if each is not None), default=None)
         _ = scan.bound

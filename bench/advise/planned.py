@@ -77,7 +77,7 @@ class StoredColumns:
         self.manifests = table.inspect.manifests().num_rows
         schema = table.schema()
         tops = [field.name for field in schema.fields]
-        top_of = {field_id: tops.index(name.split(".")[0]) for name, field_id in schema.id_of.items()}
+        top_of = {field_id: tops.index(schema.path_of(field_id)[0]) for field_id in schema.by_id}
         self._columns = {name: place for place, name in enumerate(tops)}
         self._bytes = np.zeros((len(self.sizes), len(tops)))
         for place, sizes in enumerate(files["column_sizes"].to_pylist()):

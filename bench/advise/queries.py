@@ -181,9 +181,11 @@ class _Reader:
     def __init__(self, table: engine.Table, name: str) -> None:
         self._table = table
         self.name = name
-        self._names = {column.lower(): column for column in table.schema().id_of}
-        self._tops = {name.split(".")[0] for name in self._names}
-        self._order = {field.name: place for place, field in enumerate(table.schema().fields)}
+        schema = table.schema()
+        self._names = {column.lower(): column for column in schema.id_of}
+        self._top_of = {column: schema.path_of(field_id)[0] for column, field_id in schema.id_of.items()}
+        self._tops = {name.lower() for name in self._top_of.values()}
+        self._order = {field.name: place for place, field in enumerate(schema.fields)}
         self.unused: list[Unused] = []
 
     def scans(self, statement: exp.Expr, name: str) -> Iterator[Query]:
@@ -250,7 +252,7 @@ class _Reader:
                 for leaf in part.find_all(*kind):
                     own += [".".join(p.name for p in column.parts) for column in leaf.find_all(exp.Column)]
         in_filters = {".".join(p.name for p in c.parts) for part in used for c in part.find_all(exp.Column)}
-        tops = {column.split(".")[0] for column in {*columns, *in_filters}}
+        tops = {self._top_of.get(column) for column in {*columns, *in_filters}}
         return Query(
             name=name,
             filter=" and ".join(f"({part.sql(_EngineSql)})" for part in used) or None,
@@ -277,8 +279,7 @@ class _Reader:
                 return node
             name = self._column(node, alias, alone=alone)
             assert name is not None
-            words = [exp.to_identifier(word, quoted=True) for word in reversed(name.split("."))]
-            return exp.Column(**dict(zip(("this", "table", "db", "catalog"), words, strict=False)))
+            return exp.Column(this=exp.to_identifier(name, quoted=True))
 
         return part.copy().transform(renamed)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,9 @@ from engine.frames.lazy_scan import LazyScan
 from engine.lazy_module import LazyModule
 
 duckdb = LazyModule("duckdb")
+
+_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
+_ALWAYS = re.compile(r"true|.*(\(true (and|or) | (and|or) true\)).*", re.DOTALL)
 
 
 class ScanDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no types
@@ -36,7 +40,13 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no types
         **_: Any,  # noqa: ANN401 - whatever else scanners take
     ) -> ds.Scanner:
         """Columns in this order, of the rows that the filter keeps: by the plan, or, where the filter is none of the
-        engine's, afterwards."""
+        engine's, afterwards.
+
+        Raises:
+            Unsupported: The filter compares ``<= NaN``: DuckDB pushes that as ``true``, and forgets to drop nulls.
+        """
+        if filter is not None and _ALWAYS.fullmatch(_TEXT.sub("", str(filter))):
+            raise Unsupported("a comparison `<= NaN`, for DuckDB does not say of which column; write `is not null`")
         names = list(self.schema.names if columns is None else columns)
         try:
             scan, left = self._scan.narrowed(filter, names), None

@@ -70,18 +70,13 @@ def _value(schema: Schema, field: PartitionField | SortField) -> Column:
         raise Unsupported(f"distributing rows by {field.transform} of several columns")
     column_id, transform = field.source_id, field.transform
     source = schema.row_primitive(column_id)
-    path = schema.name_of[column_id]
-    column = (
-        F.col(".".join(quoted(part) for part in path.split(".")))
-        if column_id in schema.parent_of
-        else F.col(quoted(path))
-    )
+    name, column = schema.name_of[column_id], F.col(".".join(map(quoted, schema.path_of(column_id))))
     if isinstance(transform, Identity):
         return column
 
     def apply(values: pa.Array) -> pa.Array:
-        stored = exact_cast(values, to_arrow_type(source), path)
+        stored = exact_cast(values, to_arrow_type(source), name)
         return storage_of(transform_array(source, transform, stored))
 
-    result = spark_type(transform.result_type(source), column=path)
+    result = spark_type(transform.result_type(source), column=name)
     return F.arrow_udf(apply, result)(column)  # type: ignore[attr-defined]

@@ -79,6 +79,7 @@ def write_dataframe(
     spread = distributed(_with_uuids(frame, own_schema), mode, own_schema, own_spec, order)
     is_sorted = mode != "none" and not order.is_unsorted and bool(own_spec.fields or mode == "range")
     task = WriteTask(
+        columns=spread.columns,
         metadata=replace(metadata, properties=options),
         schema=own_schema,
         spec=own_spec,
@@ -89,7 +90,9 @@ def write_dataframe(
     )
     try:
         with errors_of_executors():
-            rows = spread.mapInArrow(task, st.StructType([st.StructField("manifest", st.BinaryType())])).collect()
+            # Numbered, for mapInArrow finds no column whose name has a dot.
+            numbered = spread.toDF(*[f"c{i}" for i in range(len(spread.columns))])
+            rows = numbered.mapInArrow(task, st.StructType([st.StructField("manifest", st.BinaryType())])).collect()
     except BaseException:
         _wait_for_tasks(frame)
         remove_files_of(store, task.metadata, own_names)
@@ -111,6 +114,7 @@ class WriteTask:
         mode: See `engine.write.data_files.write_data_files`.
         sorted_by: See `engine.write.data_files.write_data_files`.
         store: The table's storage; the executor gets a copy.
+        columns: The names of the rows' columns; by default those that they have.
     """
 
     def __init__(
@@ -123,6 +127,7 @@ class WriteTask:
         mode: Literal["auto", "clustered"],
         sorted_by: SortOrder | None,
         store: Store,
+        columns: Sequence[str] | None = None,
     ) -> None:
         self.metadata = metadata.without_history()
         self.schema = schema
@@ -131,6 +136,7 @@ class WriteTask:
         self.mode = mode
         self.sorted_by = sorted_by
         self.store = store
+        self.columns = columns
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The task's manifest as a batch of one row; no batch for no rows."""
@@ -141,7 +147,8 @@ class WriteTask:
 
     def written(self, batches: Iterable[pa.RecordBatch], names: FileNames) -> bytes | None:
         """Write the rows of this task; returns the entries of its files as a manifest, None for no rows."""
-        rest = iter(batches)
+        columns = self.columns
+        rest = iter(batches if columns is None else (batch.rename_columns(columns) for batch in batches))
         first = next(rest, None)
         if first is None:
             return None

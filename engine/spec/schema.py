@@ -6,6 +6,7 @@ which list elements are ``element`` and map entries ``key`` and ``value``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -81,14 +82,26 @@ class Schema:
         return {child.field_id: f.field_id for f in self.walk() for child in children(f.type)}
 
     @cached_property
+    def shared_names(self) -> frozenset[str]:
+        """Full names of several fields, as of a column ``a.b`` beside a struct ``a`` with a field ``b``."""
+        return frozenset(name for name, count in Counter(self.name_of.values()).items() if count > 1)
+
+    @cached_property
     def id_of(self) -> dict[str, int]:
-        """Full dotted name -> field id. A list of structs may also be named without ``element``."""
-        ids = {name: field_id for field_id, name in self.name_of.items()}
+        """Full dotted name -> field id, without `shared_names`. A list of structs may also be named without
+        ``element``."""
+        ids = {name: field_id for field_id, name in self.name_of.items() if name not in self.shared_names}
         for field_id, name in self.name_of.items():
             short = self._short_name(field_id)
-            if short != name:
+            if short != name and short not in self.shared_names:
                 ids.setdefault(short, field_id)
         return ids
+
+    def path_of(self, field_id: int) -> tuple[str, ...]:
+        """The names of a field and of those that it is in, the outermost first; any of them may hold dots."""
+        own = self.by_id[field_id].name
+        parent = self.parent_of.get(field_id)
+        return (own,) if parent is None else (*self.path_of(parent), own)
 
     def _short_name(self, field_id: int) -> str:
         parts: list[str] = []
@@ -109,8 +122,10 @@ class Schema:
         """The field of that full name.
 
         Raises:
-            Invalid: No such column (the message offers the nearest names), or the name is ambiguous without case.
+            Invalid: No such column (the message offers the nearest names), or several, perhaps without regard to case.
         """
+        if name in self.shared_names:
+            raise Invalid(f"several columns are called {name!r}")
         found = self.id_of.get(name)
         if found is None and not case_sensitive:
             matches = {i for n, i in self.id_of.items() if n.lower() == name.lower()}

@@ -447,7 +447,10 @@ def apply_updates(
 
 
 def check_types(schema: Schema, format_version: int) -> None:
-    """Raise Invalid where a column's type or default needs a later format version, or its type has no default."""
+    """Raise Invalid where a column's type or default needs a later format version, its type has no default, or two
+    columns have one full name."""
+    if schema.shared_names:
+        raise Invalid(f"several columns would be called {min(schema.shared_names)!r}")
     for nested in schema.walk():
         has_default = nested.initial_default is not None or nested.write_default is not None
         if has_default and isinstance(nested.type, PrimitiveType) and nested.type.name in INCOMPARABLE:

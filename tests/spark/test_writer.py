@@ -195,6 +195,17 @@ def test_zeros_of_both_signs_are_two_partitions(spark: SparkSession, tmp_path: P
     assert found == sorted((f"({f}, {n})", 3) for f in ("-0.0", "0.0", "nan", "None") for n in (0, 1))
 
 
+def test_sources_are_found_by_names_with_dots(spark: SparkSession, tmp_path: Path) -> None:
+    inner = StructType((NestedField(field_id=2, name="in.ner", type=LONG),))
+    schema = Schema((NestedField(field_id=1, name="s.t", type=inner),))
+    spec = [("s.t.in.ner", Bucket(4))]
+    made = metadata_of(schema, spec, properties={"write.distribution-mode": "hash"})
+    frame = spark.createDataFrame([((n,),) for n in range(20)], "`s.t` struct<`in.ner`: bigint>")
+    files = write_dataframe(frame, metadata=replace(made, location=str(tmp_path / "t")), store=LocalStore())
+    assert sorted(f.partition for f in files) == [(0,), (1,), (2,), (3,)]
+    assert sum(f.record_count for f in files) == 20
+
+
 @pytest.mark.parametrize("mode", ["none", "hash", "range"])
 def test_a_void_field_needs_no_source(spark: SparkSession, tmp_path: Path, mode: str) -> None:
     properties = {"format-version": "1", "write.distribution-mode": mode}

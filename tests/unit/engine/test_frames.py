@@ -123,6 +123,28 @@ def test_a_sample_has_other_rows_for_other_seeds(table: engine.Table) -> None:
     assert scan.sample(0).num_rows == 0
 
 
+@pytest.mark.parametrize("text", ["x <= {}", "n.a > 1 and x <= {}", "x between 1 and {}", "x <= {} and s > '(true'"])
+def test_duckdb_never_delivers_nulls_for_a_comparison_with_nan(table: engine.Table, text: str) -> None:
+    with pytest.raises(duckdb.Error, match="write `is not null`"):
+        table.scan().to_duckdb().filter(text.format("'nan'::double")).fetchall()
+
+
+def test_duckdb_compares_booleans_and_texts_with_true(tmp_path: Path) -> None:
+    made = engine.load_catalog(str(tmp_path)).create_table("db.t", pa.schema([("b", pa.bool_()), ("s", pa.string())]))
+    made.append(pa.table({"b": [True, False, None], "s": ["(true and ", 'or "true)', "true"]}))
+    relation = made.scan().to_duckdb()
+    for text, count in [("b = true", 1), ("b <= true and s <> 'true'", 2), ("s = '(true and '", 1), ("s > 'or \"'", 2)]:
+        assert len(relation.filter(text).fetchall()) == count, text
+
+
+def test_a_column_whose_name_begins_with_another_is_another(tmp_path: Path) -> None:
+    table = engine.load_catalog(str(tmp_path)).create_table("db.t", pa.schema([("a", pa.int64()), ("a.b", pa.int64())]))
+    table.append(pa.table({"a": [1], "a.b": [2]}))
+    scan = table.scan(columns=["a", "a.b"])
+    assert scan.narrowed(columns=["a"]).to_arrow().to_pylist() == [{"a": 1}]
+    assert scan.narrowed(columns=["a.b"]).to_arrow().to_pylist() == [{"a.b": 2}]
+
+
 def test_what_cannot_be_is_refused(table: engine.Table) -> None:
     with pytest.raises(Unsupported, match="after the limit"):
         table.scan(limit=3).narrowed("id = 1")

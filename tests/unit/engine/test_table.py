@@ -195,3 +195,22 @@ def test_a_table_by_its_file_is_read_only(table: engine.Table) -> None:
         opened.append(rows(6))
     with pytest.raises(Unsupported, match="read-only"):
         opened.delete("id = 1", "merge-on-read")
+
+
+def test_two_columns_of_one_full_name_are_refused(tmp_path: Path) -> None:
+    """Names would find either: a filter, and a delete by it, the rows of the wrong one."""
+    catalog = engine.load_catalog(str(tmp_path))
+    struct = pa.struct([("b", pa.int64())])
+    for fields in ([("a.b", pa.int64()), ("a", struct)], [("a", pa.int64()), ("a", pa.string())]):
+        with pytest.raises(Invalid, match="several columns would be called 'a"):
+            catalog.create_table("db.t", pa.schema(fields))
+    any_schema = {"write.spark.accept-any-schema": "true"}
+    table = catalog.create_table("db.t", pa.schema([("a", struct), ("c", pa.int64())]), properties=any_schema)
+    for change in (
+        lambda: table.update_schema(lambda s: s.add_column("a.b", engine.LONG)),
+        lambda: table.update_schema(lambda s: s.rename_column("c", "a.b")),
+        lambda: table.append(pa.table({"a.b": [1]}), merge_schema=True),
+    ):
+        with pytest.raises(Invalid, match=r"'a\.b'"):
+            change()
+    assert table.refresh().schema().name_of == {1: "a", 3: "a.b", 2: "c"}

@@ -12,7 +12,7 @@ from bench.errors import ConfigError
 
 SCHEMA = pa.schema([
     ("id", pa.int64()), ("Day", pa.date32()), ("city", pa.string()), ("k", pa.int32()),
-    ("address", pa.struct([("zip", pa.string())])),
+    ("address", pa.struct([("zip", pa.string())])), ("a.b", pa.int64()),
 ])  # fmt: skip
 
 
@@ -42,8 +42,9 @@ def test_conditions_that_concern_the_table_alone_become_its_filter(table: engine
 @pytest.mark.parametrize(
     ("sql", "filter", "columns"),
     [
-        ("select * from visits", None, ("id", "Day", "city", "k", "address")),
-        ("select count(*) from visits where address.zip = '1'", "(\"address\".\"zip\" = '1')", ("address",)),
+        ("select * from visits", None, ("id", "Day", "city", "k", "address", "a.b")),
+        ("select count(*) from visits where address.zip = '1'", "(\"address.zip\" = '1')", ("address",)),
+        ('select v."a.b" from visits v where v."A.B" < 1', '("a.b" < 1)', ("a.b",)),
         ("with visits as (select 1 as id) select v.id from visits v join db.visits w on true where w.k = 1",
          '("k" = 1)', ("k",)),
         ("insert into o select id from visits where city in ('a', 'b')", "(\"city\" IN ('a', 'b'))", ("id", "city")),
@@ -129,7 +130,7 @@ def test_scans_that_the_engine_has_reported(
     assert first.columns == ("id", "city", "k")
     assert (first.equalities, first.ranges, second.ranges) == (("city",), ("id",), ("Day",))
     assert table.scan(first.filter).count() == 1
-    assert (third.filter, third.columns) == (None, ("id", "Day", "city", "k", "address"))
+    assert (third.filter, third.columns) == (None, ("id", "Day", "city", "k", "address", "a.b"))
     with pytest.raises(ConfigError, match="line 2 reports no scan"):
         logged_queries([lines[0], "{}"], table)
     with pytest.raises(ConfigError, match="no scan is of the table"):

@@ -53,6 +53,23 @@ def test_an_unknown_column_comes_with_suggestions() -> None:
         SCHEMA.find("zzzzzz")
 
 
+def test_a_name_of_two_columns_finds_neither() -> None:
+    inner = StructType((column(3, "b"), column(4, "c")))
+    schema = Schema((column(1, "a.b"), column(2, "a", inner), column(5, "a", list_type(6, inner_twin(7)))))
+    assert schema.shared_names == {"a", "a.b"}
+    for name in ("a", "a.b"):
+        with pytest.raises(Invalid, match=f"several columns are called '{name}'"):
+            schema.find(name)
+    assert schema.find("a.c").field_id == 4
+    assert schema.path_of(1) == ("a.b",)
+    assert schema.path_of(3) == ("a", "b")
+
+
+def inner_twin(field_id: int) -> StructType:
+    """A struct whose field has, in a list, the short name ``a.b``."""
+    return StructType((column(field_id, "b"),))
+
+
 def test_case_matters_only_when_asked() -> None:
     with pytest.raises(Invalid):
         SCHEMA.find("ID")
