@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -81,6 +82,8 @@ def app(context: click.Context, results: Path, debug: bool) -> None:  # noqa: FB
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # what its encoding lacks is escaped, as on standard error
+        sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(run_guarded(lambda: _invoke(given), debug=lambda: "--debug" in given))
 
 

@@ -53,7 +53,7 @@ def sql(
         for row in values_of(rows):
             out.print(json_object(rows.column_names, row), markup=False, soft_wrap=True)
     elif form == "csv":
-        out.print(_csv(rows), markup=False, highlight=False, soft_wrap=True, end="")
+        out.print(_encodable(_csv(rows), out.encoding), markup=False, highlight=False, soft_wrap=True, end="")
     else:
         out.print(grid(rows))
     work = ", ".join(f"{name} {count:,}" for name, count in sorted(counters.as_dict().items()) if count)
@@ -100,6 +100,18 @@ def _csv(rows: Any) -> str:  # noqa: ANN401 - as above
     for row in values_of(rows):
         writer.writerow("" if value is None else _cell(value) for value in row)
     return text.getvalue()
+
+
+def _encodable(text: str, encoding: str) -> str:
+    """The text, which other programs read: nothing in it may be escaped."""
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError as error:
+        lacking = text[error.start].encode("unicode_escape").decode()
+        raise ConfigError(
+            f"the output is {encoding}, which lacks {lacking}; set PYTHONUTF8=1", path="--format"
+        ) from error
+    return text
 
 
 def _cell(value: object) -> str:

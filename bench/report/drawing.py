@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -321,7 +322,9 @@ def _legend(figure: Figure, keys: Sequence[Line2D | Patch]) -> None:
 
 def _svg(figure: Figure) -> str:
     target = io.StringIO()
-    figure.savefig(target, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    with warnings.catch_warnings():  # text stays text, in the fonts of the browser
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
+        figure.savefig(target, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     text = target.getvalue()
     text = text[text.index("<svg") :].strip()
     # The page says how large it is, and in which fonts; name spaces and the doctype are XML's business, not HTML's.

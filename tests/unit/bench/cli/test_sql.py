@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import io
 import json
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -114,3 +116,20 @@ def test_a_table_that_cannot_be_read_is_named(table: engine.Table, capsys: pytes
     captured = capsys.readouterr().err
     assert len(captured.splitlines()) == 1
     assert ".parquet" in captured
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "iso8859-1"])
+def test_what_an_encoding_lacks_is_escaped_but_not_in_csv(
+    encoding: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raw = io.BytesIO()
+    shown = io.TextIOWrapper(raw, encoding=encoding)
+    monkeypatch.setattr(sys, "stdout", shown)
+    query = "select '\u540d' as s"
+    assert exit_code("sql", query) == 0
+    assert exit_code("sql", query, "--format", "csv") == 2
+    assert exit_code("sql", "select 1 as s", "--format", "csv") == 0
+    shown.flush()
+    printed = " ".join(raw.getvalue().decode().split())
+    assert printed == r"s \u540d 1 rows; no table was read s 1"
+    assert rf"--format: the output is {encoding}, which lacks \u540d; set PYTHONUTF8=1" in capsys.readouterr().err

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import warnings
+
 from bench.report.charts import ScatterChart, ScatterPoint
 from bench.report.drawing import draw
 
@@ -11,3 +13,10 @@ def test_long_names_that_differ_at_their_ends_stay_apart() -> None:
     for level, files in ((9, 61), (1, 8)):
         assert f"l={level}, files={files})" in drawn
     assert all(label not in drawn for label in labels)
+
+
+def test_texts_are_not_limited_to_the_fonts_of_this_machine() -> None:
+    points = (ScatterPoint(label="\u540d", x=1.0, y=2.0, joined=True),)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "\u540d" in draw(ScatterChart(caption="", x_axis="s", y_axis="s", points=points), "t")
