@@ -216,7 +216,8 @@ class Table(MetadataOperations, RowOperations):
             as_of: A time to read the table at. At most one of these three; without any, the current snapshot.
             limit: Stop after so many rows, of whichever files come first; None for all.
             case_sensitive: Whether names in filter and columns are.
-            runner: Plans and reads in parallel; by default on all processors.
+            runner: Plans and reads in parallel; by default a `LocalRunner` with a thread for each processor, or 8 where
+                that are fewer and the table is in an object store.
             counters: Count planning, reading, and storage requests and bytes.
 
         Raises:

@@ -11,10 +11,8 @@ import pyarrow.compute as pc
 
 import engine
 from bench.advise.queries import Query
-from bench.costs.object_store import Profile, Work, dollars_per_thousand_queries, icebench_work, seconds_on
+from bench.costs.object_store import THREADS, Profile, Work, dollars_per_thousand_queries, icebench_work, seconds_on
 
-_THREADS = 8
-"""Requests in flight, as engines have them on a machine of that many processors."""
 _DECODED_BYTES_PER_SECOND = 200e6
 """Of one processor: compressed Parquet to Arrow, with most types (docs/design/reading.md)."""
 _ALIKE = 1_000
@@ -51,7 +49,7 @@ class Reading:
             "delete_files_planned": deletes,
             "storage_bytes_read": round(self.bytes_read),
         }
-        return icebench_work(counters, seconds=self.bytes_read / _DECODED_BYTES_PER_SECOND / _THREADS, threads=_THREADS)
+        return icebench_work(counters, seconds=self.bytes_read / _DECODED_BYTES_PER_SECOND / THREADS, threads=THREADS)
 
     def seconds(self, profile: Profile) -> float:
         """How long the query takes."""

@@ -61,6 +61,9 @@ class Prices:
 
 S3_STANDARD = Prices()
 
+THREADS = 8
+"""Of this project's engine where it reads an object store, on machines of up to as many processors."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:

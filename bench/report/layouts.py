@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bench.costs.costing import Costing
-from bench.costs.object_store import Work, dollars_per_thousand_queries, icebench_work, seconds_on
+from bench.costs.object_store import THREADS, Work, dollars_per_thousand_queries, icebench_work, seconds_on
 from bench.measure.record import Record
 from bench.report.compare import Records, median
 from bench.report.model import Cell, Section, Table, Tone, plain
@@ -19,8 +19,6 @@ READ = "storage_bytes_read"
 """The counter of bytes, where an engine tells it."""
 _TIMED = {("filtered", "scan_time"): "Time of the filtered read", ("planning", "latency_cold"): "Time of a cold plan"}
 _DARKEST = 2.0
-_THREADS = 4
-"""Of the client that the object store's profile stands for; see docs/design/object-store-costs.md."""
 _OF_MODEL = ("s3", "dollars")
 _MODELLED = "A model of the counted requests and bytes, opened anew for every query; docs/design/object-store-costs.md."
 
@@ -123,7 +121,7 @@ def _object_store(records: Records, costing: Costing) -> Iterator[Grid | None]:
     """What the counted requests and bytes would take and cost on S3: modelled, not measured."""
 
     def work(record: Record) -> Work:
-        return icebench_work(record.counters, seconds=median(record), threads=_THREADS)
+        return icebench_work(record.counters, seconds=median(record), threads=THREADS)
 
     def seconds(record: Record) -> float:
         return seconds_on(work(record), costing.profile)

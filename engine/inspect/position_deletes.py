@@ -13,10 +13,10 @@ from engine.deletes.vectors import load_vectors
 from engine.inspect.contents import Contents, live
 from engine.inspect.files import partitions_of
 from engine.runtime.counters import Counters
-from engine.runtime.local import LocalRunner
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.manifest import ManifestEntry
 from engine.spec.snapshots import Snapshot
+from engine.storage.resolve import default_runner
 
 
 def position_deletes(contents: Contents, snapshot: Snapshot | None) -> pa.Table:
@@ -68,7 +68,7 @@ def position_deletes(contents: Contents, snapshot: Snapshot | None) -> pa.Table:
 
 def _positions(files: list[DeleteFile], contents: Contents, needed_by: str | None) -> list[Mapping[str, Positions]]:
     """Positions by data file, for each delete file."""
-    runner = LocalRunner()
+    runner = default_runner(contents.store, contents.metadata.location)
     vectors = load_vectors(
         [file for file in files if file.is_vector],
         store=contents.store,

@@ -33,13 +33,13 @@ from engine.plan.scan import ScanPlan, TableScan
 from engine.read.matches import MatchedRows, matched_rows, superseded_by_rewrite
 from engine.read.plans import planned_files, request_for
 from engine.read.reader import read_files
-from engine.runtime.local import LocalRunner
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.metadata import TableMetadata
 from engine.spec.metadata_columns import POS
 from engine.spec.properties import DELETE_GRANULARITY, Property
 from engine.spec.schema import Schema
 from engine.spec.snapshots import Snapshot
+from engine.storage.resolve import default_runner
 from engine.write.data_files import remove_files, write_data_files, written_schema
 from engine.write.delete_files import DeletedRows, write_position_deletes
 from engine.write.vectors import write_deletion_vectors
@@ -226,7 +226,8 @@ class RowChange:
         if not self._merges_deletes or not any(each.deletes for each in own):
             return [nothing] * len(own)
         request = request_for(self.plan, self.target.store)
-        loaded = request.load_deletes(own, runner=LocalRunner(), counters=self.target.counters)
+        runner = default_runner(self.target.store, self.metadata.location)
+        loaded = request.load_deletes(own, runner=runner, counters=self.target.counters)
         found = (loaded.of(each).positions for each in own)
         return [nothing if positions is None else positions for positions in found]
 
@@ -318,11 +319,12 @@ def _remaining_rows(matches: Sequence[MatchedRows], change: RowChange) -> pa.Rec
     written = written_schema(change.metadata)
     request = request_for(change.plan, target.store, projection=Schema((*written.fields, POS)))
     schema = pa.schema(list(request.arrow_schema)[:-1])
+    runner = default_runner(target.store, change.metadata.location)
 
     def batches() -> Iterator[pa.RecordBatch]:
         for match in matches:
             whole = [replace(match.file, residual=None)]
-            for batch in read_files(whole, request, runner=LocalRunner(), counters=target.counters):
+            for batch in read_files(whole, request, runner=runner, counters=target.counters):
                 positions = batch.column(batch.num_columns - 1).to_numpy()
                 kept = batch.filter(pa.array(~np.isin(positions, match.positions, assume_unique=True)))
                 yield pa.RecordBatch.from_arrays(kept.columns[:-1], schema=schema)

@@ -19,11 +19,11 @@ from engine.operations.row_changes import Matches, Mode, RowChange, chosen_mode
 from engine.plan.scan import ScanPlan
 from engine.read.plans import request_for
 from engine.read.reader import read_files
-from engine.runtime.local import LocalRunner
 from engine.spec.metadata_columns import LAST_UPDATED
 from engine.spec.properties import UPDATE_ISOLATION, UPDATE_MODE
 from engine.spec.schema import Schema
 from engine.spec.snapshots import MAIN, Snapshot
+from engine.storage.resolve import default_runner
 from engine.write.data_files import written_schema
 
 Assignments = Mapping[str, Any] | Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -82,9 +82,10 @@ def _update_rows(
     request = request_for(plan, target.store, projection=projection)
     files = [*matches.gone, *(match.file for match in matches.partial)]
     columns = [f.name for f in plan.metadata.schema.fields]
+    runner = default_runner(target.store, plan.metadata.location)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for batch in read_files(files, request, runner=LocalRunner(), counters=target.counters):
+        for batch in read_files(files, request, runner=runner, counters=target.counters):
             new = assign(batch.select(columns))
             arrays = [new.get(f.name, batch.column(place)) for place, f in enumerate(projection.fields)]
             for place, f in enumerate(projection.fields):

@@ -28,6 +28,7 @@ from engine.spec.metadata import TableMetadata
 from engine.spec.partitioning import common_partition_type, untyped_fields
 from engine.spec.schema import Schema
 from engine.spec.snapshots import Snapshot
+from engine.storage.resolve import default_runner
 from engine.storage.store import Store
 
 if TYPE_CHECKING:
@@ -243,7 +244,7 @@ def table_scan(
         ref: A branch or tag to read.
         as_of: A time to read the table at. At most one of these three; without any, the current snapshot.
         case_sensitive: Whether names in filter and columns are.
-        runner: Runs work on manifests in parallel; by default on all processors.
+        runner: Runs work on manifests in parallel; see `engine.storage.resolve.default_runner`.
         cache: Keeps decoded manifests from one plan to the next; None decodes them anew.
         table_name: For messages.
 
@@ -260,7 +261,7 @@ def table_scan(
         predicate=as_predicate(filter, selected.schema),
         columns=None if columns is None else tuple(columns),
         case_sensitive=case_sensitive,
-        runner=runner or LocalRunner(),
+        runner=runner or default_runner(store, metadata.location),
         cache=cache,
         table_name=table_name,
     )

@@ -14,12 +14,12 @@ from engine.plan.scan import ScanPlan
 from engine.read.plans import planned_files, request_for
 from engine.read.reader import read_files
 from engine.runtime.counters import Counters
-from engine.runtime.local import LocalRunner
 from engine.runtime.runner import Runner
 from engine.spec.data_file import FileContent
 from engine.spec.metadata_columns import FILE, POS
 from engine.spec.partitioning import Partition
 from engine.spec.schema import Schema
+from engine.storage.resolve import default_runner
 from engine.storage.store import Store
 
 
@@ -67,7 +67,7 @@ def matched_rows(
     """
     request = request_for(plan, store, projection=Schema((FILE, POS)), table_name=table_name)
     by_path = {file.file_path: file for file in (planned_files(plan) if files is None else files)}
-    counted, run = counters or Counters(), runner or LocalRunner()
+    counted, run = counters or Counters(), runner or default_runner(store, plan.metadata.location)
     found: dict[str, list[npt.NDArray[np.int64]]] = {}
     for batch in read_files(by_path.values(), request, runner=run, counters=counted):
         # A batch never crosses a row group, so all its rows are of one file.
@@ -95,9 +95,8 @@ def rows_at(
         Unsupported: A file whose partition is unknown.
     """
     request = request_for(plan, store, projection=Schema((FILE, POS)), table_name=table_name)
-    before = request.load_deletes(
-        (_without_keys(file) for file in files), runner=runner or LocalRunner(), counters=counters or Counters()
-    )
+    run = runner or default_runner(store, plan.metadata.location)
+    before = request.load_deletes(map(_without_keys, files), runner=run, counters=counters or Counters())
     for file in files:
         path = file.file_path
         if file.partition is None:

@@ -20,7 +20,6 @@ from engine.plan.written_schemas import columns_of_all_snapshots
 from engine.read.reader import list_row_groups, read_files
 from engine.read.request import BATCH_ROWS, ReadRequest
 from engine.runtime.counters import ROWS_RETURNED, Counters
-from engine.runtime.local import LocalRunner
 from engine.runtime.runner import Runner
 from engine.spec.data_file import FileContent
 from engine.spec.metadata import TableMetadata
@@ -29,6 +28,7 @@ from engine.spec.partitioning import Partition, common_partition_type
 from engine.spec.properties import NAME_MAPPING
 from engine.spec.schema import Schema
 from engine.spec.types import UNKNOWN, PrimitiveType
+from engine.storage.resolve import default_runner
 from engine.storage.store import Store
 
 
@@ -70,7 +70,8 @@ def read_plan(
     files = planned_files(plan) if task is None else _pieces(plan, task)
     if limit is not None:
         files = _enough(files, limit)
-    batches = read_files(files, request, runner=runner or LocalRunner(), counters=counters or Counters())
+    run = runner or default_runner(store, plan.metadata.location)
+    batches = read_files(files, request, runner=run, counters=counters or Counters())
     if limit is not None:
         batches = _limited(batches, limit)
     return pa.RecordBatchReader.from_batches(request.arrow_schema, batches)
@@ -107,7 +108,8 @@ def count_rows(
         else:
             known += file.record_count
     request = request_for(plan, store, projection=Schema(()), table_name=table_name)
-    rest = sum(b.num_rows for b in read_files(unknown, request, runner=runner or LocalRunner(), counters=counted))
+    run = runner or default_runner(store, plan.metadata.location)
+    rest = sum(b.num_rows for b in read_files(unknown, request, runner=run, counters=counted))
     counted.add(ROWS_RETURNED, known)
     return int(known + rest)
 
@@ -129,6 +131,7 @@ def row_groups_of(
 ) -> pa.Table:
     """The row groups of the files of a plan; see `engine.scan.Scan.row_groups`."""
     request = request_for(plan, store, table_name=table_name)
+    run = runner or default_runner(store, plan.metadata.location)
     rows = [
         {
             "file_path": file.file_path,
@@ -138,7 +141,7 @@ def row_groups_of(
             "size_in_bytes": group.size_bytes,
             "is_skipped": is_skipped,
         }
-        for file, group, is_skipped in list_row_groups(planned_files(plan), request, runner=runner or LocalRunner())
+        for file, group, is_skipped in list_row_groups(planned_files(plan), request, runner=run)
     ]
     return pa.Table.from_pylist(rows, schema=ROW_GROUP_SCHEMA)
 

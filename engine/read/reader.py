@@ -6,7 +6,8 @@ of row groups at a time, whatever the size of row groups, files and tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
 
 import pyarrow as pa
 
@@ -30,8 +31,14 @@ from engine.runtime.counters import (
     ROWS_RETURNED,
     Counters,
 )
+from engine.runtime.local import LocalRunner
 from engine.runtime.runner import Runner
+from engine.spec.types import PrimitiveType
 from engine.spec.values import Value
+from engine.storage.resolve import is_remote
+
+_FEW_VALUES = 1 << 16
+"""With so many values a file of 22 columns takes as long by one thread as by two (docs/design/reading.md)."""
 
 
 def read_files(
@@ -81,8 +88,17 @@ def read_files(
     def opened(file: FileRead) -> list[Work]:
         return _row_groups(file, deletes, request, counters)
 
-    works = (work for found in runner.map(opened, ordered) for work in found)
-    yield from row_group_batches(works, request, runner=runner, counters=counters)
+    for is_small, alike in groupby(ordered, _is_small(request)):
+        own = LocalRunner(1) if is_small else runner
+        works = (work for found in own.map(opened, alike) for work in found)
+        yield from row_group_batches(works, request, runner=own, counters=counters)
+
+
+def _is_small(request: ReadRequest) -> Callable[[FileRead], bool]:
+    """Whether a file is read faster by one thread: a local one with so little to decode that several threads would
+    mostly wait for Python's lock."""
+    columns = max(1, sum(isinstance(f.type, PrimitiveType) for f in request.stored.by_id.values()))
+    return lambda file: file.record_count * columns <= _FEW_VALUES and not is_remote(request.store, file.file_path)
 
 
 def list_row_groups(
@@ -125,6 +141,9 @@ def _matching(source: Source, file: FileRead, request: ReadRequest) -> frozenset
     """Row groups that the residual does not exclude; None for all."""
     if file.residual is None or isinstance(file.residual, BoundConstant) or not isinstance(source, ParquetSource):
         return None
+    if source.in_memory and len(source.row_groups) == 1:
+        # Planning used the same bounds, and decoding the filter's columns takes less than a second look at them.
+        return None
     constants = request.constants(file)
 
     def missing(field_id: int) -> Value | None:
@@ -132,4 +151,4 @@ def _matching(source: Source, file: FileRead, request: ReadRequest) -> frozenset
         return constants.get(field_id, default)
 
     statistics = RowGroupStatistics(source.footer, source.chunks, source.columns, request.schema, missing)
-    return frozenset(matching_row_groups(statistics, file.residual))
+    return frozenset(matching_row_groups(statistics, request.filter_of(file.residual).evaluator))

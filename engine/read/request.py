@@ -15,6 +15,9 @@ from engine.deletes.cache import DeleteCache
 from engine.deletes.files import FileRead
 from engine.deletes.loaded_deletes import LoadedDeletes, load_deletes
 from engine.errors import CorruptTable, Unsupported
+from engine.expressions.bound import BoundPredicate
+from engine.expressions.bounds import Evaluator
+from engine.formats.file_columns import SharedColumns
 from engine.formats.name_mapping import FilesWithoutIds
 from engine.runtime.counters import Counters
 from engine.runtime.runner import Runner
@@ -29,6 +32,15 @@ from engine.storage.store import Store
 
 BATCH_ROWS = 1 << 17
 """Default rows of a batch: enough to keep Python's share small, few enough to fit into the processor's cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """A filter on the rows of files, its columns, and its evaluator on statistics."""
+
+    bound: BoundPredicate
+    columns: Schema
+    evaluator: Evaluator
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +84,23 @@ class ReadRequest:
     def stored(self) -> Schema:
         """The columns of the projection that files may store."""
         return Schema(tuple(f for f in self.projection.fields if f.field_id < FIRST_METADATA_COLUMN_ID))
+
+    @cached_property
+    def file_columns(self) -> SharedColumns:
+        """The columns of the files, shared by files that have the same."""
+        return SharedColumns()
+
+    @cached_property
+    def _filters(self) -> dict[int, RowFilter]:
+        return {}
+
+    def filter_of(self, residual: BoundPredicate) -> RowFilter:
+        """A residual, prepared. The files of a plan share a few residuals, so that each is prepared once."""
+        known = self._filters.get(id(residual))
+        if known is None or known.bound is not residual:
+            known = RowFilter(residual, self.schema.select(residual.field_ids), Evaluator(residual))
+            self._filters[id(residual)] = known
+        return known
 
     @property
     def keeps_deleted(self) -> bool:

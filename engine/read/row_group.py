@@ -145,6 +145,7 @@ def open_file(file: FileRead, request: ReadRequest, keys: Sequence[EqualityGroup
         needed_by=request.needed_by,
         size_bytes=file.file_size_in_bytes,
         field_ids=_columns_for(file, request, keys),
+        shared=request.file_columns,
     )
     try:
         check_file(file, source, request.store, request.schemas)
@@ -158,7 +159,7 @@ def _columns_for(file: FileRead, request: ReadRequest, keys: Sequence[EqualityGr
     """The top-level columns needed to read a file: those to return, and those of filter and keys."""
     schemas = [request.stored, *(group.schema for group in keys)]
     if file.residual is not None:
-        schemas.append(request.schema.select(file.residual.field_ids))
+        schemas.append(request.filter_of(file.residual).columns)
     return {ROW_ID_ID, LAST_UPDATED_ID, *(f.field_id for schema in schemas for f in schema.fields)}
 
 
@@ -285,7 +286,7 @@ class RowGroupReader:
         schemas = [group.schema for group in self._work.deletes.equality]
         residual = self._work.file.residual
         if residual is not None and not isinstance(residual, BoundConstant):
-            schemas.insert(0, request.schema.select(residual.field_ids))
+            schemas.insert(0, request.filter_of(residual).columns)
         lineage = (f for f in (ROW_ID, LAST_UPDATED) if f.field_id in request.projection.by_id)
         stored = [f for f in lineage if source.columns.place_of(f.field_id, f.name) is not None]
         schemas.append(Schema(request.stored.fields + tuple(stored)))

@@ -30,7 +30,6 @@ from engine.plan.scan import ScanPlan
 from engine.read.plans import planned_files, request_for
 from engine.read.request import ReadRequest
 from engine.runtime.counters import Counters
-from engine.runtime.local import LocalRunner
 from engine.runtime.runner import Runner
 from engine.spark.arrow_scan import DRIVER_BYTES, delete_bytes, plan_to_arrow_frame
 from engine.spark.deletes import DeletedGroup
@@ -43,6 +42,7 @@ from engine.spark.types import pruned, quoted, shown, shown_type
 from engine.spec.metadata_columns import DELETED_ID, LAST_UPDATED, POS_ID, ROW_ID
 from engine.spec.schema import Schema
 from engine.spec.types import NestedField, PrimitiveType
+from engine.storage.resolve import default_runner
 from engine.storage.store import Store
 
 
@@ -99,7 +99,7 @@ def plan_to_dataframe(
     if delete_bytes(files) > driver_bytes or tests_of_rows(plan.predicate):
         return plan_to_arrow_frame(spark, plan, store, projection=request.projection, table_name=table_name)
     _refuse(files)
-    run = runner or LocalRunner()
+    run = runner or default_runner(store, plan.metadata.location)
     deletes, key_schemas = _loaded(files, request, run, counters or Counters())
     scan = _Scan(
         plan=plan,

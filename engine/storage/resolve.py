@@ -8,6 +8,7 @@ from pathlib import Path
 from threading import Lock
 
 from engine.errors import Invalid, Unsupported
+from engine.runtime.local import LocalRunner, available_threads
 from engine.spec.locations import normalise
 from engine.storage.local import LocalStore, local_path
 from engine.storage.memory import MemoryStore
@@ -16,6 +17,9 @@ from engine.storage.store import Store
 
 _MEMORY = MemoryStore()
 """One per process, so that table handles share ``memory://`` locations."""
+
+_REMOTE_THREADS = 8
+"""Threads for remote files: as many as pyarrow has for requests."""
 
 STORAGE_SCHEMES = frozenset({"", "file", "memory", *OBJECT_SCHEMES})
 """Schemes of locations; empty for plain paths."""
@@ -49,6 +53,21 @@ def scheme_of(location: str) -> str:
     """The scheme, in lower case; empty for a plain path."""
     head, colon, _ = location.partition(":")
     return head.lower() if colon and "/" not in head else ""
+
+
+def is_remote(store: Store, location: str) -> bool:
+    """Whether a request for this file takes milliseconds, so that many should be in progress at a time."""
+    return scheme_of(store.physical(location)) in OBJECT_SCHEMES
+
+
+def default_runner(store: Store, location: str) -> LocalRunner:
+    """A runner for files of a table: a thread for each processor, more where threads mostly wait for answers.
+
+    Args:
+        store: The table's storage.
+        location: The table's, or that of one of its files.
+    """
+    return LocalRunner(max(available_threads(), _REMOTE_THREADS)) if is_remote(store, location) else LocalRunner()
 
 
 def absolute_location(location: str) -> str:

@@ -14,11 +14,10 @@ import pyarrow as pa
 import pytest
 
 import engine
-from bench.costs.object_store import CROSS_REGION, SAME_REGION, Profile, icebench_work, seconds_on
-from engine.runtime.local import LocalRunner
+from bench.costs.object_store import CROSS_REGION, SAME_REGION, THREADS, Profile, icebench_work, seconds_on
 from tests.services.s3_server import S3Server
 
-THREADS, RUNS = 2, 5
+RUNS = 5
 DAYS, DAYS_OF_APPEND = 24, 4
 NUMBERS = [f"n{ordinal}" for ordinal in range(9)]
 
@@ -62,7 +61,7 @@ def run(server: S3Server, location: str, case: Case) -> tuple[engine.Counters, f
     server.requests.clear()
     begun = time.perf_counter()
     table, counters = engine.load_table(location, properties=server.properties), engine.Counters()
-    scan = table.scan(filter=case.filter, columns=case.columns, counters=counters, runner=LocalRunner(threads=THREADS))
+    scan = table.scan(filter=case.filter, columns=case.columns, counters=counters)
     if case.is_scan:
         for _ in scan.to_batches():
             pass

@@ -19,6 +19,8 @@ from engine.formats.parquet.machine_kernels import LIST_CHUNKS
 
 _TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 _TYPE_ORDER = 1
+_IN_TYPE_ORDER = b"\x1c\x00\x00"
+"""A ColumnOrder that is an empty TypeDefinedOrder."""
 _OLD_MAX, _OLD_MIN, _NULL_COUNT, _MAX, _MIN = 1, 2, 3, 5, 6
 
 
@@ -123,6 +125,8 @@ class FooterChunks:
         count, _, at = thrift.read_list(self._footer, at)
         if count != self._leaves:
             return frozenset()
+        if self._footer.startswith(_IN_TYPE_ORDER * count, at):
+            return frozenset(range(count))
         found = []
         for leaf in range(count):
             number, kind, after = thrift.read_field(self._footer, at, 0)

@@ -49,16 +49,17 @@ class ParquetReaders:
         self.schema: pa.Schema = first.schema_arrow
         self._idle: dict[tuple[bool, int], list[pq.ParquetFile]] = {(False, 0): [first]}
 
-    def read(self, row_group: int, leaves: Sequence[int], *, narrow: bool) -> pa.Table:
+    def read(self, row_group: int, leaves: Sequence[int], *, narrow: bool, threads: bool = False) -> pa.Table:
         """Read leaves of a whole row group.
 
         Args:
             row_group: Its index.
             leaves: Their numbers, ascending.
             narrow: Decode decimals of up to 18 digits narrow, where that is possible.
+            threads: Decode columns on several threads.
         """
         with self._reader(narrow=narrow, buffer_bytes=0) as file:
-            return file.reader.read_row_group(row_group, column_indices=list(leaves), use_threads=False)
+            return file.reader.read_row_group(row_group, column_indices=list(leaves), use_threads=threads)
 
     def batches(
         self, row_group: int, leaves: Sequence[int], *, rows: int, narrow: bool, at_once: bool, threads: bool

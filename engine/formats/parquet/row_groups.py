@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from engine.columnar.schemas import Leaf, field_id_of
-from engine.expressions.bound import BoundPredicate
+from engine.columnar.schemas import Leaf
 from engine.expressions.bounds import ColumnBounds, Evaluator, Evidence, Presence
 from engine.expressions.literal_intervals import TRUE
 from engine.expressions.vectors import vector_of
@@ -59,7 +58,7 @@ class RowGroupStatistics:
         self._chunks = chunks
         self._schema = schema
         self._missing = missing
-        self._leaves: Mapping[int | None, Leaf] = {field_id_of(leaf.field): leaf for leaf in columns.leaves}
+        self._leaves = columns.leaf_by_id
 
     @property
     def count(self) -> int:
@@ -140,7 +139,7 @@ def _value(leaf: Leaf, type_: PrimitiveType, raw: Any) -> Any:  # noqa: ANN401 -
     return value
 
 
-def matching_row_groups(source: RowGroupStatistics, bound: BoundPredicate) -> tuple[int, ...]:
+def matching_row_groups(source: RowGroupStatistics, filter: Evaluator) -> tuple[int, ...]:
     """The row groups in which a row may match; the others have none."""
-    outcomes = Evaluator(bound).outcomes(source)
+    outcomes = filter.outcomes(source)
     return tuple(int(i) for i in np.flatnonzero(outcomes & TRUE))

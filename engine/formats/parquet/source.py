@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.errors import CorruptTable
-from engine.formats.file_columns import FileColumns
+from engine.formats.file_columns import FileColumns, SharedColumns
 from engine.formats.name_mapping import FilesWithoutIds, assign_field_ids, has_field_ids
 from engine.formats.parquet.chunk_storage import ChunkStorage
 from engine.formats.parquet.content_end import end_of_content
@@ -50,12 +50,14 @@ class ParquetSource(Source):
     Args:
         dictionaries: Text columns, by name, to decode as Arrow dictionaries.
         field_ids: The top-level columns that will be read; None for any.
+        shared: See `engine.formats.opening.open_source`.
         size_bytes: The file's size according to the metadata, if known: a small file is read by one request. A file of
             another size is found all the same.
 
     Attributes:
         has_field_ids: Whether they are its own.
         chunks: The column chunks of the footer.
+        in_memory: Whether the whole file was fetched when it was opened.
     """
 
     def __init__(
@@ -69,11 +71,12 @@ class ParquetSource(Source):
         dictionaries: Sequence[str] = (),
         size_bytes: int | None = None,
         field_ids: Collection[int] | None = None,
+        shared: SharedColumns | None = None,
     ) -> None:
         self.location = location
         self._field_ids = None if field_ids is None else frozenset(field_ids)
         self._name_mapping = name_mapping
-        in_memory = size_bytes is not None and size_bytes <= _WHOLE_FILE_BYTES
+        self.in_memory = in_memory = size_bytes is not None and size_bytes <= _WHOLE_FILE_BYTES
         with explaining_missing_file(location, needed_by):
             if in_memory:
                 data = store.read(location, 0, _WHOLE_FILE_BYTES + 1)
@@ -96,7 +99,8 @@ class ParquetSource(Source):
             self.has_field_ids = has_field_ids(stored)
             if name_mapping is None and without_ids is not None and not self.has_field_ids:
                 self._name_mapping = name_mapping = without_ids.by_position(stored, location)
-            self.columns = FileColumns(assign_field_ids(stored, name_mapping, location), self.footer.num_columns)
+            columns_of = FileColumns if shared is None else shared.of
+            self.columns = columns_of(assign_field_ids(stored, name_mapping, location), self.footer.num_columns)
             self.chunks = FooterChunks(tail, self.footer.num_row_groups, self.footer.num_columns)
         except _BROKEN as error:
             self._input.close()
@@ -129,10 +133,7 @@ class ParquetSource(Source):
         leaves = self._leaves(wanted)
         if not leaves:
             return without_columns(self.row_groups[row_group].num_rows)
-        with self._decoding(row_group):
-            table = self._readers.read(row_group, leaves, narrow=False)
-        self._check_rows(table.num_rows, row_group)
-        return self._with_field_ids(table)
+        return self._whole(row_group, leaves, narrow=False, threads=False)
 
     def batches(
         self,
@@ -150,12 +151,21 @@ class ParquetSource(Source):
             return
         narrow = narrow and any(_holds_narrow_decimal(f.type) for f in wanted.fields)
         is_small = self.row_groups[row_group].size_bytes <= _AT_ONCE_BYTES
+        if is_small and 0 < self.row_groups[row_group].num_rows <= rows:
+            yield self._whole(row_group, leaves, narrow=narrow, threads=threads)
+            return
         found = self._readers.batches(row_group, leaves, rows=rows, narrow=narrow, at_once=is_small, threads=threads)
         count = 0
         for table in rechunk(self._tables(found, row_group), rows):
             count += table.num_rows
             yield self._with_field_ids(table)
         self._check_rows(count, row_group)
+
+    def _whole(self, row_group: int, leaves: Sequence[int], *, narrow: bool, threads: bool) -> pa.Table:
+        with self._decoding(row_group):
+            table = self._readers.read(row_group, leaves, narrow=narrow, threads=threads)
+        self._check_rows(table.num_rows, row_group)
+        return self._with_field_ids(table)
 
     def _leaves(self, wanted: Schema) -> tuple[int, ...]:
         if self._field_ids is not None and not self._field_ids.issuperset(f.field_id for f in wanted.fields):

@@ -113,6 +113,35 @@ def test_row_groups_that_the_filter_excludes_are_not_read_and_positions_stay_phy
     }
 
 
+def test_row_groups_of_a_file_that_is_fetched_whole_are_skipped_too() -> None:
+    store = MemoryStore()
+    file = written(store)
+    residual = bind(parse("id >= 52 and id < 58"), SCHEMA)
+    whole = reading(file, residual=residual, file_size_in_bytes=file.file_size_in_bytes)
+    rows, counters = read(store, whole)
+    assert rows["id"].to_pylist() == list(range(52, 58))
+    assert counters[ROW_GROUPS_SKIPPED] == 9
+
+
+def test_files_come_in_order_whatever_their_size() -> None:
+    store = MemoryStore()
+    few, many = ROWS.slice(0, 10), pa.table({"id": range(40_000), "text": ["x"] * 40_000})
+    files = [reading(written(store, rows)) for rows in (many, few, many, few)]
+    request = ReadRequest(store=store, projection=SCHEMA, schemas=(SCHEMA,))
+    batches = list(read_files(files, request, runner=LocalRunner(2), counters=Counters()))
+    expected = pa.concat_tables([many, few, many, few])
+    assert pa.Table.from_batches(batches).column("id").to_pylist() == expected.column("id").to_pylist()
+
+
+def test_a_residual_at_the_place_in_memory_of_another_is_prepared_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.read.request.id", lambda _: 1, raising=False)
+    request = ReadRequest(store=MemoryStore(), projection=SCHEMA, schemas=(SCHEMA,))
+    for text in ("id = 1", "text = 'x'"):
+        residual = bind(parse(text), SCHEMA)
+        assert request.filter_of(residual).evaluator.bound is residual
+        assert request.filter_of(residual) is request.filter_of(residual)
+
+
 def test_a_row_group_that_is_deleted_whole_is_not_decoded() -> None:
     store = MemoryStore()
     file = written(store)

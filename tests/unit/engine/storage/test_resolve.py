@@ -8,10 +8,12 @@ import pytest
 from pyarrow import fs
 
 from engine.errors import Invalid, StorageFailed, Unsupported
+from engine.runtime.local import LocalRunner
 from engine.storage.arrow import ArrowStore
 from engine.storage.local import LocalStore
 from engine.storage.memory import MemoryStore
-from engine.storage.resolve import Stores, absolute_location, normalise_location, scheme_of, store_for
+from engine.storage.relocated import RelocatedStore
+from engine.storage.resolve import Stores, absolute_location, default_runner, normalise_location, scheme_of, store_for
 
 
 @pytest.mark.parametrize(
@@ -37,6 +39,17 @@ def test_stores_by_scheme() -> None:
     properties = {"s3.endpoint": "http://127.0.0.1:1", "s3.region": "us-east-1"}
     for scheme in ("s3", "s3a"):
         assert isinstance(store_for(f"{scheme}://bucket/key", properties), ArrowStore)
+
+
+def test_threads_by_where_files_really_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.storage.resolve.available_threads", lambda: 3)
+    here, there = MemoryStore(), RelocatedStore(store_for, {"/old": "s3://bucket/new", "s3://bucket/old": "/new"})
+    of_processors = LocalRunner().threads
+    assert default_runner(here, "memory://a").threads == of_processors
+    assert default_runner(there, "/old/t").threads == 8
+    assert default_runner(there, "s3://bucket/old/t").threads == of_processors
+    monkeypatch.setattr("engine.storage.resolve.available_threads", lambda: 64)
+    assert default_runner(there, "/old/t").threads == 64
 
 
 def test_options_reach_the_file_system() -> None:

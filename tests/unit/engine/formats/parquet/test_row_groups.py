@@ -11,6 +11,7 @@ from engine.columnar.scalars import to_arrow_array
 from engine.columnar.schemas import to_arrow_schema
 from engine.expressions.binding import bind
 from engine.expressions.bound import BoundPredicate
+from engine.expressions.bounds import Evaluator
 from engine.expressions.parse import parse
 from engine.formats.parquet.row_groups import RowGroupStatistics, matching_row_groups
 from engine.formats.parquet.source import ParquetSource
@@ -58,7 +59,7 @@ def masks(store: MemoryStore, schema: Schema, bound: BoundPredicate) -> tuple[li
     """Per row group whether a row matches, and the row groups that statistics keep."""
     with ParquetSource(store, PATH) as source:
         statistics = RowGroupStatistics(source.footer, source.chunks, source.columns, schema, lambda _: None)
-        kept = matching_row_groups(statistics, bound)
+        kept = matching_row_groups(statistics, Evaluator(bound))
         found = []
         for group in source.row_groups:
             table = source.read(group.index, schema)
@@ -93,7 +94,7 @@ def test_excludes_by_bounds_nulls_and_missing_columns() -> None:
     def kept(text: str, constant: Value | None = None) -> tuple[int, ...]:
         with ParquetSource(store, PATH) as source:
             statistics = RowGroupStatistics(source.footer, source.chunks, source.columns, wider, lambda _: constant)
-            return matching_row_groups(statistics, bind(parse(text), wider))
+            return matching_row_groups(statistics, Evaluator(bind(parse(text), wider)))
 
     assert kept("k > 2") == (1,)
     assert kept("k is null") == (2,)
@@ -113,7 +114,7 @@ def kept_of(file: bytes, text: str, type_: PrimitiveType = INT) -> tuple[int, ..
         out.write(file)
     with ParquetSource(store, PATH) as source:
         statistics = RowGroupStatistics(source.footer, source.chunks, source.columns, schema, lambda _: None)
-        return matching_row_groups(statistics, bind(parse(text), schema))
+        return matching_row_groups(statistics, Evaluator(bind(parse(text), schema)))
 
 
 def with_footer(file: bytes, before: bytes, after: bytes) -> bytes:
