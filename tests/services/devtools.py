@@ -108,7 +108,7 @@ def browser_page(browser: str, profile: Path) -> Iterator[Page]:
     """
     (taken, commands), (answers, given) = os.pipe(), os.pipe()
     # Chromium reads commands from descriptor 3 and answers to 4.
-    shell = f'exec "$@" 3<&{taken} 4>&{given} {taken}<&- {given}>&-'
+    shell = f'exec "$@" 3<&{taken} 4>&{given}'
     started = ["bash", "-c", shell, "bash", browser, *FLAGS, f"--user-data-dir={profile}", "--remote-debugging-pipe"]
     process = subprocess.Popen(started, pass_fds=(taken, given), stderr=subprocess.DEVNULL)
     os.close(taken)

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -17,7 +18,7 @@ from asv.runner import BENCHMARK_RUN_SCRIPT
 import engine
 from bench.asv_run import ROOT, AsvFailed, machine_facts, revision
 from bench.cases.tables import Scale, build
-from bench.suites.cases import pruning_of
+from bench.suites.cases import Cases, pruning_of
 
 
 def test_the_machine_file_has_every_field_that_asv_asks_for(tmp_path: Path) -> None:
@@ -71,8 +72,10 @@ def test_asv_finds_each_benchmark_once(tmp_path: Path) -> None:
     ]
     # One key, so that the tables are prepared once for all.
     assert len({benchmark["setup_cache_key"] for benchmark in found}) == 1
-    assert {benchmark["version"] for benchmark in found} == {"1"}
+    assert {benchmark["version"] for benchmark in found} == {"2"}
     assert all(benchmark["timeout"] == 600 for benchmark in found)
+    # Of the processor: a clock tells how busy the machine is.
+    assert Cases.timer is time.process_time
     units = {b["name"].rpartition(".")[2]: b["unit"] for b in found}
     assert units["track_files_planned"] == "files"
     assert units["track_recall"] == "ratio"
