@@ -5,12 +5,15 @@ levels: rounds, whose noise pairing takes away for the most part, and processes,
 compiled code favour one competitor for as long as they live. Repeating rounds in one process does not average that
 away, and is why an engine used to win against its own twin: the interval is therefore over both levels.
 
-1. Within a process and case: the Hodges-Lehmann estimate of ln(head / base) over the rounds that both have.
+1. Within a process and case: the Hodges-Lehmann estimate of ln(head / base) over the rounds that both have. Its noise
+   is what pairs tell; of fewer than six pairs, whose agreement is often chance, the mean of that and of what the two
+   would tell unpaired.
 2. Over cases: the mean, a geometric mean of ratios. The rounds' noise of several cases is taken as one and the same
    (their errors add up), because cases run side by side share what disturbs them.
 3. Over processes: Student's t, its variance moderated by what is known beforehand (Smyth 2004, "Linear models and
-   empirical Bayes methods"): as if `_PROCESS.weight` more processes had been seen. So one process alone can claim what
-   is far beyond what processes differ by, and nothing else.
+   empirical Bayes methods"): as if `_PROCESS.weight` more processes had been seen, or fewer where the noise of few
+   rounds is most of it (Satterthwaite's degrees of freedom). So one process alone can claim what is far beyond what
+   processes differ by, and nothing else.
 
 The null hypothesis is not "equal" (nothing is) but "within `LEAST_EFFECT`". Claims that are read together are corrected
 by Holm's method: a report is believed as a whole, so the chance of *any* false claim in it is what is bounded, and
@@ -45,9 +48,9 @@ class _Prior:
     """A standard deviation of logarithms that is expected, and how many observations the expectation counts for."""
 
     deviation: float
-    weight: int
+    weight: float
 
-    def variance(self, observed: float, count: int) -> float:
+    def variance(self, observed: float, count: float) -> float:
         """The moderated variance, where `count` degrees of freedom observed one."""
         return (self.weight * self.deviation**2 + count * observed) / (self.weight + count)
 
@@ -57,7 +60,10 @@ _PROCESS = _Prior(0.04, 8)
 _RUN_DEVIATION = 0.1
 """What the speed of a machine, which pairs of one run share, differs by between two runs.
 
-All are assumed, not fitted to runs; docs/design/measuring.md has how often they mislead in simulation."""
+All are assumed, not fitted to runs; docs/design/measuring.md has how often they mislead."""
+_FEWEST_FOR_MEDIANS, _EFFICIENCY = 6, 0.37
+"""Of the median absolute deviation: from how many values on it is taken, and how many others each of them is worth. For
+few values it is too small by n / (n - 0.8) (Croux and Rousseeuw 1992)."""
 
 
 @dataclass(frozen=True)
@@ -99,12 +105,13 @@ class Effect:
 
 @dataclass(frozen=True)
 class _Cell:
-    """ln(head / base) in one case and process."""
+    """ln(head / base) in one case and process; `freedom` are the degrees of freedom of its variance."""
 
     case: int
     process: int
     centre: float
     variance: float
+    freedom: float
 
 
 def effect_of(cases: Sequence[tuple[Series, Series]]) -> Effect:
@@ -146,13 +153,13 @@ def contrast_of(cases: Sequence[Sequence[Series]], weights: Sequence[float]) -> 
 
 
 def _paired(cells: Sequence[_Cell], cases: int, size: float = 1.0) -> Effect:
-    centre, error, processes = _over_processes(cells, cases, size)
-    return _effect(centre, error, _PROCESS.weight + processes - 1, processes)
+    centre, error, freedom, processes = _over_processes(cells, cases, size)
+    return _effect(centre, error, freedom, processes)
 
 
-def _over_processes(cells: Sequence[_Cell], cases: int, size: float = 1.0) -> tuple[float, float, int]:
-    """The mean over cases, its standard error, and the number of processes that it is over; `size` is how many times a
-    ratio of two what processes favour is expected to be."""
+def _over_processes(cells: Sequence[_Cell], cases: int, size: float = 1.0) -> tuple[float, float, float, int]:
+    """The mean over cases, its standard error with its degrees of freedom, and the number of processes that it is over;
+    `size` is how many times a ratio of two what processes favour is expected to be."""
     of_case = {c: float(np.mean([x.centre for x in cells if x.case == c])) for c in range(cases)}
     processes = sorted({cell.process for cell in cells})
     apart, within = [], []
@@ -162,12 +169,15 @@ def _over_processes(cells: Sequence[_Cell], cases: int, size: float = 1.0) -> tu
         within.append(np.mean([math.sqrt(cell.variance) for cell in own]) ** 2)
     count = len(processes)
     observed = float(np.var(apart, ddof=1)) if count > 1 else 0.0
-    expected = _Prior(math.hypot(size * _PROCESS.deviation, math.sqrt(float(np.mean(within)))), _PROCESS.weight)
-    centre = float(np.mean(list(of_case.values())))
-    return centre, math.sqrt(expected.variance(observed, count - 1) / count), count
+    favour, noise = (size * _PROCESS.deviation) ** 2, float(np.mean(within))
+    seen = count * float(np.mean([cell.freedom for cell in cells]))
+    weight = (favour + noise) ** 2 / (favour**2 / _PROCESS.weight + noise**2 / seen)
+    weight = min(weight, _PROCESS.weight)
+    variance = _Prior(math.sqrt(favour + noise), weight).variance(observed, count - 1)
+    return float(np.mean(list(of_case.values()))), math.sqrt(variance / count), weight + count - 1, count
 
 
-def _effect(centre: float, error: float, freedom: int, processes: int) -> Effect:
+def _effect(centre: float, error: float, freedom: float, processes: int) -> Effect:
     student = stats.t(freedom)
     reach = float(student.ppf((1 + CONFIDENCE) / 2)) * error
     return Effect(
@@ -209,7 +219,7 @@ def effect_between(cases: Sequence[tuple[Series, Series]]) -> Effect:
 def _level(cases: Sequence[Series]) -> tuple[float, float, int]:
     """The mean logarithm over the cases of one run, its variance, and the number of processes that it is over."""
     cells = [cell for case, series in enumerate(cases) for cell in _contrasts(case, (series,), (1.0,))]
-    centre, error, processes = _over_processes(cells, len(cases))
+    centre, error, _, processes = _over_processes(cells, len(cases))
     return centre, error**2, processes
 
 
@@ -234,8 +244,9 @@ def _cells(case: int, base: Series, head: Series) -> Iterator[_Cell]:
     yield from paired
     if not paired:
         logs = (np.log(head.values)[:, None] - np.log(base.values)[None, :]).ravel()
-        noise = sum(_variance(np.log(s.values)) / len(s.values) for s in (base, head))
-        yield _Cell(case, -1, float(np.median(logs)), noise)
+        each = [(_spread(np.log(s.values)), len(s.values)) for s in (base, head)]
+        noise = sum(_of_round(*spread) / count for spread, count in each)
+        yield _Cell(case, -1, float(np.median(logs)), noise, _ROUND.weight + sum(freedom for (_, freedom), _ in each))
 
 
 def _contrasts(case: int, competitors: Sequence[Series], weights: Sequence[float]) -> Iterator[_Cell]:
@@ -246,12 +257,26 @@ def _contrasts(case: int, competitors: Sequence[Series], weights: Sequence[float
     shared = sorted(set.intersection(*(set(own) for own in logs)))
     for process in sorted({process for process, _ in shared}):
         rounds = [key for key in shared if key[0] == process]
-        sums = np.array([sum(w * own[key] for w, own in zip(weights, logs, strict=True)) for key in rounds])
-        yield _Cell(case, process, hodges_lehmann(sums), _variance(sums) / len(sums))
+        terms = np.array([[w * own[key] for key in rounds] for w, own in zip(weights, logs, strict=True)])
+        sums = terms.sum(axis=0)
+        variance, freedom = _spread(sums)
+        if len(sums) < _FEWEST_FOR_MEDIANS:
+            variance = (variance + sum(_spread(own)[0] for own in terms)) / 2
+        noise = _of_round(variance, freedom) / len(sums)
+        yield _Cell(case, process, hodges_lehmann(sums), noise, _ROUND.weight + freedom)
 
 
-def _variance(logs: Floats) -> float:
-    """Of one round, by the median absolute deviation: a stall is no reason to doubt the other rounds."""
-    deviation = float(stats.median_abs_deviation(logs, scale="normal"))
-    # A Hodges-Lehmann estimate of normal noise needs pi/3 times the samples of a mean.
-    return _ROUND.variance(deviation**2, len(logs) - 1) * math.pi / 3
+def _spread(logs: Floats) -> tuple[float, float]:
+    """The variance, and its degrees of freedom. From six values on by the median absolute deviation, as a stall is no
+    reason to doubt the other rounds; of fewer, of which it would be the smallest gap, as it is defined."""
+    count = len(logs)
+    if count < _FEWEST_FOR_MEDIANS:
+        return (float(np.var(logs, ddof=1)), count - 1) if count > 1 else (0.0, 0)
+    deviation = float(stats.median_abs_deviation(logs, scale="normal")) * count / (count - 0.8)
+    return deviation**2, _EFFICIENCY * (count - 1)
+
+
+def _of_round(variance: float, freedom: float) -> float:
+    """The variance of a round in a Hodges-Lehmann estimate, which needs pi/3 times the samples of a mean. Expected calm
+    makes a storm no smaller."""
+    return max(variance, _ROUND.variance(variance, freedom)) * math.pi / 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -99,7 +100,7 @@ class Cases(Prepares):
     params = (list(TIMED),)
     param_names = ("case",)
     # By the clock a busy machine is three times as slow from one revision to the next.
-    timer = time.process_time
+    timer: Callable[[], float] = time.process_time
     number = 1
     rounds = 2
     repeat = (5, 20, 2.0)
