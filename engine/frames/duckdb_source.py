@@ -10,9 +10,12 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from engine.columnar.extensions import extension_type
+from engine.columnar.filters import row_mask
 from engine.errors import Invalid, Unsupported
+from engine.expressions.binding import bind
 from engine.frames.lazy_scan import LazyScan
 from engine.lazy_module import LazyModule
+from engine.plan.scan import as_predicate
 
 duckdb = LazyModule("duckdb")
 
@@ -48,11 +51,17 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no types
         if filter is not None and _ALWAYS.fullmatch(_TEXT.sub("", str(filter))):
             raise Unsupported("a comparison `<= NaN`, for DuckDB does not say of which column; write `is not null`")
         names = list(self.schema.names if columns is None else columns)
+        limited, known = self._scan.is_limited, self._scan.schema
         try:
-            scan, left = self._scan.narrowed(filter, names), None
+            if filter is None or not limited:
+                return ds.Scanner.from_batches(self._scan.narrowed(filter, names).to_batches(), columns=names)
+            bound = bind(as_predicate(filter, known), known)
         except (Invalid, Unsupported):
-            scan, left = self._scan, filter
-        return ds.Scanner.from_batches(scan.to_batches(), columns=names, filter=left)
+            return ds.Scanner.from_batches(self._scan.to_batches(), columns=names, filter=filter)
+        # Not by pyarrow, for which NaN is not above numbers, as it is for DuckDB.
+        rows = self._scan.to_batches()
+        kept = (batch.filter(row_mask(batch, bound, known)) for batch in rows)
+        return ds.Scanner.from_batches(kept, schema=rows.schema, columns=names)
 
 
 def _is_geography(field: pa.Field) -> bool:

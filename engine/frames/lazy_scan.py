@@ -8,14 +8,20 @@ from typing import Protocol, Self
 import pyarrow as pa
 
 from engine.expressions.predicate import Filter
+from engine.spec.schema import Schema
 
 
 class LazyScan(Protocol):
     """A scan that frames narrow; `engine.Scan` is one."""
 
     @property
-    def arrow_schema(self) -> pa.Schema:
+    def schema(self) -> Schema:
         """The columns of the result."""
+        ...
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """They in Arrow."""
         ...
 
     @property

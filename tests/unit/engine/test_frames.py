@@ -13,10 +13,12 @@ import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import engine
 from engine.errors import Invalid, NotInstalled, Unsupported
+from engine.frames.duckdb_source import ScanDataset
 
 SCHEMA = pa.schema([
     ("id", pa.int64()), ("x", pa.float64()), ("s", pa.string()), ("day", pa.date32()), ("ts", pa.timestamp("us")),
@@ -127,6 +129,26 @@ def test_a_sample_has_other_rows_for_other_seeds(table: engine.Table) -> None:
 def test_duckdb_never_delivers_nulls_for_a_comparison_with_nan(table: engine.Table, text: str) -> None:
     with pytest.raises(duckdb.Error, match="write `is not null`"):
         table.scan().to_duckdb().filter(text.format("'nan'::double")).fetchall()
+
+
+@pytest.mark.parametrize("limit", [None, 100])
+def test_what_is_no_filter_of_the_engine_is_tested_afterwards(table: engine.Table, limit: int | None) -> None:
+    scanner = ScanDataset(table.scan(limit=limit)).scanner(["id"], pc.match_substring_regex(pc.field("s"), "^s0[12]$"))
+    assert sorted(scanner.to_table()["id"].to_pylist()) == [1, 2]
+
+
+@pytest.mark.parametrize("limit", [None, 6])
+@pytest.mark.parametrize("text", ["x > 1", "x <> 1", "x = 0", "x <= 0", "x in (0.0, 1)", "x = 'nan'", "y > 1"])
+def test_duckdb_compares_nan_and_zeros_as_in_its_own_tables(tmp_path: Path, text: str, limit: int | None) -> None:
+    values = [float("nan"), 1.0, -0.0, 0.0, None, 2.0]
+    rows = pa.table({"id": range(6), "x": values, "y": pa.array(values, pa.float32())})
+    made = engine.load_catalog(str(tmp_path)).create_table("db.t", rows.schema)
+    made.append(rows)
+    connection = duckdb.connect()
+    connection.execute("create table own as select * from rows")
+    expected = connection.execute(f"select id from own where {text} order by id").fetchall()
+    relation = made.scan(limit=limit).to_duckdb(connection).filter(text).project("id").order("id")
+    assert relation.fetchall() == expected
 
 
 def test_duckdb_compares_booleans_and_texts_with_true(tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ def test_a_name_of_two_columns_finds_neither() -> None:
     for name in ("a", "a.b"):
         with pytest.raises(Invalid, match=f"several columns are called '{name}'"):
             schema.find(name)
+        assert name not in schema.id_of
     assert schema.find("a.c").field_id == 4
     assert schema.path_of(1) == ("a.b",)
     assert schema.path_of(3) == ("a", "b")
