@@ -15,6 +15,8 @@ asv: .venv/.stamp ## the same measurements as an asv suite
 asv-publish: .venv/.stamp ## the results of asv as a site, to be read by `asv preview`
 	$(BIN)/asv publish
 
+# Each of these processes and of those that they start would compile all modules and rewrite all tests again.
+test: export PYTHONDONTWRITEBYTECODE =
 test: .venv/.stamp .venv/.test-stamp ## all tests: those that share one Spark session in a process beside the others
 	@status=0; log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
 	$(PYTEST) -m spark >"$$log" 2>&1 & \

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -81,7 +81,8 @@ def gate(
     if base is not None and (accepting or tables is not None):
         raise click.UsageError("--accept and --tables go without --base")
     path = context.places.baseline
-    run, runs, again = counted, runs_of_fresh_processes, "icebench gate"
+    run, again = counted, "icebench gate"
+    runs: Callable[[], list[Baseline]] = runs_of_fresh_processes
     if tables is not None:
         from bench.cli.gate_tables import baseline_of, count_plans  # local import: it takes a second, for Spark
 
@@ -168,10 +169,10 @@ def move_baseline(
     return ExitCode.PASS
 
 
-def runs_of_fresh_processes() -> list[Baseline]:
+def runs_of_fresh_processes(seeds: Sequence[int] = HASH_SEEDS) -> list[Baseline]:
     """The cases, run once for each hash seed in an interpreter of its own."""
-    with ThreadPoolExecutor(max_workers=min(len(HASH_SEEDS), os.cpu_count() or 1)) as pool:
-        return list(pool.map(_run_of, HASH_SEEDS))
+    with ThreadPoolExecutor(max_workers=min(len(seeds), os.cpu_count() or 1)) as pool:
+        return list(pool.map(_run_of, seeds))
 
 
 def _run_of(seed: int) -> Baseline:

@@ -14,7 +14,7 @@ import time
 
 from tests.simulation.campaign import Found, chunks, explain, explore
 
-_CHUNK = 200
+_CHUNK, _CHUNK_OF_FIRST = 200, 10
 _SHOWN_EVERY_SECONDS = 30
 
 
@@ -39,7 +39,8 @@ def main() -> int:
             say(pool.apply(explain, (arguments.seed,)))
             return 0
         found, started, shown = Found(), time.monotonic(), time.monotonic()
-        for part in pool.imap_unordered(explore, chunks(arguments.seed, arguments.schedules, _CHUNK)):
+        size = _CHUNK_OF_FIRST if arguments.first else _CHUNK
+        for part in pool.imap_unordered(explore, chunks(arguments.seed, arguments.schedules, size)):
             found.add(part)
             if time.monotonic() - shown > _SHOWN_EVERY_SECONDS:
                 shown = time.monotonic()
