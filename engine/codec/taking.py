@@ -35,10 +35,10 @@ def take(array: pa.Array, rows: Int64Array) -> pa.Array:
     elif valid is not None:
         valid = valid[rows]
     if type_.id == _LARGE_BINARY:
-        starts, offsets = _stretches(offsets_of(array), rows, valid)
+        starts, offsets = stretches(offsets_of(array), rows, valid)
         return bytes_array(offsets, gather(data_of(array), starts, offsets), valid)
     if type_.id == _LARGE_LIST:
-        starts, offsets = _stretches(offsets_of(array), rows, valid)
+        starts, offsets = stretches(offsets_of(array), rows, valid)
         places = np.repeat(starts - offsets[:-1], np.diff(offsets)) + np.arange(offsets[-1])
         return list_array(offsets, number_array(values_of(array.values)[places]), valid)
     return number_array(values_of(array)[rows], valid, type_)
@@ -57,7 +57,7 @@ def gather(data: ByteArray, starts: Int64Array, offsets: Int64Array) -> ByteArra
     return out
 
 
-def _stretches(ends: Int64Array, rows: Int64Array, valid: BoolArray | None) -> tuple[Int64Array, Int64Array]:
+def stretches(ends: Int64Array, rows: Int64Array, valid: BoolArray | None = None) -> tuple[Int64Array, Int64Array]:
     """Where the values at these rows begin, and their offsets when they stand one after the other."""
     starts = ends[rows]
     sizes = ends[rows + 1] - starts

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from engine.codec.columns import offsets_of, values_of
 from engine.codec.manifests import schema as ids
-from engine.codec.manifests.data_file_columns import DataFileColumns, DistinctColumn
+from engine.codec.manifests.data_file_columns import DataFileColumns
+from engine.codec.manifests.partition_columns import DistinctColumn
 from engine.codec.manifests.writer import BATCH_ENTRIES, BATCH_METRICS
 from engine.columnar.scalars import from_arrow_array
 from engine.columnar.schemas import storage_of, to_arrow_type

@@ -157,6 +157,25 @@ def _fill(parts: Iterable[Encoded], target_bytes: int) -> Generator[ManifestBuil
     yield from building.values()
 
 
+def manifest_layout(base: TableMetadata, content: ManifestContent, snapshot_id: int, spec_id: int) -> ManifestLayout:
+    """The layout of the manifests of a partition spec.
+
+    Raises:
+        Invalid: The table does not have the spec, or can have no such manifests.
+    """
+    if spec_id not in base.spec_by_id:
+        raise Invalid(f"files were written with partition spec {spec_id}, which the table does not have")
+    return ManifestLayout(
+        schema=base.schema,
+        spec=base.spec_by_id[spec_id],
+        format_version=base.format_version,
+        content=content,
+        snapshot_id=snapshot_id,
+        compression=cast("Compression", MANIFEST_COMPRESSION.of(base.properties)),
+        former_schemas=base.schemas,
+    )
+
+
 class _Layouts:
     """The layout of the manifests of each partition spec."""
 
@@ -170,16 +189,7 @@ class _Layouts:
         """The layout; threads may ask."""
         found = self._by_spec.get(spec_id)
         if found is None:
-            base = self.base
-            found = self._by_spec[spec_id] = ManifestLayout(
-                schema=base.schema,
-                spec=base.spec_by_id[spec_id],
-                format_version=base.format_version,
-                content=self._content,
-                snapshot_id=self._snapshot_id,
-                compression=cast("Compression", MANIFEST_COMPRESSION.of(base.properties)),
-                former_schemas=base.schemas,
-            )
+            found = self._by_spec[spec_id] = manifest_layout(self.base, self._content, self._snapshot_id, spec_id)
         return found
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 
 from engine.commit.changes.rewrite_manifests import RewriteManifests
 from engine.commit.committer import TableState
 from engine.commit.target import Target
-from engine.spec.data_file import DataFile
-from engine.spec.partitioning import partition_key
 from engine.spec.snapshots import MAIN, Snapshot
 
 
@@ -36,13 +34,7 @@ def rewrite_manifests(
         Invalid: The branch has no snapshot.
         CommitFailed: See `Target.commit`.
     """
-    change = RewriteManifests(
-        cluster_by=_partition if by_partition else None, branch=branch, properties=dict(properties or {})
-    )
+    change = RewriteManifests(by_partition=by_partition, branch=branch, properties=dict(properties or {}))
     state = table.commit([change])
     snapshot = change.snapshot_in(state.metadata)
     return state, snapshot
-
-
-def _partition(file: DataFile) -> Hashable:
-    return partition_key(file.spec_id, file.partition)

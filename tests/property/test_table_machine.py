@@ -264,7 +264,7 @@ class TableMachine(RuleBasedStateMachine):
     @precondition(lambda self: "main" in self.heads)
     @rule()
     def rewrite_manifests(self) -> None:
-        change = RewriteManifests(cluster_by=lambda file: (file.spec_id, str(file.partition)))
+        change = RewriteManifests(by_partition=True)
         self.table._target(None).commit([change])
         self.table.refresh()
         self.made("main", change.snapshot_in(self.table.metadata), self.rows("main"))

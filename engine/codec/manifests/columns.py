@@ -51,6 +51,8 @@ _LISTS: dict[str, Path] = {
     "split_offsets": (_D, ids.SPLIT_OFFSETS),
     "equality_ids": (_D, ids.EQUALITY_IDS),
 }
+LEAVES = {**_NUMBERS, **_BYTES, **_LISTS}
+"""All fields but partition values and metrics."""
 COUNT_MAPS: dict[str, Path] = {
     "column_sizes": (_D, ids.COLUMN_SIZES),
     "value_counts": (_D, ids.VALUE_COUNTS),
@@ -63,12 +65,12 @@ BOUND_MAPS: dict[str, Path] = {
 }
 MAPS = {**COUNT_MAPS, **BOUND_MAPS}
 """Metrics: fields that are maps from column ids."""
-FIELDS = (*_NUMBERS, *_BYTES, *_LISTS, "partition", *MAPS)
+FIELDS = (*LEAVES, "partition", *MAPS)
 """The fields that `ManifestColumns` has columns of."""
 _REQUIRED = frozenset({"status", "file_path", "file_format", "record_count", "file_size_in_bytes"})
 
 _ELEMENTS = frozenset((*path, "element") for path in _LISTS.values())
-_LEAVES = frozenset({*_NUMBERS.values(), *_BYTES.values(), *_LISTS.values()}) | _ELEMENTS
+_LEAVES = frozenset(LEAVES.values()) | _ELEMENTS
 _PAIRS = frozenset(child for path in MAPS.values() for child in (path, (*path, "key"), (*path, "value")))
 WITHOUT_METRICS = Selection(_LEAVES, frozenset({PARTITION}))
 WITH_SLOTS = Selection(

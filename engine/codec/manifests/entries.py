@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, cast
 
 import pyarrow as pa
 
-from engine.codec.avro.program import ColumnLayout
 from engine.codec.columns import offsets_of, valid_of
-from engine.codec.manifests.columns import MAPS, PARTITION, ManifestReader
+from engine.codec.manifests.columns import MAPS, ManifestReader
+from engine.codec.manifests.partition_columns import partition_columns
 from engine.errors import Unsupported
 from engine.spec.data_file import NO_METRICS, DataFile, FileContent, FileFormat
 from engine.spec.manifest import EntryStatus, ManifestEntry
 from engine.spec.partitioning import PartitionSpec
-from engine.spec.values import Value, decimal_of
+from engine.spec.values import Value
 
 _FORMATS = frozenset({"parquet", "avro", "orc", "puffin"})
 _STATUSES = tuple(EntryStatus)
@@ -59,7 +58,7 @@ def _data_files(reader: ManifestReader, spec: PartitionSpec) -> list[DataFile]:
     columns["content"] = [_CONTENTS[code] for code in reader.code("content", FileContent).to_pylist()]
     columns["file_path"] = _texts(reader.text("file_path"))
     columns["referenced_data_file"] = _texts(reader.text("referenced_data_file"))
-    columns["file_format"] = [_file_format(name) for name in _texts(reader.text("file_format"))]
+    columns["file_format"] = [file_format(name) for name in _texts(reader.text("file_format"))]
     columns["key_metadata"] = reader.text("key_metadata").to_pylist()
     for name in ("split_offsets", "equality_ids"):
         columns[name] = [None if value is None else tuple(value) for value in reader.list(name).to_pylist()]
@@ -75,7 +74,8 @@ def _texts(column: pa.Array) -> list[str | None]:
     return [None if value is None else value.decode("utf-8") for value in column.to_pylist()]
 
 
-def _file_format(name: str | None) -> FileFormat:
+def file_format(name: str | None) -> FileFormat:
+    """The format of that name in any case; raises Unsupported where Iceberg uses none of that name."""
     lowered = (name or "").lower()
     if lowered not in _FORMATS:
         raise Unsupported(f"the file format {name!r}")
@@ -96,41 +96,5 @@ def _maps(reader: ManifestReader, name: str) -> list[Mapping[int, Any]]:
 
 
 def _partitions(reader: ManifestReader, spec: PartitionSpec) -> list[tuple[Value | None, ...]]:
-    found = reader.partition()
-    layouts = reader.layouts
-    values = []
-    for f in spec.fields:
-        column = found.get(f.field_id)
-        if column is None:
-            # The specification lets writers leave out fields of type unknown.
-            values.append([None] * reader.count)
-            continue
-        try:
-            values.append(_partition_values(column, layouts[*PARTITION, f.field_id]))
-        except ValueError as error:
-            raise reader.corrupt(f"a value of the partition field {f.name}: {error}", "partition") from error
-    return list(zip(*values, strict=True)) if values else [()] * reader.count
-
-
-def _partition_values(column: pa.Array, layout: ColumnLayout) -> list[Any]:
-    values: list[Any] = column.to_pylist()
-    convert = _converter(layout)
-    return values if convert is None else [None if value is None else convert(value) for value in values]
-
-
-def _converter(layout: ColumnLayout) -> Callable[[Any], Value] | None:
-    """The conversion of decoded partition values to the internal representation; None if none is needed."""
-    avro: Mapping[str, Any] = layout.avro or {}
-    logical, kind = avro.get("logicalType"), avro.get("type")
-    if layout.kind == "boolean":
-        return bool
-    if layout.kind != "bytes":
-        return None
-    if logical == "decimal":
-        scale = avro.get("scale", 0)
-        if not isinstance(scale, int):
-            raise ValueError(f"a decimal of scale {scale!r}")
-        return lambda value: decimal_of(int.from_bytes(value, "big", signed=True), scale)
-    if logical == "uuid":
-        return (lambda value: uuid.UUID(value.decode("ascii"))) if kind == "string" else (lambda v: uuid.UUID(bytes=v))
-    return (lambda value: value.decode("utf-8")) if kind == "string" else None
+    columns = [[c.values[code] for code in c.codes.tolist()] for c in partition_columns(reader, spec)]
+    return list(zip(*columns, strict=True)) if columns else [()] * reader.count

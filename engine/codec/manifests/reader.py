@@ -13,15 +13,18 @@ from engine.codec.avro.file import read_header
 from engine.codec.columns import ManifestColumns, values_of
 from engine.codec.manifests.columns import WITH_PAIRS, WITH_SLOTS, WITHOUT_METRICS, ManifestReader
 from engine.codec.manifests.entries import entries_of
+from engine.codec.manifests.entry_columns import EntryColumns, entry_columns
 from engine.codec.manifests.header import ManifestHeader, decode_header, spec_of
 from engine.codec.manifests.listed_manifest import Report, check_listed
 from engine.errors import refuse
 from engine.spec.manifest import EntryStatus, ManifestEntry, ManifestFile
+from engine.spec.partitioning import PartitionSpec
 
 __all__ = [
     "ManifestHeader",
     "decode_columns",
     "decode_entries",
+    "decode_entry_columns",
     "decode_header",
 ]
 
@@ -83,6 +86,22 @@ def decode_entries(
     the planner's business. Arguments and errors are those of `decode_columns`; a file format that Iceberg does not use
     is Unsupported.
     """
+    reader, spec = _whole(data, location, map_chunks, listed, report)
+    return entries_of(reader, spec)
+
+
+def decode_entry_columns(
+    data: bytes, *, location: str | None = None, listed: ManifestFile | None = None, report: Report = refuse
+) -> tuple[ManifestColumns, EntryColumns]:
+    """Decode the complete entries of a manifest to columns: without metrics, as `decode_columns` does, and whole, for
+    writing them again. All else as `decode_entries`."""
+    reader, spec = _whole(data, location, map, listed, report)
+    return entry_columns(reader, spec)
+
+
+def _whole(
+    data: bytes, location: str | None, map_chunks: MapFunction, listed: ManifestFile | None, report: Report
+) -> tuple[ManifestReader, PartitionSpec]:
     header = read_header(data, location=location)
     spec = spec_of(header)
     reader = ManifestReader(header, decode_objects(data, header, WITH_PAIRS, map_chunks=map_chunks))
@@ -95,4 +114,4 @@ def decode_entries(
             snapshot_id=reader.number("snapshot_id"),
             report=report,
         )
-    return entries_of(reader, spec)
+    return reader, spec

@@ -17,11 +17,14 @@ import numpy as np
 from engine.codec.avro.file import encode_container
 from engine.codec.avro.schema import record_schema
 from engine.codec.block_codecs import AVRO_NAMES, Buffer, Compression, compress_block
-from engine.codec.columns import Int64Array
-from engine.codec.manifests.data_file_columns import DataFileColumns, encode_file_rows
+from engine.codec.columns import Int64Array, has_values, valid_of, values_of
+from engine.codec.manifests import schema as ids
+from engine.codec.manifests.data_file_columns import DataFileColumns
+from engine.codec.manifests.entry_columns import EntryColumns, encode_columns
+from engine.codec.manifests.entry_rows import NO_NUMBER, EntryRows, encode_entry_rows
 from engine.codec.manifests.partition_summaries import PartitionSummaries
 from engine.codec.manifests.rows import encode_rows
-from engine.codec.manifests.schema import CONTENT_OFFSET, entry_type
+from engine.codec.manifests.schema import entry_type
 from engine.codec.metadata_json.objects import write_json
 from engine.codec.metadata_json.partitioning import partition_fields_to_json
 from engine.codec.metadata_json.schema import encode_schema
@@ -42,6 +45,8 @@ __all__ = [
     "encode_added_part",
     "encode_manifest",
     "encode_part",
+    "encode_row_part",
+    "encode_rows_again",
     "entry_batches",
 ]
 
@@ -175,7 +180,21 @@ class ManifestLayout:
             raise Invalid(f"the partition of the files does not fit partition spec {self.spec.spec_id}")
         if (files.content is FileContent.DATA) != (self.content is ManifestContent.DATA):
             raise Invalid(f"the files hold {files.content.name}, the manifest is one of {self.content.name}")
-        if self.format_version < 3 and files.has_values(CONTENT_OFFSET):
+        if self.format_version < 3 and files.has_values(ids.CONTENT_OFFSET):
+            raise Invalid("deletion vectors need format version 3")
+
+    def check_columns(self, entries: EntryColumns) -> None:
+        """Raise Invalid for entries that the format version forbids."""
+        columns = entries.columns
+        if len(entries.partition) != len(self.spec.fields):
+            raise Invalid(f"the partition of the files does not fit partition spec {self.spec.spec_id}")
+        if ((values_of(columns[ids.CONTENT]) == FileContent.DATA) != (self.content is ManifestContent.DATA)).any():
+            raise Invalid(f"the manifest is one of {self.content.name}, and has other files")
+        if self.format_version > 1:
+            valid = valid_of(columns[ids.SEQUENCE_NUMBER])
+            if valid is not None and (~valid & (values_of(columns[ids.STATUS]) != EntryStatus.ADDED)).any():
+                raise Invalid("an entry that is not ADDED has no sequence number")
+        if self.format_version < 3 and has_values(columns[ids.CONTENT_OFFSET]):
             raise Invalid("deletion vectors need format version 3")
 
 
@@ -252,13 +271,55 @@ def encode_added_part(
     summaries = PartitionSummaries(layout.partition_type)
     with _values_that_fit():
         summaries.add_fields([column.values for column in files.partition])
-        data, ends = encode_file_rows(
-            files, layout.entry_type, snapshot_id=layout.snapshot_id, sequence_number=sequence_number
-        )
+        entries = EntryColumns(count=files.count, columns=files.columns, partition=files.partition)
+        constants = {
+            ids.STATUS: int(EntryStatus.ADDED),
+            ids.SNAPSHOT_ID: layout.snapshot_id,
+            ids.SEQUENCE_NUMBER: sequence_number,
+            ids.FILE_SEQUENCE_NUMBER: None,
+            ids.CONTENT: int(files.content),
+        }
+        data, ends = encode_columns(entries, layout.entry_type, constants)
     return ManifestPart(
         blocks=_blocks(data, ends, layout.compression),
         counts={EntryStatus.ADDED: (files.count, files.row_count)},
         min_sequence_number=sequence_number,
+        summaries=summaries,
+    )
+
+
+def encode_rows_again(layout: ManifestLayout, entries: EntryColumns) -> EntryRows:
+    """Encode entries of another manifest, for `encode_row_part`.
+
+    Args:
+        layout: The entries are of its spec and content.
+        entries: From v2 on only added ones may have null sequence numbers.
+
+    Raises:
+        Invalid: As `encode_part`.
+    """
+    layout.check_columns(entries)
+    with _values_that_fit():
+        return encode_entry_rows(entries, layout.entry_type)
+
+
+def encode_row_part(layout: ManifestLayout, entries: EntryRows) -> ManifestPart:
+    """Encode a part of a manifest from entries that were encoded with the same layout, at least one."""
+    rows = entries.rows
+    counts = dict.fromkeys(EntryStatus, (0, 0))
+    for status in EntryStatus:
+        own = rows["record_count"][rows["status"] == status]
+        counts[status] = (len(own), int(own.sum()))
+    least = int(rows["sequence_number"][rows["status"] != EntryStatus.DELETED].min(initial=NO_NUMBER))
+    summaries = PartitionSummaries(layout.partition_type)
+    with _values_that_fit():
+        summaries.add([entries.partitions[code] for code in np.unique(rows["partition"]).tolist()])
+    return ManifestPart(
+        blocks=_blocks(
+            memoryview(b"".join(entries.pieces())), np.cumsum(rows["end"] - rows["begin"]), layout.compression
+        ),
+        counts=counts,
+        min_sequence_number=None if least == NO_NUMBER else least,
         summaries=summaries,
     )
 

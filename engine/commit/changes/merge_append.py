@@ -8,15 +8,15 @@ rewrites what the last one wrote.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from engine.codec.manifests.reader import decode_entries
+from engine.codec.manifests.entry_rows import EntryRows
 from engine.commit.changes.append import Append
-from engine.commit.manifests import AttemptCache, WrittenManifest, write_manifests
+from engine.commit.manifest_rows import ManifestRewriting
+from engine.commit.manifests import AttemptCache, WrittenManifest
 from engine.commit.staging import Staging
-from engine.spec.inheritance import apply_inheritance
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
+from engine.spec.manifest import ManifestContent, ManifestFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.properties import (
     MANIFEST_MERGE_ENABLED,
@@ -68,27 +68,22 @@ class MergeAppend(Append):
         return new, [each.manifest for each in result if each.written is None]
 
     def _merge(self, bin_: Sequence[_Listed], base: TableMetadata, staging: Staging) -> list[WrittenManifest]:
-        def merge() -> list[WrittenManifest]:
-            parts = staging.runner.map(lambda each: list(self._entries(each, staging)), bin_)
-            entries = [entry for part in parts for entry in part]
-            return write_manifests(
-                entries, base=base, content=ManifestContent.DATA, snapshot_id=self.added_snapshot_id, staging=staging
-            )
+        rewriting = ManifestRewriting(
+            base=base,
+            spec_id=bin_[0].manifest.partition_spec_id,
+            content=ManifestContent.DATA,
+            snapshot_id=self.added_snapshot_id,
+            staging=staging,
+        )
 
-        return self._merged.get(base, [each.written or each.manifest for each in bin_], merge)
-
-    def _entries(self, each: _Listed, staging: Staging) -> Iterator[ManifestEntry]:
-        manifest = each.manifest
-        data = staging.store.read(manifest.manifest_path)
-        entries = decode_entries(data, location=manifest.manifest_path, listed=manifest, report=staging.store.report)
-        if each.written is not None:
+        def rows(each: _Listed) -> EntryRows:
+            if each.written is None:
+                return rewriting.live(each.manifest)
             # The numbers of its own files are known only when it is committed: they go on being inherited.
-            for entry in entries:
-                yield replace(entry, data_file=replace(entry.data_file, spec_id=manifest.partition_spec_id))
-            return
-        for entry in apply_inheritance(entries, manifest):
-            if entry.status is not EntryStatus.DELETED:
-                yield replace(entry, status=EntryStatus.EXISTING)
+            return rewriting.own(each.manifest)
+
+        own = [each.written or each.manifest for each in bin_]
+        return self._merged.get(base, own, lambda: rewriting.write(staging.runner.map(rows, bin_)))
 
 
 def _bins(manifests: Sequence[_Listed], target_bytes: int) -> list[list[_Listed]]:

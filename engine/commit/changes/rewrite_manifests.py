@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from engine.codec.manifests.reader import decode_entries
-from engine.commit.manifests import AttemptCache, WrittenManifest, load_manifests, write_manifests
+from engine.commit.manifest_rows import ManifestRewriting
+from engine.commit.manifests import AttemptCache, WrittenManifest, load_manifests
 from engine.commit.snapshots import SnapshotChange, Staged, branch_head, stage_snapshot
 from engine.commit.staging import Staging
 from engine.commit.summary import summarize
 from engine.errors import Invalid
-from engine.spec.data_file import DataFile
-from engine.spec.inheritance import apply_inheritance
-from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
+from engine.spec.manifest import ManifestContent, ManifestFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.snapshots import MAIN
 
@@ -25,14 +23,15 @@ class RewriteManifests(SnapshotChange):
     It is staged anew on every base, so it can neither lose what others add meanwhile nor bring back what they remove.
 
     Args:
-        cluster_by: Places entries with equal keys next to each other, in the order of the keys' first use; None keeps
-            the order. Manifests hold one partition spec and one content, up to ``commit.manifest.target-size-bytes``.
+        by_partition: Place the entries of each partition next to each other, in the order of the partitions' first use;
+            otherwise the order is kept. Manifests hold one partition spec and one content, up to
+            ``commit.manifest.target-size-bytes``.
         selects: Selects the manifests to rewrite; None means all.
         branch: Where to.
         properties: Entries for the snapshot summary.
     """
 
-    cluster_by: Callable[[DataFile], Hashable] | None = None
+    by_partition: bool = False
     selects: Callable[[ManifestFile], bool] | None = None
     branch: str = MAIN
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -75,21 +74,18 @@ class RewriteManifests(SnapshotChange):
     def _regroup(
         self, manifests: Sequence[ManifestFile], content: ManifestContent, base: TableMetadata, staging: Staging
     ) -> list[WrittenManifest]:
-        def load(manifest: ManifestFile) -> list[ManifestEntry]:
-            data = staging.store.read(manifest.manifest_path)
-            path, report = manifest.manifest_path, staging.store.report
-            entries = decode_entries(data, location=path, listed=manifest, report=report)
-            found = apply_inheritance(entries, manifest)
-            return [replace(e, status=EntryStatus.EXISTING) for e in found if e.status is not EntryStatus.DELETED]
-
         def regroup() -> list[WrittenManifest]:
-            entries = [entry for part in staging.runner.map(load, manifests) for entry in part]
-            if self.cluster_by is not None:
-                places: dict[Hashable, int] = {}
-                keys = [places.setdefault(self.cluster_by(entry.data_file), len(places)) for entry in entries]
-                entries = [entries[place] for place in sorted(range(len(entries)), key=keys.__getitem__)]
-            return write_manifests(
-                entries, base=base, content=content, snapshot_id=self.added_snapshot_id, staging=staging
-            )
+            by_spec: dict[int, list[ManifestFile]] = {}
+            for manifest in manifests:
+                by_spec.setdefault(manifest.partition_spec_id, []).append(manifest)
+            written: list[WrittenManifest] = []
+            for spec_id, own in by_spec.items():
+                rewriting = ManifestRewriting(
+                    base=base, spec_id=spec_id, content=content, snapshot_id=self.added_snapshot_id, staging=staging
+                )
+                is_clustered = self.by_partition and not base.spec_by_id[spec_id].is_unpartitioned
+                rows = rewriting.by_partition(own) if is_clustered else staging.runner.map(rewriting.live, own)
+                written += rewriting.write(rows)
+            return written
 
         return self._rewritten.get(base, manifests, regroup)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -19,6 +20,7 @@ from engine.errors import Invalid, ValidationFailed
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.inheritance import apply_inheritance
 from engine.spec.manifest import EntryStatus, ManifestEntry
+from engine.spec.updates import AddPartitionSpec, SetDefaultSpec
 from tests.unit.engine.commit.tables import BY_DAY, World, data_file, deletes_of, metadata, world
 
 A, B, C = data_file("a"), data_file("b"), data_file("c")
@@ -132,7 +134,7 @@ def test_manifests_are_clustered_and_entries_keep_everything(version: int) -> No
     for n in range(6):
         w.transaction().commit([Append(data_files=[data_file(f"f{n}", day="xy"[n % 2])])])
     before = {e.data_file.file_path: (e.snapshot_id, e.sequence_number, e.data_file) for e in entries(w)}
-    w.transaction().commit([RewriteManifests(cluster_by=lambda file: file.partition)])
+    w.transaction().commit([RewriteManifests(by_partition=True)])
     after = list(entries(w))
     assert {e.status for e in after} == {EntryStatus.EXISTING}
     assert {e.data_file.file_path: (e.snapshot_id, e.sequence_number, e.data_file) for e in after} == before
@@ -156,6 +158,17 @@ def test_delete_manifests_are_rewritten_too() -> None:
     w.transaction().commit([RewriteManifests()])
     assert w.files() == before
     assert len(load_manifests(w.metadata.current_snapshot, w.store)) == 2
+
+
+def test_manifests_of_two_specs_stay_apart() -> None:
+    w = table_with(A, B)
+    w.committer.apply([], [AddPartitionSpec(BY_DAY), SetDefaultSpec()])
+    for name in "cd":
+        w.transaction().commit([Append(data_files=[replace(data_file(name, day="x"), spec_id=1)])])
+    w.transaction().commit([RewriteManifests(by_partition=True)])
+    assert w.files() == {"a": 1, "b": 2, "c": 3, "d": 4}
+    listed = load_manifests(w.metadata.current_snapshot, w.store)
+    assert sorted((m.partition_spec_id, m.existing_files_count) for m in listed) == [(0, 2), (1, 2)]
 
 
 def test_only_some_manifests() -> None:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from engine.codec.columns import number_array
-from engine.codec.manifests.data_file_columns import DataFileColumns, DistinctColumn
+from engine.codec.manifests.data_file_columns import DataFileColumns
+from engine.codec.manifests.partition_columns import DistinctColumn
 from engine.codec.manifests.schema import FILE_SIZE_IN_BYTES, RECORD_COUNT
 from engine.commit.summary import FileCounts, summarize
 from engine.spec.data_file import DataFile, FileContent
