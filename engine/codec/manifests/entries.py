@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from engine.codec.columns import offsets_of, valid_of
 from engine.codec.manifests.columns import MAPS, ManifestReader
-from engine.codec.manifests.partition_columns import partition_columns
+from engine.codec.manifests.partition_columns import partition_values
 from engine.errors import Unsupported
 from engine.spec.data_file import NO_METRICS, DataFile, FileContent, FileFormat
 from engine.spec.manifest import EntryStatus, ManifestEntry
@@ -96,5 +96,9 @@ def _maps(reader: ManifestReader, name: str) -> list[Mapping[int, Any]]:
 
 
 def _partitions(reader: ManifestReader, spec: PartitionSpec) -> list[tuple[Value | None, ...]]:
-    columns = [[c.values[code] for code in c.codes.tolist()] for c in partition_columns(reader, spec)]
+    found = reader.partition()
+    columns = [
+        [None] * reader.count if column is None else partition_values(reader, f, column)
+        for f, column in ((f, found.get(f.field_id)) for f in spec.fields)
+    ]
     return list(zip(*columns, strict=True)) if columns else [()] * reader.count

@@ -14,7 +14,7 @@ from engine.codec.avro.program import ColumnLayout
 from engine.codec.columns import Int64Array, valid_of, values_of
 from engine.codec.manifests.columns import PARTITION, ManifestReader
 from engine.codec.taking import take
-from engine.spec.partitioning import PartitionSpec
+from engine.spec.partitioning import PartitionField, PartitionSpec
 from engine.spec.values import Value, decimal_of
 
 
@@ -64,35 +64,40 @@ def _by_first_use(codes: Int64Array) -> tuple[Int64Array, Int64Array]:
 
 
 def partition_columns(reader: ManifestReader, spec: PartitionSpec) -> Iterator[DistinctColumn]:
-    """A column for each field of a spec.
-
-    Raises:
-        CorruptTable: A value is not one of its type.
-    """
+    """A column for each field of a spec; raises as `partition_values`."""
     found = reader.partition()
     for f in spec.fields:
         column = found.get(f.field_id)
         if column is None:
             # The specification lets writers leave out fields of type unknown.
             yield DistinctColumn(np.zeros(reader.count, np.int64), (None,) if reader.count else ())
-            continue
-        codes, first = distinct_values(column)
-        try:
-            convert = _converter(reader.layouts[*PARTITION, f.field_id])
-            values = tuple(None if value is None else convert(value) for value in take(column, first).to_pylist())
-        except ValueError as error:
-            raise reader.corrupt(f"a value of the partition field {f.name}: {error}", "partition") from error
-        yield DistinctColumn(codes, values)
+        else:
+            codes, first = distinct_values(column)
+            yield DistinctColumn(codes, tuple(partition_values(reader, f, take(column, first))))
 
 
-def _converter(layout: ColumnLayout) -> Callable[[Any], Value]:
-    """The conversion of decoded partition values to the internal representation."""
+def partition_values(reader: ManifestReader, f: PartitionField, column: pa.Array) -> list[Value | None]:
+    """Decoded values of a partition field in the internal representation.
+
+    Raises:
+        CorruptTable: A value is not one of its type.
+    """
+    try:
+        convert = _converter(reader.layouts[*PARTITION, f.field_id])
+        values: list[Value | None] = column.to_pylist()
+        return values if convert is None else [None if value is None else convert(value) for value in values]
+    except ValueError as error:
+        raise reader.corrupt(f"a value of the partition field {f.name}: {error}", "partition") from error
+
+
+def _converter(layout: ColumnLayout) -> Callable[[Any], Value] | None:
+    """The conversion of decoded partition values to the internal representation; None if none is needed."""
     avro: Mapping[str, Any] = layout.avro or {}
     logical, kind = avro.get("logicalType"), avro.get("type")
     if layout.kind == "boolean":
         return bool
     if layout.kind != "bytes":
-        return _unchanged
+        return None
     if logical == "decimal":
         scale = avro.get("scale", 0)
         if not isinstance(scale, int):
@@ -100,8 +105,4 @@ def _converter(layout: ColumnLayout) -> Callable[[Any], Value]:
         return lambda value: decimal_of(int.from_bytes(value, "big", signed=True), scale)
     if logical == "uuid":
         return (lambda value: uuid.UUID(value.decode("ascii"))) if kind == "string" else (lambda v: uuid.UUID(bytes=v))
-    return (lambda value: value.decode("utf-8")) if kind == "string" else _unchanged
-
-
-def _unchanged(value: Value) -> Value:
-    return value
+    return (lambda value: value.decode("utf-8")) if kind == "string" else None
