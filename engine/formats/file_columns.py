@@ -38,11 +38,6 @@ class FileColumns:
         return leaves(self.schema)
 
     @cached_property
-    def leaf_by_id(self) -> Mapping[int | None, Leaf]:
-        """The leaves with a field id of their own."""
-        return {field_id_of(leaf.field): leaf for leaf in self.leaves}
-
-    @cached_property
     def _first_leaves(self) -> list[int] | None:
         """The number of each column's first leaf; None if each column is a leaf."""
         if self._leaf_count == len(self.schema):
@@ -72,28 +67,6 @@ class FileColumns:
                 first = place if self._first_leaves is None else self._first_leaves[place]
                 _choose(self.schema.field(place), target, first, chosen)
         return tuple(sorted(chosen))
-
-
-class SharedColumns:
-    """The columns of many files of one table: files with the same columns share them, with what was derived from them.
-
-    Thread-safe.
-    """
-
-    _MOST = 16
-
-    def __init__(self) -> None:
-        self._known: list[FileColumns] = []
-
-    def of(self, schema: pa.Schema, leaf_count: int | None = None) -> FileColumns:
-        """The columns of a file; arguments as for `FileColumns`."""
-        for known in tuple(self._known):
-            if known.schema.equals(schema, check_metadata=True):
-                return known
-        columns = FileColumns(schema, leaf_count)
-        if len(self._known) < self._MOST:
-            self._known.append(columns)
-        return columns
 
 
 def _count_leaves(type_: pa.DataType) -> int:

@@ -6,7 +6,6 @@ from collections.abc import Collection, Sequence
 
 from engine.errors import Unsupported
 from engine.formats.avro.source import AvroSource
-from engine.formats.file_columns import SharedColumns
 from engine.formats.name_mapping import FilesWithoutIds
 from engine.formats.orc.source import OrcSource
 from engine.formats.parquet.source import ParquetSource
@@ -35,7 +34,6 @@ def open_source(
     dictionaries: Sequence[str] = (),
     size_bytes: int | None = None,
     field_ids: Collection[int] | None = None,
-    shared: SharedColumns | None = None,
 ) -> Source:
     """Open a data or delete file.
 
@@ -51,7 +49,6 @@ def open_source(
             by one request.
         field_ids: The top-level columns that will be read, so that the metadata of others is skipped in Parquet files;
             None for any.
-        shared: The columns of other Parquet files of the table, to share those of equal ones.
 
     Raises:
         FileNotFound: Naming the file and `needed_by`.
@@ -71,5 +68,4 @@ def open_source(
         dictionaries=dictionaries,
         size_bytes=size_bytes,
         field_ids=field_ids,
-        shared=shared,
     )

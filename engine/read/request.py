@@ -17,7 +17,6 @@ from engine.deletes.loaded_deletes import LoadedDeletes, load_deletes
 from engine.errors import CorruptTable, Unsupported
 from engine.expressions.bound import BoundPredicate
 from engine.expressions.bounds import Evaluator
-from engine.formats.file_columns import SharedColumns
 from engine.formats.name_mapping import FilesWithoutIds
 from engine.runtime.counters import Counters
 from engine.runtime.runner import Runner
@@ -84,11 +83,6 @@ class ReadRequest:
     def stored(self) -> Schema:
         """The columns of the projection that files may store."""
         return Schema(tuple(f for f in self.projection.fields if f.field_id < FIRST_METADATA_COLUMN_ID))
-
-    @cached_property
-    def file_columns(self) -> SharedColumns:
-        """The columns of the files, shared by files that have the same."""
-        return SharedColumns()
 
     @cached_property
     def _filters(self) -> dict[int, RowFilter]:

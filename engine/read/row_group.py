@@ -145,7 +145,6 @@ def open_file(file: FileRead, request: ReadRequest, keys: Sequence[EqualityGroup
         needed_by=request.needed_by,
         size_bytes=file.file_size_in_bytes,
         field_ids=_columns_for(file, request, keys),
-        shared=request.file_columns,
     )
     try:
         check_file(file, source, request.store, request.schemas)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from engine.columnar.schemas import Leaf
+from engine.columnar.schemas import Leaf, field_id_of
 from engine.expressions.bounds import ColumnBounds, Evaluator, Evidence, Presence
 from engine.expressions.literal_intervals import TRUE
 from engine.expressions.vectors import vector_of
@@ -58,7 +58,7 @@ class RowGroupStatistics:
         self._chunks = chunks
         self._schema = schema
         self._missing = missing
-        self._leaves = columns.leaf_by_id
+        self._leaves: Mapping[int | None, Leaf] = {field_id_of(leaf.field): leaf for leaf in columns.leaves}
 
     @property
     def count(self) -> int:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.errors import CorruptTable
-from engine.formats.file_columns import FileColumns, SharedColumns
+from engine.formats.file_columns import FileColumns
 from engine.formats.name_mapping import FilesWithoutIds, assign_field_ids, has_field_ids
 from engine.formats.parquet.chunk_storage import ChunkStorage
 from engine.formats.parquet.content_end import end_of_content
@@ -50,7 +50,6 @@ class ParquetSource(Source):
     Args:
         dictionaries: Text columns, by name, to decode as Arrow dictionaries.
         field_ids: The top-level columns that will be read; None for any.
-        shared: See `engine.formats.opening.open_source`.
         size_bytes: The file's size according to the metadata, if known: a small file is read by one request. A file of
             another size is found all the same.
 
@@ -71,7 +70,6 @@ class ParquetSource(Source):
         dictionaries: Sequence[str] = (),
         size_bytes: int | None = None,
         field_ids: Collection[int] | None = None,
-        shared: SharedColumns | None = None,
     ) -> None:
         self.location = location
         self._field_ids = None if field_ids is None else frozenset(field_ids)
@@ -99,8 +97,7 @@ class ParquetSource(Source):
             self.has_field_ids = has_field_ids(stored)
             if name_mapping is None and without_ids is not None and not self.has_field_ids:
                 self._name_mapping = name_mapping = without_ids.by_position(stored, location)
-            columns_of = FileColumns if shared is None else shared.of
-            self.columns = columns_of(assign_field_ids(stored, name_mapping, location), self.footer.num_columns)
+            self.columns = FileColumns(assign_field_ids(stored, name_mapping, location), self.footer.num_columns)
             self.chunks = FooterChunks(tail, self.footer.num_row_groups, self.footer.num_columns)
         except _BROKEN as error:
             self._input.close()
