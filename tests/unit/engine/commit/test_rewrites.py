@@ -160,6 +160,17 @@ def test_delete_manifests_are_rewritten_too() -> None:
     assert len(load_manifests(w.metadata.current_snapshot, w.store)) == 2
 
 
+def test_entries_at_neighbouring_places_of_two_manifests_stay_whole() -> None:
+    w = world(metadata(2, BY_DAY))
+    for names, days in (("ab", "xy"), ("cd", "yx")):
+        files = [data_file(name, day=day) for name, day in zip(names, days, strict=True)]
+        w.transaction().commit([Append(data_files=files)])
+    before = {e.data_file.file_path: e.data_file for e in entries(w)}
+    w.transaction().commit([RewriteManifests(by_partition=True)])
+    assert {e.data_file.file_path: e.data_file for e in entries(w)} == before
+    assert [e.data_file.partition for e in entries(w)] == [("y",), ("y",), ("x",), ("x",)]
+
+
 def test_manifests_of_two_specs_stay_apart() -> None:
     w = table_with(A, B)
     w.committer.apply([], [AddPartitionSpec(BY_DAY), SetDefaultSpec()])
