@@ -119,6 +119,7 @@ def _one_of(*allowed: str) -> Callable[[str], str]:
 _MODES = _one_of("copy-on-write", "merge-on-read")
 _ISOLATION = _one_of("serializable", "snapshot")
 _PLANNING = _one_of("auto", "local", "distributed")
+_FORMATS = _one_of("parquet", "avro", "orc")
 _PARQUET_CODECS = _one_of("zstd", "gzip", "snappy", "lz4", "brotli", "uncompressed", "none")
 _MB = 1 << 20
 _SECOND = 1_000
@@ -157,7 +158,9 @@ FOLDER_STORAGE_PATH: Property[str | None] = Property("write.folder-storage.path"
 """Older names of ``write.data.path``: files below them are found, and none is written there."""
 TARGET_FILE_SIZE_BYTES = Property("write.target-file-size-bytes", 512 * _MB, _positive)
 DELETE_TARGET_FILE_SIZE_BYTES = Property("write.delete.target-file-size-bytes", 64 * _MB, _positive)
-DEFAULT_FILE_FORMAT = Property("write.format.default", "parquet", _one_of("parquet", "avro", "orc"))
+DEFAULT_FILE_FORMAT = Property("write.format.default", "parquet", _FORMATS)
+DELETE_FILE_FORMAT: Property[str | None] = Property("write.delete.format.default", None, _FORMATS)
+"""None: that of data files."""
 OBJECT_STORAGE_ENABLED = Property("write.object-storage.enabled", False, _boolean)
 OBJECT_STORAGE_PARTITIONED_PATHS = Property("write.object-storage.partitioned-paths", True, _boolean)
 DELETE_GRANULARITY = Property("write.delete.granularity", "file", _one_of("file", "partition"))
@@ -165,9 +168,7 @@ DELETE_GRANULARITY = Property("write.delete.granularity", "file", _one_of("file"
 DISTRIBUTION_MODE = Property("write.distribution-mode", "none", _one_of("none", "hash", "range"))
 ACCEPT_ANY_SCHEMA = Property("write.spark.accept-any-schema", False, _boolean)
 
-# Parquet. Each has a form for delete files, which begins with DELETE_PARQUET_PREFIX.
-PARQUET_PREFIX = "write.parquet."
-DELETE_PARQUET_PREFIX = "write.delete.parquet."
+# Of the formats. Each has a form for delete files, which begins with ``write.delete.`` instead of ``write.``.
 PARQUET_COMPRESSION = Property("write.parquet.compression-codec", "zstd", _PARQUET_CODECS)
 PARQUET_COMPRESSION_LEVEL = Property("write.parquet.compression-level", None, _whole_or_null)
 PARQUET_ROW_GROUP_SIZE_BYTES = Property("write.parquet.row-group-size-bytes", 128 * _MB, _positive)
@@ -180,6 +181,13 @@ PARQUET_BLOOM_FPP = ColumnProperty("write.parquet.bloom-filter-fpp.column.", 0.0
 PARQUET_BLOOM_NDV: ColumnProperty[int | None] = ColumnProperty(
     "write.parquet.bloom-filter-ndv.column.", None, _positive
 )
+
+ORC_COMPRESSION = Property("write.orc.compression-codec", "zlib", _one_of("zlib", "zstd", "snappy", "lz4", "none"))
+ORC_COMPRESSION_STRATEGY = Property("write.orc.compression-strategy", "speed", _one_of("speed", "compression"))
+ORC_STRIPE_SIZE_BYTES = Property("write.orc.stripe-size-bytes", 64 * _MB, _positive)
+ORC_BLOOM_COLUMNS = Property("write.orc.bloom.filter.columns", "", str)
+AVRO_COMPRESSION = Property("write.avro.compression-codec", "gzip", _one_of("gzip", "zstd", "snappy", "uncompressed"))
+AVRO_COMPRESSION_LEVEL = Property("write.avro.compression-level", None, _whole_or_null)
 
 # Column metrics in manifests; `engine.formats.metrics_modes` parses the modes.
 METRICS_DEFAULT: Property[str | None] = Property("write.metadata.metrics.default", None, str)

@@ -15,9 +15,9 @@ import pyarrow as pa
 from engine.columnar.rows import table_rows
 from engine.columnar.schemas import to_arrow_schema
 from engine.columnar.sorting import sorted_table
-from engine.errors import EngineError, Unsupported
+from engine.errors import EngineError
 from engine.formats.metrics_modes import metrics_modes
-from engine.formats.parquet.writer import ParquetOptions
+from engine.formats.writer import write_options
 from engine.runtime.counters import FILES_WRITTEN, Counters
 from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata
@@ -82,11 +82,6 @@ class WriteTarget:
 
     def format(self, *, sorted_by: SortOrder | None) -> FileFormat:
         """The format that the data files of this write share."""
-        file_format = DEFAULT_FILE_FORMAT.of(self.properties)
-        if file_format != "parquet":
-            raise Unsupported(
-                f"writing {file_format} files ({DEFAULT_FILE_FORMAT.name}) is not supported, only parquet"
-            )
         order = self.metadata.sort_order
         return FileFormat(
             store=self.store,
@@ -94,17 +89,17 @@ class WriteTarget:
             schema=self.schema,
             spec_id=self.spec.spec_id,
             modes=metrics_modes(self.properties, self.schema, order),
-            options=ParquetOptions.of(self.properties),
+            options=write_options(DEFAULT_FILE_FORMAT.of(self.properties), self.properties),
             target_size_bytes=TARGET_FILE_SIZE_BYTES.of(self.properties),
             sort_order=sorted_by,
         )
 
-    def location(self, partition: Partition, count: int, *, suffix: str = "", extension: str = "parquet") -> str:
+    def location(self, partition: Partition, count: int, extension: str, *, suffix: str = "") -> str:
         """The location of the `count`-th file of this write."""
         directory = partition_path(self.spec, self.schema, partition)
         return self._locations.location(directory, self.names.name(count, suffix=suffix, extension=extension))
 
-    def unpartitioned_location(self, count: int, *, suffix: str = "", extension: str = "parquet") -> str:
+    def unpartitioned_location(self, count: int, extension: str, *, suffix: str = "") -> str:
         """The location of a file without a partition."""
         return self._locations.location("", self.names.name(count, suffix=suffix, extension=extension))
 
@@ -149,6 +144,7 @@ def write_data_files(
 
     Raises:
         Invalid: Rows that do not fit the table; nothing stays behind.
+        Unsupported: The table's file format (``write.format.default``) has no form for a column.
         StorageFailed: The storage failed; written files are removed if possible.
     """
     target = WriteTarget.of(
@@ -162,10 +158,11 @@ def write_data_files(
         sorted_by = order
     counter = iter(range(1, 1_000_000_000))
 
-    def next_location(partition: Partition) -> str:
-        return target.location(partition, next(counter))
-
     format = target.format(sorted_by=sorted_by)
+
+    def next_location(partition: Partition) -> str:
+        return target.location(partition, next(counter), format.options.file_format)
+
     writer: PartitionedWriter
     if mode == "clustered":
         writer = ClusteredWriter(format, target.schema, target.spec, next_location)

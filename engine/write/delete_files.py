@@ -17,17 +17,17 @@ from engine.columnar.rows import table_rows
 from engine.columnar.schemas import to_arrow_schema
 from engine.errors import Invalid
 from engine.formats.metrics_modes import FULL
-from engine.formats.parquet.writer import ParquetOptions
+from engine.formats.writer import WriteOptions, write_options
 from engine.runtime.counters import FILES_WRITTEN, Counters
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.metadata import TableMetadata
 from engine.spec.metadata_columns import DELETE_FILE_PATH_ID, DELETE_POS_ID, POSITION_DELETES
 from engine.spec.partitioning import Partition, PartitionKey, PartitionSpec, partition_key
 from engine.spec.properties import (
+    DEFAULT_FILE_FORMAT,
+    DELETE_FILE_FORMAT,
     DELETE_GRANULARITY,
-    DELETE_PARQUET_PREFIX,
     DELETE_TARGET_FILE_SIZE_BYTES,
-    PARQUET_PREFIX,
 )
 from engine.spec.schema import Schema
 from engine.storage.store import Store
@@ -132,10 +132,11 @@ def _write_group(group: Sequence[DeletedRows], target: WriteTarget, number: Iter
     """Write the delete files of one partition, or of one data file."""
     partition = group[0].partition
     own = replace(target, spec=target.metadata.spec_by_id[group[0].spec_id])
+    format = _position_format(own)
     writer = RollingWriter(
-        _position_format(own),
+        format,
         partition,
-        lambda: own.location(partition, next(number), suffix="-deletes"),
+        lambda: own.location(partition, next(number), format.options.file_format, suffix="-deletes"),
     )
     paths = pa.array([rows.file_path for rows in group])
     ordinals = np.repeat(np.arange(len(group), dtype=np.int32), [len(rows.positions) for rows in group])
@@ -174,11 +175,10 @@ def _position_format(target: WriteTarget) -> FileFormat:
     )
 
 
-def _delete_options(properties: Mapping[str, str]) -> ParquetOptions:
-    """The options ``write.delete.parquet.*``, else ``write.parquet.*``."""
-    prefix = DELETE_PARQUET_PREFIX
-    own = {name.replace(prefix, PARQUET_PREFIX): text for name, text in properties.items() if name.startswith(prefix)}
-    return ParquetOptions.of({**properties, **own})
+def _delete_options(properties: Mapping[str, str]) -> WriteOptions:
+    """The format of delete files and its options."""
+    file_format = DELETE_FILE_FORMAT.of(properties) or DEFAULT_FILE_FORMAT.of(properties)
+    return write_options(file_format, properties, for_deletes=True)
 
 
 def _file_scoped(file: DataFile) -> DataFile:
@@ -242,7 +242,9 @@ def write_equality_deletes(
         key_values={"delete-type": "equality", "delete-field-ids": ",".join(str(f.field_id) for f in fields)},
     )
     writer = RollingWriter(
-        format, own_partition, lambda: target.location(own_partition, next(number), suffix="-deletes")
+        format,
+        own_partition,
+        lambda: target.location(own_partition, next(number), format.options.file_format, suffix="-deletes"),
     )
     files = _write_all(writer, table_rows(keys, key_schema), store)
     target.counters.add(FILES_WRITTEN, len(files))

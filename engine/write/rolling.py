@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from engine.formats.metrics_modes import MetricsMode
 from engine.formats.parquet.metrics import FileMetrics
-from engine.formats.parquet.writer import ParquetFileWriter, ParquetOptions, encoded_size
+from engine.formats.parquet.writer import encoded_size
+from engine.formats.writer import FileWriter, WriteOptions, open_writer
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.partitioning import Partition
 from engine.spec.schema import Schema
@@ -30,12 +31,15 @@ class FileFormat:
         schema: What the ids refer to.
         spec_id: The partition spec of the files.
         modes: Column id -> metrics mode.
-        options: How to write Parquet.
+        options: The format, and how to write it.
         target_size_bytes: The target size of a file.
         sort_order: The sort order of the rows; None if unsorted.
         content: What the files hold.
         equality_ids: Of equality-delete files.
-        key_values: Parquet file metadata.
+        key_values: File metadata, where the format has any.
+
+    Raises:
+        Unsupported: A column that the format cannot hold.
     """
 
     store: Store
@@ -43,12 +47,15 @@ class FileFormat:
     schema: Schema
     spec_id: int
     modes: Mapping[int, MetricsMode]
-    options: ParquetOptions
+    options: WriteOptions
     target_size_bytes: int
     sort_order: SortOrder | None = None
     content: FileContent = FileContent.DATA
     equality_ids: tuple[int, ...] | None = None
     key_values: Mapping[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        self.options.check(self.schema)
 
 
 class RollingWriter:
@@ -66,8 +73,9 @@ class RollingWriter:
         self._next_location = next_location
         # Not another partition's: where its rows compress better, the first file would be far too large.
         self._expected_ratio = 1.0
-        self._writer: ParquetFileWriter | None = None
+        self._writer: FileWriter | None = None
         self._location = ""
+        self._given_bytes = 0  # to the current file, before compression
         self.files: list[DataFile] = []
 
     @property
@@ -84,17 +92,20 @@ class RollingWriter:
             size = max(encoded_size(rest), 1)
             if size <= room:
                 writer.add(rest)
+                self._given_bytes += size
                 return
             rows = min(max(int(rest.num_rows * max(room, 0) / size), 1), rest.num_rows)
             writer.add(rest.slice(0, rows))
+            self._given_bytes += size * rows // rest.num_rows
             rest = rest.slice(rows)
             self.flush()
 
-    def _open(self) -> ParquetFileWriter:
+    def _open(self) -> FileWriter:
         if self._writer is None:
             f = self._format
             self._location = self._next_location()
-            self._writer = ParquetFileWriter(
+            self._given_bytes = 0
+            self._writer = open_writer(
                 f.store.open_output(self._location),
                 f.arrow_schema,
                 f.schema,
@@ -105,16 +116,16 @@ class RollingWriter:
             )
         return self._writer
 
-    def _row_group_size(self, writer: ParquetFileWriter) -> float:
+    def _row_group_size(self, writer: FileWriter) -> float:
         """The size of the current row group, before compression, that keeps the file within its target."""
         left = max(self._format.target_size_bytes - writer.written_bytes, 0)
         return self._encoded_bytes(left, writer)
 
-    def _encoded_bytes(self, file_bytes: int, writer: ParquetFileWriter) -> float:
+    def _encoded_bytes(self, file_bytes: int, writer: FileWriter) -> float:
         """What becomes so many bytes of the file, as far as one row group goes."""
         return min(self._format.options.row_group_size_bytes, file_bytes / self._ratio(writer))
 
-    def _ratio(self, writer: ParquetFileWriter) -> float:
+    def _ratio(self, writer: FileWriter) -> float:
         """Bytes in the file per byte before compression, as this file has them, or else the last one had."""
         return writer.compression_ratio or self._expected_ratio
 
@@ -125,8 +136,9 @@ class RollingWriter:
         self._writer.flush()
         full_group = self._encoded_bytes(self._format.target_size_bytes, self._writer)
         if self._row_group_size(self._writer) < _WORTH_A_ROW_GROUP * full_group:
-            self._expected_ratio = self._ratio(self._writer)
+            ratio = self._writer.compression_ratio
             self.end_file()
+            self._expected_ratio = ratio or self.files[-1].file_size_in_bytes / max(self._given_bytes, 1)
 
     def end_file(self) -> None:
         """Close the current file, if any, which makes it visible."""
@@ -154,7 +166,7 @@ def describe_file(
     return DataFile(
         content=format.content,
         file_path=location,
-        file_format="parquet",
+        file_format=format.options.file_format,
         spec_id=format.spec_id,
         partition=partition,
         record_count=metrics.record_count,

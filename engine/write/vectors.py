@@ -90,7 +90,7 @@ def _write_file(vectors: list[tuple[DeletedRows, bytes]], target: WriteTarget, n
         ),
         properties={"created-by": CREATED_BY},
     )
-    location = target.unpartitioned_location(number, suffix="-deletes", extension="puffin")
+    location = target.unpartitioned_location(number, "puffin", suffix="-deletes")
     target.store.write(location, encoded.data)
     return [
         DataFile(

@@ -41,6 +41,7 @@ SCHEMA = pa.schema(
     ]
 )
 ROWS = 600
+NO_PARQUET = ("orc", "avro")
 
 
 def rows(first: int, count: int = ROWS) -> pa.Table:
@@ -83,18 +84,19 @@ def warehouse(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("written")
 
 
-@pytest.fixture(scope="module", params=["plain", "partitioned", "deleted"])
+@pytest.fixture(scope="module", params=["plain", "partitioned", "deleted", "orc", "avro"])
 def written(request, warehouse) -> tuple[Table, Rows]:
     """A table of the engine and the rows that must be in it."""
     catalog = engine.load_catalog(f"sqlite:///{warehouse}/catalog.db", warehouse=str(warehouse))
     if "db" not in catalog.list_namespaces():
         catalog.create_namespace("db")
     spec = [] if request.param == "plain" else [("day", "month"), ("id", "bucket[3]"), ("name", "truncate[2]")]
-    table = catalog.create_table(f"db.{request.param}", SCHEMA, partition_spec=spec)
+    properties = {"write.format.default": request.param} if request.param in NO_PARQUET else {}
+    table = catalog.create_table(f"db.{request.param}", SCHEMA, partition_spec=spec, properties=properties)
     table.append(rows(0))
     table.append(rows(ROWS))
     expected = plain(pa.concat_tables([rows(0), rows(ROWS)]))
-    if request.param == "deleted":
+    if request.param in ("deleted", *NO_PARQUET):
         table.delete("id < 10 or (small > -700 and day >= date '2024-01-15' and flag)", mode="merge-on-read")
         table.delete("name is null and id > 1000", mode="merge-on-read")
         expected = [row for row in expected if not deleted(row)]

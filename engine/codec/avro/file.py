@@ -168,6 +168,12 @@ def encode_container(
 
     The sync marker is a digest of the header instead of a random number: the same content gives the same bytes.
     """
+    header, sync = encode_header(schema, metadata, codec)
+    return b"".join([header, *(part for count, block in blocks for part in encode_block(count, block, sync))])
+
+
+def encode_header(schema: AvroSchema, metadata: Mapping[str, str], codec: str) -> tuple[bytes, bytes]:
+    """Encode the header of a container file; returns its sync marker, too."""
     entries = {
         "avro.schema": write_json(schema),
         "avro.codec": codec.encode(),
@@ -176,7 +182,9 @@ def encode_container(
     header = MAGIC + encode_long(len(entries))
     header += b"".join(encode_bytes(key.encode()) + encode_bytes(value) for key, value in entries.items()) + b"\x00"
     sync = hashlib.blake2b(header, digest_size=_SYNC_SIZE).digest()
-    parts: list[Buffer] = [header, sync]
-    for count, block in blocks:
-        parts += [encode_long(count) + encode_long(len(block)), block, sync]
-    return b"".join(parts)
+    return header + sync, sync
+
+
+def encode_block(count: int, block: Buffer, sync: bytes) -> tuple[Buffer, ...]:
+    """The parts of a compressed block of so many objects, in order."""
+    return encode_long(count) + encode_long(len(block)), block, sync

@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from typing import ClassVar, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -48,6 +49,7 @@ _LEAST_PAGE_BYTES = 64
 class ParquetOptions:
     """Options for writing Parquet. Sizes are bytes before compression, except that of a file."""
 
+    file_format: ClassVar[Literal["parquet"]] = "parquet"
     compression: str = PARQUET_COMPRESSION.default
     compression_level: int | None = None
     row_group_size_bytes: int = PARQUET_ROW_GROUP_SIZE_BYTES.default
@@ -69,6 +71,9 @@ class ParquetOptions:
             dict_size_bytes=PARQUET_DICT_SIZE_BYTES.of(properties),
             bloom_filters=_bloom_filters(properties),
         )
+
+    def check(self, schema: Schema) -> None:
+        """Parquet files hold columns of any type."""
 
 
 def _bloom_filters(properties: Mapping[str, str]) -> dict[str, dict[str, float]]:

@@ -323,13 +323,6 @@ def test_a_full_disk_is_reported_and_leaves_nothing(nth: int, when: str) -> None
     assert list(store.list(LOCATION)) == []
 
 
-@pytest.mark.parametrize("name", ["avro", "orc"])
-def test_other_formats_are_refused_by_name(name: str) -> None:
-    metadata = metadata_of(numbers(0).schema, properties={"write.format.default": name})
-    with pytest.raises(Unsupported, match=name):
-        write_data_files(numbers(1), metadata=metadata, store=MemoryStore())
-
-
 @pytest.mark.parametrize(
     ("name", "text"),
     [

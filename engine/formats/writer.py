@@ -1,0 +1,91 @@
+"""Writers of data and delete files, by format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, TypeAlias
+
+import pyarrow as pa
+
+from engine.formats.avro.writer import AvroFileWriter, AvroOptions
+from engine.formats.metrics_modes import MetricsMode
+from engine.formats.orc.writer import OrcFileWriter, OrcOptions
+from engine.formats.parquet.metrics import FileMetrics
+from engine.formats.parquet.writer import ParquetFileWriter, ParquetOptions
+from engine.spec.schema import Schema
+from engine.spec.sorting import SortOrder
+from engine.storage.store import OutputFile
+
+WriteOptions: TypeAlias = ParquetOptions | OrcOptions | AvroOptions
+
+_OPTIONS: dict[str, type[WriteOptions]] = {"parquet": ParquetOptions, "orc": OrcOptions, "avro": AvroOptions}
+
+
+class FileWriter(Protocol):
+    """Writes one file. Rows are buffered until `flush`."""
+
+    waiting_bytes: int
+    """Bytes of buffered rows, before compression."""
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Buffer a batch."""
+        ...
+
+    def flush(self) -> None:
+        """Write the buffered rows."""
+        ...
+
+    @property
+    def written_bytes(self) -> int:
+        """Bytes of the file so far."""
+        ...
+
+    @property
+    def compression_ratio(self) -> float | None:
+        """Bytes in the file per byte before compression; None if not known yet."""
+        ...
+
+    def close(self) -> tuple[FileMetrics, int]:
+        """Write the rest, make the file visible, and return its metrics and its size in bytes."""
+        ...
+
+    def abort(self) -> None:
+        """Discard the file."""
+        ...
+
+
+def write_options(file_format: str, properties: Mapping[str, str], *, for_deletes: bool = False) -> WriteOptions:
+    """The options ``write.<format>.*`` of a table; those of delete files are ``write.delete.<format>.*`` before them.
+
+    Raises:
+        Invalid: A wrong value.
+        Unsupported: A property that is not implemented.
+    """
+    own = f"write.delete.{file_format}."
+    if for_deletes:
+        given = {f"write.{name.removeprefix('write.delete.')}": v for name, v in properties.items() if own in name}
+        properties = {**properties, **given}
+    return _OPTIONS[file_format].of(properties)
+
+
+def open_writer(
+    output: OutputFile,
+    arrow_schema: pa.Schema,
+    schema: Schema,
+    *,
+    modes: Mapping[int, MetricsMode],
+    options: WriteOptions,
+    sort_order: SortOrder | None = None,
+    key_values: Mapping[str, str] | None = None,
+) -> FileWriter:
+    """A writer of one file, in the format of the options; see the writers for the arguments."""
+    match options:
+        case ParquetOptions():
+            return ParquetFileWriter(
+                output, arrow_schema, schema, modes=modes, options=options, sort_order=sort_order,
+                key_values=key_values,
+            )  # fmt: skip
+        case OrcOptions():
+            return OrcFileWriter(output, arrow_schema, schema, modes=modes, options=options)
+        case AvroOptions():
+            return AvroFileWriter(output, arrow_schema, schema, modes=modes, options=options, key_values=key_values)
