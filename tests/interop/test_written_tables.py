@@ -131,9 +131,21 @@ def with_engine(location: str, spark) -> pa.Table:
     return engine.load_table(location).scan().to_arrow()
 
 
+REFUSED = {
+    ("orc", with_duckdb): "'ORC' not supported",
+    ("avro", with_duckdb): "'AVRO' not supported",
+    ("avro", with_pyiceberg): "not supported: FileFormat.AVRO",
+}
+
+
 @pytest.mark.parametrize("read", [with_engine, with_spark, with_pyiceberg, with_duckdb])
 def test_every_engine_reads_the_same_rows(read, written, spark):
     table, expected = written
+    reason = REFUSED.get((table.properties.get("write.format.default", "parquet"), read))
+    if reason is not None:
+        with pytest.raises((ValueError, duckdb.Error), match=reason):
+            read(table.metadata_location, spark)
+        return
     assert plain(read(table.metadata_location, spark)) == expected
 
 
@@ -157,4 +169,6 @@ def test_pyiceberg_opens_the_catalog(warehouse, written):
     catalog = SqlCatalog("default", uri=f"sqlite:///{warehouse}/catalog.db", warehouse=str(warehouse))
     loaded = catalog.load_table(table.name)
     assert loaded.metadata_location == table.metadata_location
+    if table.name == "db.avro":
+        return  # which PyIceberg does not read, see above
     assert loaded.scan(selected_fields=("id",)).to_arrow().num_rows == len(expected)
