@@ -12,6 +12,7 @@ from engine.formats.metrics_modes import MetricsMode
 from engine.formats.orc.writer import OrcFileWriter, OrcOptions
 from engine.formats.parquet.metrics import FileMetrics
 from engine.formats.parquet.writer import ParquetFileWriter, ParquetOptions
+from engine.spec.properties import DELETE_PREFIX, WRITE_PREFIX
 from engine.spec.schema import Schema
 from engine.spec.sorting import SortOrder
 from engine.storage.store import OutputFile
@@ -55,15 +56,15 @@ class FileWriter(Protocol):
 
 
 def write_options(file_format: str, properties: Mapping[str, str], *, for_deletes: bool = False) -> WriteOptions:
-    """The options ``write.<format>.*`` of a table; those of delete files are ``write.delete.<format>.*`` before them.
+    """The options ``write.<format>.*`` of a table; those of delete files stand above them.
 
     Raises:
         Invalid: A wrong value.
         Unsupported: A property that is not implemented.
     """
-    own = f"write.delete.{file_format}."
+    own, plain = f"{DELETE_PREFIX}{file_format}.", f"{WRITE_PREFIX}{file_format}."
     if for_deletes:
-        given = {f"write.{name.removeprefix('write.delete.')}": v for name, v in properties.items() if own in name}
+        given = {name.replace(own, plain): text for name, text in properties.items() if name.startswith(own)}
         properties = {**properties, **given}
     return _OPTIONS[file_format].of(properties)
 

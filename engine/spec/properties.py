@@ -168,7 +168,9 @@ DELETE_GRANULARITY = Property("write.delete.granularity", "file", _one_of("file"
 DISTRIBUTION_MODE = Property("write.distribution-mode", "none", _one_of("none", "hash", "range"))
 ACCEPT_ANY_SCHEMA = Property("write.spark.accept-any-schema", False, _boolean)
 
-# Of the formats. Each has a form for delete files, which begins with ``write.delete.`` instead of ``write.``.
+# Of the formats. Each has a form for delete files, which begins with DELETE_PREFIX instead of WRITE_PREFIX.
+WRITE_PREFIX = "write."
+DELETE_PREFIX = "write.delete."
 PARQUET_COMPRESSION = Property("write.parquet.compression-codec", "zstd", _PARQUET_CODECS)
 PARQUET_COMPRESSION_LEVEL = Property("write.parquet.compression-level", None, _whole_or_null)
 PARQUET_ROW_GROUP_SIZE_BYTES = Property("write.parquet.row-group-size-bytes", 128 * _MB, _positive)

@@ -150,8 +150,7 @@ def write_data_files(
     target = WriteTarget.of(
         metadata, store, schema=schema, spec=spec, names=names, properties=properties, counters=counters
     )
-    batches = table_rows(data, target.schema)
-    order = metadata.sort_order
+    batches, order = table_rows(data, target.schema), metadata.sort_order
     if isinstance(data, pa.Table) and sorted_by is None and not order.is_unsorted:
         table = pa.Table.from_batches(batches, schema=to_arrow_schema(target.schema))
         batches = iter(sorted_table(table, target.spec, order, target.schema).to_batches())
