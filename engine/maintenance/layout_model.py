@@ -31,8 +31,8 @@ from engine.expressions.predicate import Predicate
 from engine.expressions.uuid_bounds import believed_bounds
 from engine.expressions.vectors import Vector, from_serialized, pack, vector_of
 from engine.formats.metrics_modes import NONE, MetricsMode, metrics_modes
+from engine.formats.parquet.encoded_sizes import encoded_size
 from engine.formats.parquet.metrics import lower_bound, upper_bound
-from engine.formats.parquet.writer import encoded_size
 from engine.maintenance.file_groups import file_count
 from engine.maintenance.hilbert import hilbert_indexes
 from engine.maintenance.z_order import bits_of_each, interleave_bits, ranked, shares_of_ranks

@@ -28,8 +28,9 @@ from engine.errors import Unsupported
 from engine.formats.avro.schemas import plain_schema
 from engine.formats.collected_metrics import MetricsCollector
 from engine.formats.metrics_modes import MetricsMode
+from engine.formats.parquet.encoded_sizes import encoded_size
 from engine.formats.parquet.metrics import FileMetrics
-from engine.formats.parquet.writer import encoded_size, storable
+from engine.formats.parquet.writer import storable
 from engine.spec.properties import AVRO_COMPRESSION, AVRO_COMPRESSION_LEVEL
 from engine.spec.schema import Schema
 from engine.spec.types import GeospatialType, NestedField, StructType

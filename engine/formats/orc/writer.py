@@ -15,8 +15,9 @@ from engine.columnar.schemas import child_fields, field_id_of, is_list
 from engine.errors import Unsupported
 from engine.formats.collected_metrics import MetricsCollector
 from engine.formats.metrics_modes import MetricsMode
+from engine.formats.parquet.encoded_sizes import encoded_size
 from engine.formats.parquet.metrics import FileMetrics
-from engine.formats.parquet.writer import encoded_size, storable
+from engine.formats.parquet.writer import storable
 from engine.spec.properties import (
     ORC_BLOOM_COLUMNS,
     ORC_COMPRESSION,

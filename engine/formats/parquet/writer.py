@@ -20,6 +20,8 @@ from engine.columnar.schemas import Leaf, field_id_of, leaves
 from engine.errors import Unsupported
 from engine.formats.metrics_modes import MetricsMode
 from engine.formats.parquet.annotations import AnnotatedOutput, annotations_of
+from engine.formats.parquet.dictionaries import dictionary_columns
+from engine.formats.parquet.encoded_sizes import encoded_size
 from engine.formats.parquet.metrics import FileMetrics, NanCounter, parquet_metrics
 from engine.spec.properties import (
     PARQUET_BLOOM_ENABLED,
@@ -28,6 +30,8 @@ from engine.spec.properties import (
     PARQUET_BLOOM_NDV,
     PARQUET_COMPRESSION,
     PARQUET_COMPRESSION_LEVEL,
+    PARQUET_DICT_ENABLED,
+    PARQUET_DICT_ENABLED_COLUMN,
     PARQUET_DICT_SIZE_BYTES,
     PARQUET_PAGE_ROW_LIMIT,
     PARQUET_PAGE_SIZE_BYTES,
@@ -56,6 +60,8 @@ class ParquetOptions:
     page_size_bytes: int = PARQUET_PAGE_SIZE_BYTES.default
     page_row_limit: int = PARQUET_PAGE_ROW_LIMIT.default
     dict_size_bytes: int = PARQUET_DICT_SIZE_BYTES.default
+    dict_enabled: bool = PARQUET_DICT_ENABLED.default
+    dict_enabled_columns: Mapping[str, bool] = field(default_factory=dict)
     bloom_filters: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @classmethod
@@ -69,6 +75,8 @@ class ParquetOptions:
             page_size_bytes=PARQUET_PAGE_SIZE_BYTES.of(properties),
             page_row_limit=PARQUET_PAGE_ROW_LIMIT.of(properties),
             dict_size_bytes=PARQUET_DICT_SIZE_BYTES.of(properties),
+            dict_enabled=PARQUET_DICT_ENABLED.of(properties),
+            dict_enabled_columns=PARQUET_DICT_ENABLED_COLUMN.by_column(properties),
             bloom_filters=_bloom_filters(properties),
         )
 
@@ -94,26 +102,6 @@ def _most_distinct(fpp: float, max_bytes: int) -> int:
     bits = 8 * (1 << (max_bytes.bit_length() - 1))
     # A little less, so that rounding does not double the filter.
     return max(1, int(0.999 * bits * -math.log1p(-(fpp ** (1 / _BLOOM_BITS_SET))) / _BLOOM_BITS_SET))
-
-
-def encoded_width(type_: pa.DataType) -> float | None:
-    """Bytes of a value of a fixed-width leaf type in Parquet's plain encoding; None for other types."""
-    if pat.is_decimal(type_):
-        return 4 if type_.precision <= 9 else 8 if type_.precision <= 18 else 16
-    if isinstance(type_, pa.BaseExtensionType):
-        return encoded_width(type_.storage_type)
-    if pat.is_boolean(type_):
-        return 1 / 8
-    return type_.bit_width / 8 if pat.is_primitive(type_) or pat.is_fixed_size_binary(type_) else None
-
-
-def encoded_size(batch: pa.RecordBatch) -> int:
-    """Estimated bytes of a batch in Parquet before dictionaries and compression."""
-    total = 0.0
-    for column in batch.columns:
-        width = encoded_width(column.type)
-        total += column.nbytes if width is None else width * len(column)
-    return int(total)
 
 
 class ParquetFileWriter:
@@ -157,9 +145,9 @@ class ParquetFileWriter:
         self._key_values = dict(key_values or {})
         self._writer: pq.ParquetWriter | None = None
 
-    def _open(self, rows: int) -> pq.ParquetWriter:
-        """The writer, created for the first row group of `rows` rows: no column has more distinct values than rows, so
-        Bloom filters need not be larger."""
+    def _open(self, first: pa.Table) -> pq.ParquetWriter:
+        """The writer, created for the first row group, which decides what gets a dictionary. No column has more
+        distinct values than rows, so Bloom filters need not be larger."""
         if self._writer is not None:
             return self._writer
         options = self._options
@@ -168,7 +156,7 @@ class ParquetFileWriter:
             if pat.is_boolean(known.get(column, pa.null())):
                 raise Unsupported(f"{PARQUET_BLOOM_ENABLED.prefix}{column}: a Bloom filter of booleans")
         blooms = {
-            column: {"fpp": wanted["fpp"], "ndv": int(min(wanted["ndv"], max(rows, 1)))}
+            column: {"fpp": wanted["fpp"], "ndv": int(min(wanted["ndv"], max(first.num_rows, 1)))}
             for column, wanted in options.bloom_filters.items()
             if column in known
         }
@@ -179,6 +167,9 @@ class ParquetFileWriter:
             compression_level=options.compression_level,
             data_page_size=max(options.page_size_bytes, _LEAST_PAGE_BYTES),
             max_rows_per_page=options.page_row_limit,
+            use_dictionary=dictionary_columns(
+                first, default=options.dict_enabled, by_column=options.dict_enabled_columns
+            ),
             dictionary_pagesize_limit=options.dict_size_bytes,
             store_schema=False,
             store_decimal_as_integer=True,
@@ -207,10 +198,9 @@ class ParquetFileWriter:
         if not self._waiting:
             return
         table = pa.Table.from_batches(self._waiting)
-        rows = max(table.num_rows, 1)
         self._encoded_bytes += self.waiting_bytes
         self._waiting, self.waiting_bytes = [], 0
-        self._open(rows).write_table(table, row_group_size=rows)
+        self._open(table).write_table(table, row_group_size=max(table.num_rows, 1))
 
     @property
     def written_bytes(self) -> int:
@@ -225,7 +215,7 @@ class ParquetFileWriter:
     def close(self) -> tuple[FileMetrics, int]:
         """Write the rest, make the file visible, and return its metrics and its size in bytes."""
         self.flush()
-        writer = self._open(0)
+        writer = self._open(self._arrow_schema.empty_table())
         with self._output.annotating() if isinstance(self._output, AnnotatedOutput) else nullcontext():
             writer.close()
         footer = writer.writer.metadata

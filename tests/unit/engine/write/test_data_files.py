@@ -130,7 +130,7 @@ def test_object_storage_paths_are_spread_by_hash() -> None:
 
 def test_files_roll_at_the_target_size_and_row_groups_at_theirs() -> None:
     table = pa.table(
-        {"id": pa.array(range(200_000)), "x": pa.array([float(i * 7919 % 104729) for i in range(200_000)])}
+        {"id": pa.array(range(400_000)), "x": pa.array([float(i * 7919 % 104729) for i in range(400_000)])}
     )
     properties = {"write.target-file-size-bytes": "400000", "write.parquet.row-group-size-bytes": "200000"}
     store = MemoryStore()
