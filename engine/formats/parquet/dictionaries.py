@@ -18,23 +18,29 @@ import pyarrow.types as pat
 from engine.columnar.schemas import child_fields, storage_of
 from engine.formats.parquet.encoded_sizes import plain_size
 
+_FEWEST_ROWS = 1 << 12
+"""For fewer the decision takes more than a tenth of a small append, and saves some kilobytes."""
 _JUDGED_VALUES = 1 << 17
 """More than the 20,000 of a page of parquet-mr: a column of 50,000 distinct values seems distinct there."""
-_SAMPLED_VALUES = 1 << 13
+_SAMPLED_SHARE = 1 / 8
+_LEAST_SAMPLED, _MOST_SAMPLED = 1 << 9, 1 << 13
 """Counting the distinct ones among all that are judged would take longer than the encoding that it saves."""
 _DRAWS = np.geomspace(1e-4, 100, 500)
 """Draws for each distinct value, and the share of distinct ones among them."""
 _SHARES = -np.expm1(-_DRAWS) / _DRAWS
 
 
-def dictionary_columns(rows: pa.Table, *, default: bool, by_column: Mapping[str, bool]) -> list[str]:
-    """The paths, as Parquet has them, of the columns whose first values are smaller with a dictionary.
+def dictionary_columns(rows: pa.Table, *, default: bool, by_column: Mapping[str, bool]) -> list[str] | bool:
+    """The paths, as Parquet has them, of the columns whose first values are smaller with a dictionary; whether all may
+    have one where the file is too small for a decision.
 
     Args:
         rows: The first row group of the file.
         default: Whether columns may have a dictionary.
         by_column: Overrides the default, by the names that `engine.columnar.schemas.Leaf` has as paths.
     """
+    if rows.num_rows < _FEWEST_ROWS and not by_column:
+        return default
     return [
         stored
         for field, column in zip(rows.schema, rows.columns, strict=True)
@@ -70,13 +76,14 @@ def _is_smaller(values: pa.ChunkedArray) -> bool:
     if pat.is_dictionary(values.type):
         return True
     values = values.slice(0, _JUDGED_VALUES)
-    first = values.slice(0, _SAMPLED_VALUES)
+    sampled = max(_LEAST_SAMPLED, min(int(len(values) * _SAMPLED_SHARE), _MOST_SAMPLED))
+    first = values.slice(0, sampled)
     share = _distinct_share(first)
     if _pays(first, share) or len(first) == len(values):
         return _pays(first, share)
     # What repeats in runs repeats among the first; what comes back late, among values far apart.
-    spread = values.take(np.linspace(0, len(values) - 1, _SAMPLED_VALUES, dtype=np.int64))
-    return _pays(values, _share_of_more(_distinct_share(spread), len(values) / _SAMPLED_VALUES))
+    spread = values.take(np.linspace(0, len(values) - 1, sampled, dtype=np.int64))
+    return _pays(values, _share_of_more(_distinct_share(spread), len(values) / sampled))
 
 
 def _distinct_share(values: pa.ChunkedArray) -> float:
