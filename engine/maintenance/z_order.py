@@ -47,7 +47,8 @@ def bits_of_each(columns: int, curve: str) -> int:
 def shares(column: pa.Array | pa.ChunkedArray, bits: int) -> UInt64s:
     """For each row, which share of the rows has a lesser value, as a number of so many bits.
 
-    Equal values have equal shares, and a greater value never a lesser one; nulls are less than all values.
+    Equal values have equal shares, and a greater value never a lesser one; nulls are less than all values. Zeros of
+    either sign are different values, in any order.
     """
     return shares_of_ranks(ranked(column)[0], bits)
 

@@ -31,7 +31,7 @@ def test_bits_go_in_turn(width: int, bits: int, data: st.DataObject) -> None:
 VALUES: dict[str, tuple[pa.DataType, st.SearchStrategy[object]]] = {
     "int": (pa.int32(), st.integers(-(2**31), 2**31 - 1)),
     "long": (pa.int64(), st.integers(-3, 3) | st.integers(-(2**63), 2**63 - 1)),
-    "double": (pa.float64(), st.floats(allow_nan=False)),
+    "double": (pa.float64(), st.floats(allow_nan=False).map(lambda number: number + 0.0)),
     "boolean": (pa.bool_(), st.booleans()),
     "date": (pa.date32(), st.dates()),
     "timestamp": (pa.timestamp("us"), st.datetimes()),
