@@ -13,7 +13,7 @@ from engine.spec.properties import RESERVED
 from engine.spec.schema import Schema
 from engine.spec.schema_evolution import assign_fresh_ids
 from engine.spec.sorting import UNSORTED, SortOrder
-from engine.spec.transforms import Identity, UnknownTransform
+from engine.spec.transforms import UnknownTransform
 from engine.spec.updates import (
     AddPartitionSpec,
     AddSchema,
@@ -91,7 +91,7 @@ def check_definition(
     _check_transforms(spec, order)
     spec.check(schema)
     order.check(schema)
-    _check_partition_names(spec, schema)
+    spec.check_names(schema)
 
 
 def creation_updates(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
@@ -141,11 +141,3 @@ def _check_transforms(spec: PartitionSpec, order: SortOrder) -> None:
             raise Unsupported(f"writing with the transform {transform}")
         if len(source_ids) > 1:
             raise Unsupported(f"writing with the transform {transform} of several columns")
-
-
-def _check_partition_names(spec: PartitionSpec, schema: Schema) -> None:
-    for f in spec.fields:
-        same_named = schema.id_of.get(f.name)
-        if same_named is None or (isinstance(f.transform, Identity) and same_named == f.source_id):
-            continue
-        raise Invalid(f"partition field {f.name!r} has the name of a column; give it another name")

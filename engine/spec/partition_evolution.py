@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from engine.errors import Invalid
 from engine.spec.partitioning import FIRST_PARTITION_FIELD_ID, PartitionField, PartitionSpec, field_name
 from engine.spec.schema import Schema
-from engine.spec.transforms import Transform, UnknownTransform, Void, parse_transform
+from engine.spec.transforms import Bucket, Transform, Truncate, UnknownTransform, Void, parse_transform
 
 
 @dataclass
@@ -42,7 +42,8 @@ class PartitionSpecUpdate:
         Args:
             column: Full name.
             transform: As an object or as text, such as ``"bucket[16]"``.
-            name: Of the field; defaults to the usual one (``ts_day``).
+            name: Of the field; defaults to the usual one (``ts_day``), with the width of a bucket or truncation
+                (``id_bucket_16``), as Iceberg Java names fields that are added to a spec.
 
         Raises:
             Invalid: The column or the transform is not known, or the spec has the field already.
@@ -75,7 +76,7 @@ class PartitionSpecUpdate:
         made = PartitionField(
             source_ids=(source.field_id,),
             field_id=field_id,
-            name=name or field_name(column, transform),
+            name=name or _name_with_width(column, transform),
             transform=transform,
         )
         self._added.append(made)
@@ -83,7 +84,10 @@ class PartitionSpecUpdate:
 
     def drop_field(self, name: str) -> PartitionSpecUpdate:
         """Stop partitioning by a field, named as the spec names it."""
-        self._removed.add(self._find(name).field_id)
+        found = self._find(name)
+        if found.field_id in self._renamed:
+            raise Invalid(f"cannot drop partition field {name!r}: this update renames it")
+        self._removed.add(found.field_id)
         return self
 
     def rename_field(self, name: str, new_name: str) -> PartitionSpecUpdate:
@@ -111,6 +115,7 @@ class PartitionSpecUpdate:
                 return known, self.last_partition_id
         spec = PartitionSpec(tuple(fields), max((s.spec_id for s in self.history), default=-1) + 1)
         spec.check(self.schema)
+        spec.check_names(self.schema)
         return spec, self.last_partition_id
 
     def _void_name(self, old: PartitionField) -> str:
@@ -124,6 +129,11 @@ class PartitionSpecUpdate:
             names = ", ".join(f.name for f in self.base.fields if not isinstance(f.transform, Void)) or "none"
             raise Invalid(f"no partition field {name!r}; there are: {names}")
         return found
+
+
+def _name_with_width(column: str, transform: Transform) -> str:
+    name = field_name(column, transform)
+    return f"{name}_{transform.width}" if isinstance(transform, Bucket | Truncate) else name
 
 
 def _key(partition_field: PartitionField) -> tuple[tuple[int, ...], Transform]:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from engine.errors import Invalid
 from engine.spec.schema import Schema
-from engine.spec.transforms import Transform, UnknownTransform, Void
+from engine.spec.transforms import Identity, Transform, UnknownTransform, Void
 from engine.spec.types import DATE, UNKNOWN, NestedField, PrimitiveType, StructType
 from engine.spec.values import Value
 
@@ -86,6 +86,15 @@ class PartitionSpec:
                 source = schema.row_primitive(source_id)
                 if not f.transform.accepts(source):
                     raise Invalid(f"cannot partition {schema.name_of[source_id]!r} of type {source} by {f.transform}")
+
+    def check_names(self, schema: Schema) -> None:
+        """Raise Invalid where a field has the name of a column, unless it is the column itself, as Iceberg Java does
+        for new specs. Void fields keep the names that they had."""
+        for f in self.fields:
+            same_named = schema.id_of.get(f.name)
+            is_own = isinstance(f.transform, Identity) and same_named == f.source_id
+            if same_named is not None and not is_own and not isinstance(f.transform, Void):
+                raise Invalid(f"partition field {f.name!r} has the name of a column; give it another name")
 
 
 def partition_key(spec_id: int, partition: Partition) -> PartitionKey:

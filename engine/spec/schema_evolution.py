@@ -98,8 +98,8 @@ class SchemaUpdate:
         self._refuse_collection_child(found.field_id, "drop")
         if found.field_id in self._changed or found.field_id in self._added:
             raise Invalid(f"cannot drop column {name!r}: this update changes it")
-        if found.field_id in self._identifier_ids():
-            raise Invalid(f"cannot drop column {name!r}: it is an identifier field")
+        if self._holds_identifier(found.field_id):
+            raise Invalid(f"cannot drop column {name!r}: it is or holds an identifier field")
         self._dropped.add(found.field_id)
         return self
 
@@ -124,8 +124,8 @@ class SchemaUpdate:
     def make_optional(self, name: str) -> SchemaUpdate:
         """Let a column be null. A required column is never made of an optional one."""
         found = self._current(name)
-        if found.field_id in self._identifier_ids():
-            raise Invalid(f"cannot make column {name!r} optional: it is an identifier field")
+        if self._holds_identifier(found.field_id):
+            raise Invalid(f"cannot make column {name!r} optional: it is or holds an identifier field")
         return self._change(replace(found, required=False))
 
     def document_column(self, name: str, doc: str | None) -> SchemaUpdate:
@@ -222,6 +222,9 @@ class SchemaUpdate:
 
     def _identifier_ids(self) -> frozenset[int]:
         return self.base.identifier_field_ids if self._identifiers is None else self._identifiers
+
+    def _holds_identifier(self, field_id: int) -> bool:
+        return any(field_id in self._path(each) for each in self._identifier_ids())
 
     def _next_id(self) -> int:
         self.last_column_id += 1

@@ -75,9 +75,9 @@ def test_the_default_spec_keeps_its_source():
 def test_specs_evolve_and_come_back():
     w = world(metadata(spec=BY_DAY))
     found = commit(w, UpdateSpec(lambda s: s.drop_field("day").add_field("id", Bucket(8))))
-    assert [f.name for f in found.spec.fields] == ["id_bucket"]
+    assert [f.name for f in found.spec.fields] == ["id_bucket_8"]
     assert (found.default_spec_id, found.last_partition_id) == (1, 1001)
-    back = commit(w, UpdateSpec(lambda s: s.drop_field("id_bucket").add_field("day", Identity())))
+    back = commit(w, UpdateSpec(lambda s: s.drop_field("id_bucket_8").add_field("day", Identity())))
     assert (back.default_spec_id, len(back.partition_specs)) == (0, 2)
 
 

@@ -8,7 +8,7 @@ from engine.errors import Invalid
 from engine.spec.partition_evolution import PartitionSpecUpdate
 from engine.spec.partitioning import UNPARTITIONED, partition_spec
 from engine.spec.schema import Schema
-from engine.spec.transforms import Bucket, Day, Identity, Month, Void
+from engine.spec.transforms import Bucket, Day, Identity, Month, Truncate, Void
 from engine.spec.types import LONG, TIMESTAMP, NestedField, list_type
 
 SCHEMA = Schema(
@@ -65,6 +65,18 @@ def test_dropping_all_fields_gives_an_unpartitioned_spec_with_its_own_id():
     assert again == BY_MONTH
 
 
+def test_buckets_and_truncations_are_told_apart_by_their_widths():
+    spec, _ = update().add_field("id", Bucket(4)).add_field("id", Bucket(8)).add_field("id", Truncate(10)).apply()
+    assert [f.name for f in spec.fields] == ["ts_month", "id_bucket_4", "id_bucket_8", "id_trunc_10"]
+
+
+def test_a_void_field_may_have_the_name_of_a_column():
+    by_id = partition_spec(SCHEMA, [("id", Identity())])
+    dropped, _ = update(by_id, (by_id,), 1).drop_field("id").apply()
+    later = PartitionSpecUpdate(SCHEMA, dropped, (by_id, dropped), 1000, 2).add_field("ts", Day())
+    assert [(f.name, str(f.transform)) for f in later.apply()[0].fields] == [("id", "void"), ("ts_day", "day")]
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -74,6 +86,10 @@ def test_dropping_all_fields_gives_an_unpartitioned_spec_with_its_own_id():
         (lambda u: u.add_field("many.element", Identity()).apply(), "list or map"),
         (lambda u: u.drop_field("ts_day"), "there are: ts_month"),
         (lambda u: u.drop_field("ts_month").drop_field("ts_month"), "no partition field"),
+        (lambda u: u.drop_field("ts_month").rename_field("ts_month", "m"), "no partition field"),
+        (lambda u: u.rename_field("ts_month", "m").drop_field("ts_month"), "this update renames it"),
+        (lambda u: u.rename_field("ts_month", "id").apply(), "'id' has the name of a column"),
+        (lambda u: u.add_field("ts", Day(), name="ts").apply(), "'ts' has the name of a column"),
     ],
 )
 def test_illegal_changes_are_refused(change, reason):

@@ -218,3 +218,14 @@ def test_identifier_columns_are_required_with_all_structs_around_them():
     assert schema.identifier_field_ids == {2}
     with pytest.raises(Invalid, match="must be required"):
         key(required=False).set_identifier_fields("key.id")
+
+
+def test_a_struct_that_holds_an_identifier_column_stays_and_stays_required():
+    point = StructType((column(2, "id", required=True), column(3, "x", INT)))
+    base = Schema((column(1, "key", point, required=True), column(4, "y", INT)), identifier_field_ids=frozenset({2}))
+    for change in (SchemaUpdate.drop_column, SchemaUpdate.make_optional):
+        with pytest.raises(Invalid, match=r"'key'.*holds an identifier field"):
+            change(SchemaUpdate(base, 4), "key")
+        other = SchemaUpdate(base, 4).set_identifier_fields()
+        assert change(other, "key").apply()[0].identifier_field_ids == frozenset()
+    assert SchemaUpdate(base, 4).drop_column("key.x").apply()[0].identifier_field_ids == {2}
