@@ -26,6 +26,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "engine.codec.metadata_json.schema._GEOGRAPHY": ("geography ( srid:4326 , vincenty )", "geography (,)"),
     "engine.codec.metadata_json.values._DATE": ("+2024-02-29",),
     "engine.codec.metadata_json.values._TIME": ("10:11:12.000013",),
+    "engine.frames.duckdb_source._TEXT": ('"a\\"b"',),
+    "engine.frames.duckdb_source._ALWAYS": ("(true and x)", "x or true) y"),
     "engine.columnar.foreign_filters._LINE": ("call: 'greater'", "nested_field_ref: 'a'b'"),
     "engine.formats.metrics_modes._TRUNCATE": ("truncate(16)",),
     "engine.expressions.temporal_literals._PATTERN": ("+2024-02-29T10:11:12.000013 +01:00",),

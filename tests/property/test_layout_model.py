@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import tempfile
+from collections import Counter
 from decimal import Decimal
 from itertools import pairwise
 
@@ -121,6 +122,8 @@ def test_row_groups_are_skipped_as_by_a_real_scan(
         for filter in filters:
             groups = engine.load_table(table.metadata_location).scan(filter=filter).row_groups().to_pylist()
             seen = {(each["file_path"], each["first_row"]): each for each in groups}
+            # The statistics of the only row group of a small file are not looked at.
+            of_file = Counter(each["file_path"] for each in groups)
             for start, end, file, is_read in zip(
                 parts.starts, parts.starts[1:], file_of.tolist(), parts.planned(filter).tolist(), strict=False
             ):
@@ -128,7 +131,7 @@ def test_row_groups_are_skipped_as_by_a_real_scan(
                 if real is not None:
                     assert real["record_count"] == end - start
                     assert not (real["is_skipped"] and is_read), filter
-                    assert real["is_skipped"] or is_read or "x " in filter, filter
+                    assert real["is_skipped"] or is_read or "x " in filter or of_file[written[file]] == 1, filter
                 else:
                     assert not found.planned(filter)[file], filter
 

@@ -215,7 +215,7 @@ class ParquetFileWriter:
     def close(self) -> tuple[FileMetrics, int]:
         """Write the rest, make the file visible, and return its metrics and its size in bytes."""
         self.flush()
-        writer = self._open(self._arrow_schema.empty_table())
+        writer = self._open(pa.Table.from_batches([], self._arrow_schema))
         with self._output.annotating() if isinstance(self._output, AnnotatedOutput) else nullcontext():
             writer.close()
         footer = writer.writer.metadata
