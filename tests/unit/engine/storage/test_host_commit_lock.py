@@ -210,8 +210,9 @@ def test_writers_of_one_machine_do_not_collide(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         attempts = list(pool.map(write, range(8)))
-    # Without the lock a writer that lost five times would have given up.
-    assert attempts == [3] * 8
+    # Without the lock a writer that lost five times would have given up. Who finds it free may have loaded the table
+    # before another one's commit, which takes one attempt more.
+    assert 24 <= sum(attempts) <= 28
     found = table.refresh().scan().to_arrow()["a"].to_pylist()
     assert sorted(found) == [10 * writer + number for writer in range(8) for number in range(3)]
 
