@@ -61,6 +61,8 @@ class Prices:
 
 S3_STANDARD = Prices()
 
+_OVERLAP = 0.5
+"""As measured with eight threads on two processors; see docs/design/object-store-costs.md."""
 THREADS = 8
 """Of this project's engine where it reads an object store, on machines of up to as many processors."""
 
@@ -106,10 +108,12 @@ class Work:
     Args:
         phases: One after the other; of each the stages, side by side, in the order in which an item passes them.
         seconds: What the case takes where storage takes no time.
+        overlap: How much of these seconds or of the waiting, whichever is less, passes at the same time.
     """
 
     phases: Sequence[Sequence[Stage]]
     seconds: float
+    overlap: float = 0.0
 
     @property
     def requests(self) -> int:
@@ -150,7 +154,7 @@ def icebench_work(counters: Mapping[str, int], *, seconds: float, threads: int) 
         reads = Stage(items=parts - data - deletes, in_flight=threads, bytes_read=size)
         phases.append([Stage(items=deletes, requests=2, in_flight=threads)])
         phases.append([Stage(items=data, requests=2, in_flight=threads), reads])
-    return Work(phases=phases, seconds=seconds)
+    return Work(phases=phases, seconds=seconds, overlap=_OVERLAP if parts and min(threads, data) > 1 else 0.0)
 
 
 def seconds_on(work: Work, profile: Profile) -> float:
@@ -164,7 +168,7 @@ def seconds_on(work: Work, profile: Profile) -> float:
         slowest = max(phase, key=lambda stage: stage.seconds(profile))
         waiting += slowest.seconds(profile)
         waiting += sum(stage.seconds_of_one(profile) for stage in phase if stage is not slowest)
-    return work.seconds + waiting
+    return work.seconds + waiting - work.overlap * min(work.seconds, waiting)
 
 
 def dollars_per_thousand_queries(work: Work, profile: Profile) -> float:

@@ -107,3 +107,15 @@ def test_a_plan_reads_no_files() -> None:
     assert work.requests == 2 + 2 * 4
     # The manifests of data are two waves of two, that of deletes comes after them.
     assert seconds_on(work, PLAIN) == pytest.approx((2 + 2 + 2 + 2) * 0.1)
+
+
+def test_half_of_what_takes_less_passes_meanwhile() -> None:
+    def seconds(own: float, files: int) -> float:
+        counters = {"storage_requests_read": 3, "storage_requests_range_read": 2 * files, "files_planned": files}
+        work = icebench_work(counters, seconds=own, threads=8)
+        return seconds_on(work, SAME_REGION) - seconds_on(replace(work, seconds=0.0), SAME_REGION)
+
+    assert seconds(0.1, 8) == pytest.approx(0.05)
+    # Of the waiting: metadata, list and manifest, 60 ms each; two requests until a footer is there, one for columns.
+    assert seconds(10.0, 8) == pytest.approx(10.0 - 0.27 / 2)
+    assert seconds(0.1, 1) == pytest.approx(0.1)  # of one file there is nothing else to read
