@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 
 from engine.formats.avro.writer import AvroFileWriter, AvroOptions
+from engine.formats.file_writer import FileWriter
 from engine.formats.metrics_modes import MetricsMode
 from engine.formats.orc.writer import OrcFileWriter, OrcOptions
-from engine.formats.parquet.metrics import FileMetrics
 from engine.formats.parquet.writer import ParquetFileWriter, ParquetOptions
 from engine.spec.properties import DELETE_PREFIX, WRITE_PREFIX
 from engine.spec.schema import Schema
@@ -20,39 +20,6 @@ from engine.storage.store import OutputFile
 WriteOptions: TypeAlias = ParquetOptions | OrcOptions | AvroOptions
 
 _OPTIONS: dict[str, type[WriteOptions]] = {"parquet": ParquetOptions, "orc": OrcOptions, "avro": AvroOptions}
-
-
-class FileWriter(Protocol):
-    """Writes one file. Rows are buffered until `flush`."""
-
-    waiting_bytes: int
-    """Bytes of buffered rows, before compression."""
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Buffer a batch."""
-        ...
-
-    def flush(self) -> None:
-        """Write the buffered rows."""
-        ...
-
-    @property
-    def written_bytes(self) -> int:
-        """Bytes of the file so far."""
-        ...
-
-    @property
-    def compression_ratio(self) -> float | None:
-        """Bytes in the file per byte before compression; None if not known yet."""
-        ...
-
-    def close(self) -> tuple[FileMetrics, int]:
-        """Write the rest, make the file visible, and return its metrics and its size in bytes."""
-        ...
-
-    def abort(self) -> None:
-        """Discard the file."""
-        ...
 
 
 def write_options(file_format: str, properties: Mapping[str, str], *, for_deletes: bool = False) -> WriteOptions:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from engine.formats.file_writer import FileWriter
 from engine.formats.metrics_modes import MetricsMode
 from engine.formats.parquet.encoded_sizes import encoded_size
 from engine.formats.parquet.metrics import FileMetrics
-from engine.formats.writer import FileWriter, WriteOptions, open_writer
+from engine.formats.writer import WriteOptions, open_writer
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.partitioning import Partition
 from engine.spec.schema import Schema

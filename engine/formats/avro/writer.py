@@ -27,10 +27,9 @@ from engine.columnar.schemas import child_fields, is_list, storage_of
 from engine.errors import Unsupported
 from engine.formats.avro.schemas import plain_schema
 from engine.formats.collected_metrics import MetricsCollector
+from engine.formats.file_writer import FileWriter
 from engine.formats.metrics_modes import MetricsMode
-from engine.formats.parquet.encoded_sizes import encoded_size
 from engine.formats.parquet.metrics import FileMetrics
-from engine.formats.parquet.writer import storable
 from engine.spec.properties import AVRO_COMPRESSION, AVRO_COMPRESSION_LEVEL
 from engine.spec.schema import Schema
 from engine.spec.types import GeospatialType, NestedField, StructType
@@ -68,7 +67,7 @@ class AvroOptions:
                 raise Unsupported(f"writing Avro files with column {schema.name_of[column_id]!r} of type {f.type}")
 
 
-class AvroFileWriter:
+class AvroFileWriter(FileWriter):
     """Writes one Avro file and returns its metrics.
 
     Args:
@@ -90,37 +89,23 @@ class AvroFileWriter:
         options: AvroOptions,
         key_values: Mapping[str, str] | None = None,
     ) -> None:
-        self._output = output
+        super().__init__(output, arrow_schema)
         self._codec = options.codec
-        self._places = [i for i, f in enumerate(arrow_schema) if not pat.is_null(f.type)]
-        self._arrow_schema = storable(arrow_schema)
         self._metrics = MetricsCollector(schema, modes)
-        self._waiting: list[pa.RecordBatch] = []
-        self.waiting_bytes = 0
-        self._encoded_bytes = 0
         fields = tuple(schema.fields[place] for place in self._places)
         self._columns = [_Column.of(f) for f in fields]
         metadata = {"iceberg.schema": encode_schema(schema).decode(), **(key_values or {})}
         header, self._sync = encode_header(record_schema(StructType(fields), "table"), metadata, options.codec)
         output.write(header)
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Buffer a batch, with the columns of the schema in its order."""
-        columns = [batch.column(place) for place in self._places]
-        kept = pa.RecordBatch.from_arrays(columns, schema=self._arrow_schema)
-        self._metrics.add(kept)
-        self._waiting.append(kept)
-        self.waiting_bytes += encoded_size(kept)
+    def _measure(self, batch: pa.RecordBatch) -> None:
+        self._metrics.add(batch)
 
-    def flush(self) -> None:
-        """Write the buffered rows in blocks."""
-        self._encoded_bytes += self.waiting_bytes
-        waiting, self._waiting, self.waiting_bytes = self._waiting, [], 0
-        for batch in waiting:
-            if batch.num_rows:
-                self._write(batch)
+    def _write(self, table: pa.Table) -> None:
+        for batch in table.to_batches():
+            self._write_blocks(batch)
 
-    def _write(self, batch: pa.RecordBatch) -> None:
+    def _write_blocks(self, batch: pa.RecordBatch) -> None:
         program = RowProgram(batch.num_rows)
         for column, array in zip(self._columns, batch.columns, strict=True):
             column.add_to(program, array)
@@ -133,27 +118,8 @@ class AvroFileWriter:
                 self._output.write(bytes(part))
             row, start = until, end
 
-    @property
-    def written_bytes(self) -> int:
-        """Bytes of the blocks written so far."""
-        return self._output.tell()
-
-    @property
-    def compression_ratio(self) -> float | None:
-        """Bytes in the file per byte before compression, so far; None before the first block."""
-        return self._output.tell() / self._encoded_bytes if self._encoded_bytes else None
-
-    def close(self) -> tuple[FileMetrics, int]:
-        """Write the rest, make the file visible, and return its metrics and its size in bytes."""
-        self.flush()
-        size = self._output.tell()
-        self._output.close()
-        return self._metrics.metrics(), size
-
-    def abort(self) -> None:
-        """Discard the file."""
-        self._waiting = []
-        self._output.abort()
+    def _finish(self) -> FileMetrics:
+        return self._metrics.metrics()
 
 
 @dataclass(frozen=True)

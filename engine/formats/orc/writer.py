@@ -14,10 +14,9 @@ from pyarrow import orc
 from engine.columnar.schemas import child_fields, field_id_of, is_list
 from engine.errors import Unsupported
 from engine.formats.collected_metrics import MetricsCollector
+from engine.formats.file_writer import FileWriter
 from engine.formats.metrics_modes import MetricsMode
-from engine.formats.parquet.encoded_sizes import encoded_size
 from engine.formats.parquet.metrics import FileMetrics
-from engine.formats.parquet.writer import storable
 from engine.spec.properties import (
     ORC_BLOOM_COLUMNS,
     ORC_COMPRESSION,
@@ -67,7 +66,7 @@ class OrcOptions:
                 raise Unsupported(f"writing ORC files with column {schema.name_of[column_id]!r} of type {f.type}")
 
 
-class OrcFileWriter:
+class OrcFileWriter(FileWriter):
     """Writes one ORC file and returns its metrics. The library ends a stripe when its own estimate says that it is
     full.
 
@@ -88,13 +87,9 @@ class OrcFileWriter:
         modes: Mapping[int, MetricsMode],
         options: OrcOptions,
     ) -> None:
-        self._output = output
-        self._places = [i for i, f in enumerate(arrow_schema) if not pat.is_null(f.type)]
-        self._arrow_schema = storable(arrow_schema)
+        super().__init__(output, arrow_schema)
         self._file_schema = pa.schema([_file_field(f) for f in self._arrow_schema])
         self._metrics = MetricsCollector(schema, modes)
-        self._waiting: list[pa.RecordBatch] = []
-        self.waiting_bytes = 0
         self._given_bytes = self._stored_bytes = 0  # before compression: given to the library, and written by it
         self._stripes: list[int] = []
         self._sink = _Sink(output)
@@ -107,21 +102,11 @@ class OrcFileWriter:
         )
         self._written = len(_MAGIC)
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Buffer a batch, with the columns of the schema in its order."""
-        columns = [batch.column(place) for place in self._places]
-        kept = pa.RecordBatch.from_arrays(columns, schema=self._arrow_schema)
-        self._metrics.add(kept)
-        self._waiting.append(kept)
-        self.waiting_bytes += encoded_size(kept)
+    def _measure(self, batch: pa.RecordBatch) -> None:
+        self._metrics.add(batch)
 
-    def flush(self) -> None:
-        """Give the buffered rows to the library."""
-        if not self._waiting:
-            return
-        table = pa.Table.from_batches(self._waiting)
-        per_row = self.waiting_bytes / max(table.num_rows, 1)
-        self._waiting, self.waiting_bytes = [], 0
+    def _write(self, table: pa.Table) -> None:
+        per_row = (self._encoded_bytes - self._given_bytes) / max(table.num_rows, 1)
         stored = self._in_file_types(table)
         for start in range(0, table.num_rows, _BATCH_ROWS):
             part = pa.table([_own_part(c, start) for c in stored.columns], schema=stored.schema)
@@ -155,23 +140,16 @@ class OrcFileWriter:
         """Bytes in the file per byte before compression; None before the first stripe."""
         return self._written / self._stored_bytes if self._stored_bytes else None
 
-    def close(self) -> tuple[FileMetrics, int]:
-        """Write the rest, make the file visible, and return its metrics and its size in bytes."""
-        self.flush()
+    def _finish(self) -> FileMetrics:
         with self._errors_of_the_store():
             self._writer.close()
         if self._given_bytes > self._stored_bytes:
             self._note_stripe()
-        size = self._output.tell()
-        self._output.close()
-        return self._metrics.metrics(tuple(self._stripes)), size
+        return self._metrics.metrics(tuple(self._stripes))
 
-    def abort(self) -> None:
-        """Discard the file."""
-        self._waiting = []
+    def _discard(self) -> None:
         # Else pyarrow writes the rest into the closed output when the writer is collected.
         self._writer.is_open = False
-        self._output.abort()
 
     @contextmanager
     def _errors_of_the_store(self) -> Iterator[None]:

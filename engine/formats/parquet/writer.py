@@ -18,10 +18,10 @@ import pyarrow.types as pat
 from engine.columnar.hidden_nulls import fill_hidden_nulls, hides_nulls
 from engine.columnar.schemas import Leaf, field_id_of, leaves
 from engine.errors import Unsupported
+from engine.formats.file_writer import FileWriter
 from engine.formats.metrics_modes import MetricsMode
 from engine.formats.parquet.annotations import AnnotatedOutput, annotations_of
 from engine.formats.parquet.dictionaries import dictionary_columns
-from engine.formats.parquet.encoded_sizes import encoded_size
 from engine.formats.parquet.metrics import FileMetrics, NanCounter, parquet_metrics
 from engine.spec.properties import (
     PARQUET_BLOOM_ENABLED,
@@ -104,7 +104,7 @@ def _most_distinct(fpp: float, max_bytes: int) -> int:
     return max(1, int(0.999 * bits * -math.log1p(-(fpp ** (1 / _BLOOM_BITS_SET))) / _BLOOM_BITS_SET))
 
 
-class ParquetFileWriter:
+class ParquetFileWriter(FileWriter):
     """Writes one Parquet file and returns its metrics. Rows are buffered until they fill a row group.
 
     Args:
@@ -129,17 +129,11 @@ class ParquetFileWriter:
         key_values: Mapping[str, str] | None = None,
     ) -> None:
         annotations = annotations_of(schema)
-        self._output = AnnotatedOutput(output, annotations) if annotations else output
-        self._arrow_schema = storable(arrow_schema)
-        self._places = [i for i, f in enumerate(arrow_schema) if not pat.is_null(f.type)]
-        self._hides_nulls = [f for f in self._arrow_schema if f.type.num_fields and hides_nulls(f.type)]
+        super().__init__(AnnotatedOutput(output, annotations) if annotations else output, arrow_schema)
+        self._hides_nulls = any(f.type.num_fields and hides_nulls(f.type) for f in self._arrow_schema)
         self._schema = schema
         self._modes = modes
         self._nans = NanCounter(self._arrow_schema)
-        self._waiting: list[pa.RecordBatch] = []
-        self.waiting_bytes = 0
-        self._encoded_bytes = 0
-        self.rows = 0
         self._options = options
         self._sorting = _sorting_columns(sort_order, self._arrow_schema)
         self._key_values = dict(key_values or {})
@@ -182,64 +176,30 @@ class ParquetFileWriter:
             self._writer.add_key_value_metadata(self._key_values)
         return self._writer
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Buffer a batch, with the columns of the schema in its order, for the next row group."""
-        columns = [batch.column(place) for place in self._places]
-        if self._hides_nulls:
-            columns = [fill_hidden_nulls(column) for column in columns]
-        kept = pa.RecordBatch.from_arrays(columns, schema=self._arrow_schema)
-        self._nans.add(kept)
-        self._waiting.append(kept)
-        self.waiting_bytes += encoded_size(kept)
-        self.rows += kept.num_rows
+    def _stored(self, column: pa.Array) -> pa.Array:
+        return fill_hidden_nulls(column) if self._hides_nulls else column
 
-    def flush(self) -> None:
-        """Write the buffered rows as one row group, if there are any."""
-        if not self._waiting:
-            return
-        table = pa.Table.from_batches(self._waiting)
-        self._encoded_bytes += self.waiting_bytes
-        self._waiting, self.waiting_bytes = [], 0
+    def _measure(self, batch: pa.RecordBatch) -> None:
+        self._nans.add(batch)
+
+    def _write(self, table: pa.Table) -> None:
         self._open(table).write_table(table, row_group_size=max(table.num_rows, 1))
 
-    @property
-    def written_bytes(self) -> int:
-        """Bytes of the row groups written so far."""
-        return self._output.tell()
-
-    @property
-    def compression_ratio(self) -> float | None:
-        """Bytes in the file per byte before compression, so far; None before the first row group."""
-        return self._output.tell() / self._encoded_bytes if self._encoded_bytes else None
-
-    def close(self) -> tuple[FileMetrics, int]:
-        """Write the rest, make the file visible, and return its metrics and its size in bytes."""
-        self.flush()
+    def _finish(self) -> FileMetrics:
         writer = self._open(pa.Table.from_batches([], self._arrow_schema))
         with self._output.annotating() if isinstance(self._output, AnnotatedOutput) else nullcontext():
             writer.close()
-        footer = writer.writer.metadata
-        size = self._output.tell()
-        self._output.close()
         types = {
             column_id: field_.type
             for column_id, field_ in self._schema.by_id.items()
             if isinstance(field_.type, PrimitiveType)
         }
-        return parquet_metrics(footer, self._arrow_schema, types, self._modes, self._nans.counts), size
+        return parquet_metrics(writer.writer.metadata, self._arrow_schema, types, self._modes, self._nans.counts)
 
-    def abort(self) -> None:
-        """Discard the file."""
-        self._waiting = []
+    def _discard(self) -> None:
         if self._writer is not None:
             # Else pyarrow writes a footer into the closed output when the writer is collected.
             self._writer.is_open = False
-        self._output.abort()
-
-
-def storable(schema: pa.Schema) -> pa.Schema:
-    """The schema without columns of type unknown, which data files do not hold."""
-    return pa.schema([f for f in schema if not pat.is_null(f.type)])
 
 
 def _sorting_columns(sort_order: SortOrder | None, schema: pa.Schema) -> list[pq.SortingColumn] | None:
