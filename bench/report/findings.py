@@ -13,8 +13,10 @@ from itertools import combinations
 from bench.report.compare import Records, best, median, pooled
 from bench.report.model import Finding
 from bench.report.quantities import count, listed, quantity, signed_percent, times
-from bench.statistics.claims import FALSE_CLAIMS, Effect, holm
+from bench.statistics.claims import FALSE_CLAIMS, LEAST_EFFECT, Effect, holm
 
+WITHIN = f"{math.expm1(LEAST_EFFECT):.0%}"
+"""By how much equals may differ."""
 NONE = "none"
 """The case of scans without deletes."""
 
@@ -59,6 +61,12 @@ def least_sure(p_values: Sequence[float]) -> float:
     """The largest p-value that is a claim among these; negative where none is."""
     corrected = zip(p_values, holm(p_values), strict=True)
     return max((own for own, adjusted in corrected if adjusted <= FALSE_CLAIMS), default=-1.0)
+
+
+def reach(effects: Iterable[Effect]) -> str:
+    """What effects of which none is claimed may be."""
+    lows, highs = zip(*((effect.low, effect.high) for effect in effects), strict=True)
+    return f"their intervals reach from {min(lows):.2f} to {max(highs):.2f}"
 
 
 def _lost_files(recalls: Records) -> Iterator[Finding]:
@@ -128,18 +136,20 @@ class _Race:
     evidence: str
 
     def finding(self, least_sure: float) -> Finding:
-        """Who is fastest, who is slower by how much, and who cannot be told apart."""
+        """Who is fastest, who is slower by how much, who takes as long, and who cannot be told apart."""
         names = dict.fromkeys(name for pair in self.effects for name in pair)
         first, *others = sorted(names, key=self._pace)
         told = [(name, to) for name in others if (to := self._effect(first, name)) is not None]
         slower = [self.slower.format(name, times(to.ratio)) for name, to in told if to.p_value <= least_sure]
-        alike = [name for name, to in told if to.p_value > least_sure]
-        statement = f"{self.what} is fastest {self.preposition} {first}; {listed(slower)}"
-        if not slower:
-            both = listed([first, *alike])
-            statement = f"{self.what} takes about as long {self.preposition} {both}: they cannot be told apart"
-        elif alike:
-            statement += f"; {listed(alike)} cannot be told apart from it"
+        equal = [name for name, to in told if to.is_equal]
+        unsure = _unsure(told, least_sure)
+        said = [f"is fastest {self.preposition} {first}; {listed(slower)}"] if slower else []
+        said += [f"takes as long {self.preposition} {listed([first, *equal])}, within {WITHIN}"] if equal else []
+        if unsure and not said:
+            statement = f"{self.what}: {listed([first, *unsure])} cannot be told apart"
+        else:
+            said += [f"{listed(unsure)} cannot be told apart from {first}"] if unsure else []
+            statement = f"{self.what} {'; '.join(said)}"
         return Finding(statement=f"{statement}.", evidence=f"{self.evidence}: {_intervals(told)}.")
 
     def _effect(self, base: str, head: str) -> Effect | None:
@@ -166,11 +176,22 @@ class _Added:
         """Who takes longer by how much, and for whom that cannot be said."""
         ranked = sorted(((name, effect) for (_, name), effect in self.effects.items()), key=lambda own: own[1].ratio)
         longer = [f"{signed_percent(to.ratio - 1)} with {name}" for name, to in ranked if to.p_value <= least_sure]
-        unsure = [name for name, to in ranked if to.p_value > least_sure]
+        equal = [name for name, to in ranked if to.is_equal]
+        unsure = _unsure(ranked, least_sure)
         said = [f"make a scan longer by {listed(longer)}"] if longer else []
-        said += [f"show no cost with {listed(unsure)}"] if unsure else []
+        said += [f"cost less than {WITHIN} with {listed(equal)}"] if equal else []
+        said += [f"have no cost that can be told with {listed(unsure)}"] if unsure else []
         evidence = f"Times the scan without deletes, pooled over layouts: {_intervals(ranked)}."
         return Finding(statement=f"Deletes ({self.case}) {'; they '.join(said)}.", evidence=evidence)
+
+
+def _unsure(told: Iterable[tuple[str, Effect]], least_sure: float) -> list[str]:
+    """Those of whom nothing is claimed, with what they may be: ``b (1.65x, 1.19 to 2.30)``."""
+    return [
+        f"{name} ({times(to.ratio)}, {to.low:.2f} to {to.high:.2f})"
+        for name, to in told
+        if to.p_value > least_sure and not to.is_equal
+    ]
 
 
 def _intervals(told: Iterable[tuple[str, Effect]]) -> str:

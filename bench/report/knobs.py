@@ -10,7 +10,7 @@ from bench.layouts.axes import Axes, name_of
 from bench.measure.record import Record
 from bench.report.charts import DotChart, DotPanel, DotRow, Point
 from bench.report.compare import Records, median, series_of
-from bench.report.findings import least_sure
+from bench.report.findings import least_sure, reach
 from bench.report.layouts import READ
 from bench.report.model import Cell, Finding, Section, Table, Tone, plain
 from bench.report.quantities import times
@@ -153,4 +153,5 @@ def _findings(found: dict[str, list[tuple[Term, Told]]]) -> Iterator[Finding]:
             evidence=f"95% interval {effect.low:.2f} to {effect.high:.2f}.",
         )
     if effects and not claimed:
-        yield Finding(statement="No knob that was varied has an effect on time that can be told.")
+        told = reach(effect for *_, effect in effects)
+        yield Finding(statement=f"No knob that was varied has an effect on time that can be told: {told}.")

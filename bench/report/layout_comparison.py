@@ -69,7 +69,7 @@ def _by_filter(records: Records, found: Sequence[Grid]) -> Iterator[Finding]:
     for case in dict.fromkeys(case for grid in found for case in grid.cases):
         said = [f"reads {_least(reads, case)}"] if reads is not None and case in reads.cases else []
         if case in fastest:
-            said.append(fastest[case].statement.removeprefix(f"{case} ").removesuffix("."))
+            said.append(fastest[case].statement.removeprefix(case).lstrip(": ").removesuffix("."))
         evidence = fastest[case].evidence if case in fastest else ""
         if said:
             yield Finding(statement=f"{case} {'; '.join(said)}.", evidence=evidence)

@@ -60,7 +60,8 @@ def layouts_section(records: Records, costing: Costing | None = None) -> Section
     return Section(
         key="layouts",
         title="Layouts by filter",
-        explanation="The darker a cell, the further from the best of its column, on a logarithmic scale.",
+        explanation="The darker a cell, the further from the least of its column, on a logarithmic scale; the least is "
+        "marked. Whether a time is less is a claim, which findings make, not the mark.",
         switch=tuple(replace(heat_map(grid), short=NAMES[grid.key]) for grid in found),
         opening=True,
     )

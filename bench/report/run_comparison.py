@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from bench.measure.record import Record
 from bench.measure.run_file import Run
 from bench.report.compare import between, median
-from bench.report.findings import least_sure
+from bench.report.findings import least_sure, reach
 from bench.report.model import Cell, Comparison, Finding, Row, Table, Tone, plain
 from bench.report.quantities import count, listed, quantity, times
 from bench.report.remarks import is_timed
@@ -155,7 +155,7 @@ def _timed(effects: Mapping[tuple[str, str, str], Effect], sure: float) -> Itera
                 f"(95% interval {effect.low:.2f} to {effect.high:.2f})."
             )
     if effects and sure < 0:
-        yield Finding(statement="No time differs by more than two runs can tell.")
+        yield Finding(statement=f"No time differs by more than two runs can tell: {reach(effects.values())}.")
 
 
 def _pooled(

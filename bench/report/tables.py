@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from bench.measure.record import Record
 from bench.report.compare import FLOOR, Records, best, bounds, median, ratio
+from bench.report.findings import WITHIN
 from bench.report.model import Cell, Table, Tone, plain
 from bench.report.quantities import interval, quantity, signed_percent, times
 from bench.report.remarks import is_noisy
@@ -38,7 +39,7 @@ def comparison(records: Records, *, title: str, case_name: str, folded: bool = F
         columns=(case_name, "Layout", *engines),
         rows=tuple(rows),
         note="Median, its interval, and the ratio to the best of the row, from samples of the same rounds; "
-        "even: the interval of that ratio includes 1.",
+        f"even: the interval of that ratio is within {WITHIN} of 1; undecided: it includes 1.",
         folded=folded,
     )
 
@@ -51,7 +52,7 @@ def _against(record: Record | None, winner: Record | None) -> Cell:
     words = []
     if record is not winner and (worse := ratio(winner, record)) is not None:
         words.append(times(worse.ratio))
-        words += [] if worse.differs else ["even"]
+        words += [] if worse.differs else ["even" if worse.is_equal else "undecided"]
     words += ["noisy"] if is_noisy(record) else []
     detail = f"{interval(*ends, record.unit, like=middle) if ends else ''} {', '.join(words)}".strip()
     return Cell(text=quantity(middle, record.unit), detail=detail, tone=_tone(record is winner, record))

@@ -98,6 +98,11 @@ class Effect:
         return not self.low <= 1 <= self.high
 
     @property
+    def is_equal(self) -> bool:
+        """Whether the whole interval is within `LEAST_EFFECT`. Two that cannot be told apart need not be equal."""
+        return max(-math.log(self.low), math.log(self.high)) <= LEAST_EFFECT
+
+    @property
     def inverse(self) -> Effect:
         """How many times the head the base takes."""
         return replace(self, ratio=1 / self.ratio, low=1 / self.high, high=1 / self.low)

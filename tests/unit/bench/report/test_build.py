@@ -293,7 +293,7 @@ def test_one_layout_is_not_held_against_others() -> None:
     assert [s.key for s in build_report(sample_run(records=records), results_file="x").sections] == ["planning"]
 
 
-@pytest.mark.parametrize("lines", [4, 10, 22, 60])
+@pytest.mark.parametrize("lines", [4, 10, 26, 60])
 def test_the_verdict_keeps_to_its_lines_and_says_what_it_leaves_out(report: Report, lines: int) -> None:
     out = StringIO()
     console = Console(file=out, width=120)
@@ -303,4 +303,4 @@ def test_the_verdict_keeps_to_its_lines_and_says_what_it_leaves_out(report: Repo
     assert len(text.splitlines()) <= lines
     assert FAILED.message in text
     assert text.splitlines()[-1].endswith("icebench report --print")
-    assert ("more remarks and findings" in text) == (lines < 22)
+    assert ("more remarks and findings" in text) == (lines < 26)

@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
+import pytest
+
 from bench.measure.record import Record
 from bench.report.compare import Records
 from bench.report.findings import findings_of
@@ -13,12 +18,14 @@ def statements(records: tuple[Record, ...]) -> list[str]:
 def test_the_sample_run_says_which_layout_and_engine_are_best_and_by_how_much() -> None:
     planning = (
         "is fastest with icebench; iceberg-java takes 4.5x as long and pyiceberg takes 18x as long; icebench-spark "
-        "cannot be told apart from it."
+        "(1.20x, 1.07 to 1.34) cannot be told apart from icebench."
     )
     scan = (
-        "A full scan of decimals takes about as long on unpartitioned, monthly and sorted: they cannot be told apart."
+        "A full scan of decimals: unpartitioned, monthly (1.10x, 0.98 to 1.23) and sorted (1.20x, 1.07 to 1.34) cannot "
+        "be told apart."
     )
     engines = "is fastest with icebench; pyiceberg takes 1.40x as long and iceberg-java takes 3.1x as long."
+    untold = "they have no cost that can be told with icebench"
     assert statements(sample_run().records) == [
         "For one_month, monthly reads least: 1.64% of the table, against 100% with unpartitioned and sorted.",
         "For one_item, sorted reads least: 3.28% of the table, against 100% with unpartitioned and monthly.",
@@ -26,9 +33,9 @@ def test_the_sample_run_says_which_layout_and_engine_are_best_and_by_how_much() 
         f"Cold planning {planning}",
         f"Warm planning {planning}",
         f"Scanning the decimal columns {engines}",
-        "Deletes (1%) make a scan longer by +68.9% with iceberg-java; they show no cost with icebench.",
-        "Deletes (10%) make a scan longer by +183.7% with iceberg-java; they show no cost with icebench.",
-        "Deletes (refresh) make a scan longer by +114.9% with iceberg-java; they show no cost with icebench.",
+        f"Deletes (1%) make a scan longer by +68.9% with iceberg-java; {untold} (1.03x, 0.93 to 1.16).",
+        f"Deletes (10%) make a scan longer by +183.7% with iceberg-java; {untold} (1.09x, 0.98 to 1.22).",
+        f"Deletes (refresh) make a scan longer by +114.9% with iceberg-java; {untold} (1.06x, 0.95 to 1.18).",
     ]
 
 
@@ -58,11 +65,45 @@ def test_engines_that_cannot_be_told_apart_are_not_called_faster() -> None:
         for engine, samples in (("a", [1.0, 1.1, 1.0, 1.1, 1.0, 1.1]), ("b", [1.1, 1.0, 1.1, 1.0, 1.1, 1.0]))
     )
     what = "Scanning the decimal columns"
-    assert statements(records) == [f"{what} takes about as long with a and b: they cannot be told apart."]
+    assert statements(records) == [f"{what}: a and b (1.00x, 0.83 to 1.21) cannot be told apart."]
     slow = record("decimals", "scan", "scan_time", "s", [3.0, 3.1, 3.0, 3.1, 3.0, 3.1], engine="c")
     assert statements((*records, slow)) == [
-        f"{what} is fastest with a; c takes 2.91x as long; b cannot be told apart from it."
+        f"{what} is fastest with a; c takes 2.91x as long; b (1.00x, 0.83 to 1.21) cannot be told apart from a."
     ]
+
+
+def of_processes(processes: int, **factors: float) -> list[Record]:
+    """Engines that take these times the same seconds in all rounds of so many processes."""
+    places = tuple((process, place) for process in range(processes) for place in range(3))
+    return [
+        replace(record("decimals", "scan", "scan_time", "s", [own] * len(places), engine=name), places=places)
+        for name, own in factors.items()
+    ]
+
+
+def test_only_an_interval_within_the_least_effect_makes_equals() -> None:
+    """One process cannot tell 1.01x from 1.1x, nor say that it is 1; twelve can."""
+    what = "Scanning the decimal columns"
+    (open_,) = statements(tuple(of_processes(1, a=1.0, b=1.01)))
+    assert re.fullmatch(rf"{what}: a and b \(1.01x, 0\.[89]\d to 1\.1\d\) cannot be told apart\.", open_)
+    assert statements(tuple(of_processes(12, a=1.0, b=1.01))) == [f"{what} takes as long with a and b, within 5%."]
+    # Certain to be within the least effect or not, 4% has an interval beyond it.
+    (beyond,) = statements(tuple(of_processes(12, a=1.0, b=1.04)))
+    assert re.fullmatch(rf"{what}: a and b \(1.04x, 1.0\d to 1.0\d\) cannot be told apart\.", beyond)
+    assert statements(tuple(of_processes(12, a=1.0, b=1.01, c=2.0)))[0] == (
+        f"{what} is fastest with a; c takes 2x as long; takes as long with a and b, within 5%."
+    )
+
+
+@pytest.mark.parametrize(("processes", "said"), [(1, "have no cost that can be told with icebench (1.01x, 0.8"),
+                                                 (12, "cost less than 5% with icebench.")])  # fmt: skip
+def test_deletes_cost_nothing_only_where_the_interval_says_so(processes: int, said: str) -> None:
+    base, head = of_processes(processes, none=1.0, some=1.01)
+    deletes = [
+        replace(each, measurement="deletes", case=case, engine="icebench")
+        for case, each in (("none", base), ("1%", head))
+    ]
+    assert statements(tuple(deletes))[0].startswith(f"Deletes (1%) {said}")
 
 
 def test_unequal_numbers_of_rounds_are_compared_in_the_rounds_that_both_have() -> None:
@@ -80,7 +121,7 @@ def test_the_more_claims_the_more_certain_each_must_be() -> None:
         )
 
     assert "b takes 1.30x as long" in statements(run(0))[0]
-    assert "takes about as long" in statements(run(8))[0]
+    assert re.search(r" and b \(1.30x, 1\.\d\d to 1\.\d\d\) cannot be told apart", statements(run(8))[0])
 
 
 def test_layouts_that_prune_alike_are_said_to() -> None:
