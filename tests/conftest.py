@@ -84,6 +84,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     """
     # local import: pyspark takes half a second, and most runs of a few tests need none
     from bench.spark_session import SparkSettings, spark_session
+    from tests.services.quick_spark import quick_spark
     from tests.services.rest_jars import sqlite_driver
 
     home = tmp_path_factory.mktemp("spark")
@@ -94,6 +95,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
             shuffle_partitions=2,
             iceberg_warehouse=str(home / "iceberg"),
             extra=(
+                *quick_spark(),
                 ("spark.sql.warehouse.dir", f"file:{home / 'warehouse'}"),
                 # Drivers of databases are looked for when the virtual machine starts.
                 ("spark.driver.extraClassPath", os.pathsep.join(map(str, sqlite_driver()))),

@@ -11,6 +11,7 @@ import urllib3
 
 from bench.java_home import find_java_home
 from tests.services.processes import free_port, running
+from tests.services.quick_spark import JAVA_OPTIONS
 from tests.services.rest_jars import class_path
 
 _CONFIGURATION = Path(__file__).with_name("rest_server.xml")
@@ -21,8 +22,8 @@ def rest_server(home: Path) -> Iterator[str]:
     """The address of a server whose database and warehouse are in the directory `home`."""
     port = free_port()
     address = f"http://127.0.0.1:{port}"
-    # C1 alone starts fast; the heap is small because other tests run beside.
-    command = [str(find_java_home() / "bin" / "java"), "-Xmx256m", "-XX:TieredStopAtLevel=1"]
+    # The heap is small because other tests run beside.
+    command = [str(find_java_home() / "bin" / "java"), "-Xmx256m", *JAVA_OPTIONS]
     command += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
     command += ["-cp", os.pathsep.join(map(str, class_path())), "org.eclipse.jetty.xml.XmlConfiguration"]
     command += [f"catalog.uri=jdbc:sqlite:{home / 'catalog.db'}", f"catalog.warehouse={home / 'warehouse'}"]

@@ -18,6 +18,7 @@ from bench.measure.cache import DatasetCache
 from bench.measure.raw_files import find_or_write
 from bench.spark_session import SparkSettings, spark_session
 from bench.workloads.log import Log
+from tests.services.quick_spark import quick_spark
 
 COLUMNS = ("log_offset", "logged_at", "url", "status", "bytes")
 
@@ -25,7 +26,7 @@ COLUMNS = ("log_offset", "logged_at", "url", "status", "bytes")
 def main(arguments: list[str]) -> None:
     master, folder = arguments[0], Path(arguments[1])
     conf = {"spark.executor.memory": "512m", "spark.driver.host": "127.0.0.1", "spark.cores.max": "2"}
-    spark = spark_session(SparkSettings(master=master, driver_memory="1g", extra=tuple(conf.items())))
+    spark = spark_session(SparkSettings(master=master, driver_memory="1g", extra=(*quick_spark(), *conf.items())))
     log = Log(rows=6_000, files=3)
     raw = find_or_write(log, DatasetCache(folder / "cache"), lambda: spark)
     table = engine.load_catalog(str(folder / "warehouse")).create_table("bench.log", log.schema)

@@ -17,6 +17,7 @@ import pyspark
 import pytest
 
 from bench.java_home import use_java_home
+from tests.services.quick_spark import JAVA_OPTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 SPARK = Path(pyspark.__file__).parent
@@ -48,7 +49,7 @@ def _start(running: ExitStack, folder: Path, kind: str, *arguments: str, name: s
     log = folder / f"{name}.log"
     java = Path(os.environ["JAVA_HOME"]) / "bin/java"
     main = f"org.apache.spark.deploy.{kind}.{kind.capitalize()}"
-    command = [str(java), "-Xmx256m", "-cp", f"{SPARK}/jars/*", main, "--host", HOST, *arguments]
+    command = [str(java), "-Xmx256m", *JAVA_OPTIONS, "-cp", f"{SPARK}/jars/*", main, "--host", HOST, *arguments]
     environment = {**os.environ, "SPARK_HOME": str(SPARK), "SPARK_SCALA_VERSION": "2.13", "PYTHONPATH": str(ROOT)}
     output = running.enter_context(log.open("wb"))
     process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=folder, env=environment)
