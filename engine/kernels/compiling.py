@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import update_wrapper
 from threading import RLock
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
@@ -14,10 +15,21 @@ from engine.kernels.policy import note_numba, should_interpret
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 _NS_PER_BYTE = 400
 """Cost of plain Python for each byte of a kernel's arrays, measured with those of `engine.expressions.kernels`."""
 _LOCK = RLock()
+
+
+def uninterrupted(load: Callable[[], T]) -> T:
+    """Call a function that imports Numba or compiles, on a thread of its own, and wait for it.
+
+    Python raises KeyboardInterrupt in the main thread only, and here after the function has ended. Cut short, an import
+    of Numba fails at every later attempt of the process, and with it whatever needs a kernel.
+    """
+    with ThreadPoolExecutor(1, thread_name_prefix="icebench") as pool:
+        return pool.submit(load).result()
 
 
 def jit(function: Callable[P, R], **options: Any) -> Callable[P, R]:  # noqa: ANN401 - Numba's own options
@@ -62,7 +74,7 @@ class Kernel(Generic[P, R]):
                 # Compiled integers wrap around without a warning.
                 with np.errstate(over="ignore"):
                     return self._function(*args, **kwargs)
-            self._compiled = self._compile()
+            return uninterrupted(lambda: self._compile()(*args, **kwargs))
         return self._compiled(*args, **kwargs)
 
     def _compile(self) -> Callable[P, R]:
@@ -72,7 +84,8 @@ class Kernel(Generic[P, R]):
         with _LOCK:
             for helper in self._helpers:
                 register_jitable(helper)
-            return self._compiled or jit(self._function)
+            self._compiled = self._compiled or jit(self._function)
+            return self._compiled
 
 
 def array_bytes(*args: Any, **kwargs: Any) -> int:  # noqa: ANN401 - whatever the kernel takes

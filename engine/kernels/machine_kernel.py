@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.kernels.compiling import jit
+from engine.kernels.compiling import jit, uninterrupted
 from engine.kernels.machine_code import Function, MachineCode
 from engine.kernels.policy import COMPILE_AFTER_NS, LOAD_AFTER_NS, fits_budget
 
@@ -58,7 +58,7 @@ class MachineKernel:
                 try:
                     self._function = self._code.load()
                     if self._function is None and not fits_budget(work_ns, self._compile_after_ns):
-                        self._function = self._compile()
+                        self._function = uninterrupted(self._compile)
                 finally:
                     self._lock.release()
         return self._function is not None
@@ -66,7 +66,7 @@ class MachineKernel:
     def load(self) -> bool:
         """Load the kernel now, compiled if need be. Returns False where Numba does not compile."""
         with self._lock:
-            self._function = self._function or self._code.load() or self._compile()
+            self._function = self._function or self._code.load() or uninterrupted(self._compile)
         return self._function is not None
 
     def __call__(self, *arrays: NDArray[Any]) -> int:

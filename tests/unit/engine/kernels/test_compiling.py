@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -79,3 +83,37 @@ def test_without_a_place_for_compiled_code_it_is_compiled_anyway(monkeypatch):
     monkeypatch.setattr(policy._Process, "has_numba", True)
     with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR"):
         assert jit(_twice)(4) == 8
+
+
+INTERRUPTED = """
+import os, signal, sys
+import numpy as np
+from engine.codec.avro.machine_kernels import GATHER
+from engine.expressions import kernels
+from engine.kernels import policy
+
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == "numba.core.types":
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+
+def numba_kernel():
+    return kernels.utf16_length_at_least(np.array([0, 2]), np.array([97, 97], np.uint8), np.array([True]), 2).all()
+
+policy.note_numba()
+sys.meta_path.insert(0, Interrupt())
+try:
+    numba_kernel() if sys.argv[1] == "Numba" else GATHER.load()
+except KeyboardInterrupt:
+    print("interrupted, then", GATHER.load(), numba_kernel())
+"""
+
+
+@pytest.mark.parametrize("kind", ["Numba", "machine code"])
+def test_an_interrupt_while_numba_is_loaded_leaves_kernels_usable(kind, tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, kind], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "interrupted, then True True\n", done.stderr
