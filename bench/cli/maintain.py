@@ -223,6 +223,23 @@ def convert_equality_deletes(context: Context, *, table: engine.Table, branch: s
     return 0
 
 
+@maintain.command("compute-table-stats")
+@_of_table
+@click.option("--column", "columns", metavar="NAME", multiple=True, help="All on the top level by default. Repeatable.")
+@click.option("--snapshot", type=int, metavar="ID", help="Of this snapshot; the current one by default.")
+@pass_context
+def compute_table_stats(
+    context: Context, *, table: engine.Table, columns: tuple[str, ...], snapshot: int | None
+) -> int:
+    """Estimate how many distinct values columns have, for Spark, Trino and `icebench profile`."""
+    done = table.maintenance.compute_table_stats(columns or None, snapshot_id=snapshot)
+    _line(context, "data files", f"{done.files:,}, read: {done.files_read:,}")
+    _line(context, "distinct values", f"in {done.statistics_path}")
+    for column, count in done.distinct_values.items():
+        _line(context, column, f"{count:,}")
+    return 0
+
+
 @maintain.command("rewrite-manifests")
 @_of_table
 @click.option("--branch", default="main", show_default=True, help="Where.")

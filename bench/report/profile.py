@@ -347,7 +347,8 @@ def _statistics(profile: engine.TableProfile) -> Section:
         (plain(c.name, "" if c.is_current else "dropped"),
          *_figures(quantity(c.statistics_bytes, "bytes"), quantity(c.statistics_bytes / max(1, total), "share"),
                    quantity(c.bounds_bytes, "bytes"), quantity(c.data_bytes, "bytes"),
-                   quantity(c.data_bytes / data, "share"), f"{c.files_without_bounds:,}", f"{c.files_of_nulls:,}"))
+                   quantity(c.data_bytes / data, "share"), f"{c.files_without_bounds:,}", f"{c.files_of_nulls:,}",
+                   "" if c.distinct_values is None else f"{c.distinct_values:,}"))
         for c in dear
     ]  # fmt: skip
     bars = [
@@ -356,7 +357,8 @@ def _statistics(profile: engine.TableProfile) -> Section:
                     Share(kind="counts", value=(c.statistics_bytes - c.bounds_bytes) / 1024)))
         for c in dear[:_DRAWN_COLUMNS]
     ]  # fmt: skip
-    columns = ("column", "statistics", "share", "bounds", "data", "share", "files without bounds", "of nulls only")
+    columns = ("column", "statistics", "share", "bounds", "data", "share", "files without bounds", "of nulls only",
+               "distinct values")  # fmt: skip
     return Section(
         key="statistics",
         title="Columns and their statistics",

@@ -96,6 +96,10 @@ def _facts(profile: engine.TableProfile) -> Iterator[tuple[str, str]]:
     snapshots = f"{history.snapshots:,} snapshots, {history.expirable_snapshots:,} expirable"
     retained = f"about {quantity(history.retained_bytes, 'bytes')} are only in history"
     yield "History", f"{snapshots}, the oldest {age(history.oldest_age_ms)} old; {retained}"
+    if profile.table_statistics is not None:
+        told = sum(column.distinct_values is not None for column in profile.columns)
+        changed = digits(100 * profile.table_statistics.changed_share)
+        yield "Statistics", f"distinct values of {told:,} columns; {changed} % of the rows changed since"
     claims = [f"{each.files:,} {each.order or 'unsorted'}" for each in profile.sort_orders]
     if claims:
         checked = profile.order
@@ -127,7 +131,8 @@ def _columns_by_depth(profile: engine.TableProfile) -> list[int]:
 def _column_grid(profile: engine.TableProfile, places: list[int]) -> Grid:
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
     grid.add_column("best clustered column", overflow="fold")
-    for name in ("depth", "in partitions", "overlaps", "no bounds", "statistics"):
+    has_sketches = any(column.distinct_values is not None for column in profile.columns)
+    for name in ("depth", "in partitions", "overlaps", "no bounds", "statistics", *["distinct"] * has_sketches):
         grid.add_column(name, justify="right", no_wrap=True)
     for place in places:
         column = profile.columns[place]
@@ -137,6 +142,7 @@ def _column_grid(profile: engine.TableProfile, places: list[int]) -> Grid:
             column.name, digits(column.table.average_depth), "" if within is None else digits(within.average_depth),
             digits(column.table.average_overlaps), f"{column.files_without_bounds:,}",
             quantity(column.statistics_bytes, "bytes"),
+            *["" if column.distinct_values is None else f"{column.distinct_values:,}"] * has_sketches,
         )  # fmt: skip
     return grid
 

@@ -12,17 +12,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from engine.codec.columns import BoolArray, bytes_array_of
-from engine.codec.puffin.file import EncodedPuffin, NewBlob, PuffinBlob, decode_blob, read_footer, write_puffin
+from engine.codec.puffin.file import NewBlob
 from engine.columnar.columns import column_by_id
-from engine.commit.changes.statistics import UpdateStatistics
 from engine.commit.committer import TableState
-from engine.commit.staging import metadata_file_location
 from engine.commit.target import Target
 from engine.deletes.files import FileRead
 from engine.errors import CorruptTable, FileNotFound, Invalid, Unsupported
 from engine.file_indexes.blob import FILE_INDEX, FileIndex, Hashes, IndexKind, build_index, encode_index, joined_index
 from engine.file_indexes.lookup import LoadedIndex, blob_properties, index_of, load_index
 from engine.file_indexes.value_hashes import value_hashes
+from engine.maintenance.statistics_file import commit_blobs, row_field_id
 from engine.plan.scan import table_scan
 from engine.read.plans import planned_files, request_for
 from engine.read.reader import read_files
@@ -30,9 +29,6 @@ from engine.read.request import ReadRequest
 from engine.runtime.counters import Counters
 from engine.runtime.local import LocalRunner
 from engine.spec.metadata import TableMetadata
-from engine.spec.schema import Schema
-from engine.spec.snapshots import Snapshot
-from engine.spec.statistics import BlobMetadata, StatisticsFile
 from engine.storage.store import Store
 
 
@@ -74,7 +70,7 @@ def build_file_index(table: Target, column: str, *, kind: IndexKind, fpp: float)
     snapshot = metadata.current_snapshot
     if snapshot is None:
         raise Invalid("a table without a snapshot has no files to index")
-    field_id = _indexable(metadata.schema, column)
+    field_id = row_field_id(metadata.schema, column)
     properties = blob_properties(kind, metadata.schema, field_id, metadata)
     if properties is None:
         raise Unsupported(f"an index of column {column!r} of type {metadata.schema.by_id[field_id].type}")
@@ -96,7 +92,7 @@ def build_file_index(table: Target, column: str, *, kind: IndexKind, fpp: float)
         sequence_number=snapshot.sequence_number,
         properties=properties,
     )
-    state, location = _commit_index(table, metadata, snapshot, blob)
+    state, location = commit_blobs(table, metadata, snapshot, [blob])
     return state, BuiltIndex(
         snapshot_id=snapshot.snapshot_id,
         statistics_path=location,
@@ -104,17 +100,6 @@ def build_file_index(table: Target, column: str, *, kind: IndexKind, fpp: float)
         files_read=len(rest),
         size_bytes=len(blob.data),
     )
-
-
-def _indexable(schema: Schema, column: str) -> int:
-    """The id of a column that filters can use; raises Invalid for a column inside a list or map."""
-    field_id = schema.find(column).field_id
-    above = schema.parent_of.get(field_id)
-    while above is not None:
-        if not hasattr(schema.by_id[above].type, "fields"):
-            raise Invalid(f"column {column!r} is inside a list or map")
-        above = schema.parent_of.get(above)
-    return field_id
 
 
 def _load_known(
@@ -149,63 +134,3 @@ def _hashes_of(file: FileRead, request: ReadRequest, field_id: int, counters: Co
         own = value_hashes(column_by_id(batch, request.schema, field_id))
         found = np.unique(np.concatenate([found, own]))
     return found
-
-
-def _commit_index(table: Target, metadata: TableMetadata, snapshot: Snapshot, blob: NewBlob) -> tuple[TableState, str]:
-    """Write the statistics file of the snapshot with the blob, and set it in the metadata."""
-    staging = table.staging()
-    old = next((s for s in metadata.statistics if s.snapshot_id == snapshot.snapshot_id), None)
-    others = [] if old is None else _other_blobs(old, blob, table.store)
-    encoded = write_puffin([*others, blob], properties={"created-by": "icebench"})
-    location = metadata_file_location(metadata, f"{snapshot.snapshot_id}-{staging.commit_id}.stats")
-    table.store.write(location, encoded.data)
-    change = UpdateStatistics(
-        table=[_statistics_file(snapshot, location, encoded)],
-        made_from={snapshot.snapshot_id: None if old is None else old.statistics_path},
-    )
-    return table.commit_staged(staging, [change], [location]), location
-
-
-def _other_blobs(file: StatisticsFile, blob: NewBlob, store: Store) -> list[NewBlob]:
-    """The other blobs of a statistics file, without an index of the same column and kind; none if the file is gone."""
-    location = file.statistics_path
-    try:
-        data = store.read(location)
-    except FileNotFound:
-        return []
-
-    def is_replaced(other: PuffinBlob) -> bool:
-        return other.type == FILE_INDEX and other.fields == blob.fields
-
-    return [
-        NewBlob(
-            type=other.type,
-            data=decode_blob(data[other.offset : other.offset + other.length], other, location=location),
-            fields=other.fields,
-            snapshot_id=other.snapshot_id,
-            sequence_number=other.sequence_number,
-            properties=other.properties,
-            compression=None if other.compression_codec is None else "zstd",
-        )
-        for other in read_footer(data, location=location).blobs
-        if not is_replaced(other)
-    ]
-
-
-def _statistics_file(snapshot: Snapshot, location: str, encoded: EncodedPuffin) -> StatisticsFile:
-    return StatisticsFile(
-        snapshot_id=snapshot.snapshot_id,
-        statistics_path=location,
-        file_size_in_bytes=len(encoded.data),
-        file_footer_size_in_bytes=encoded.footer.size_bytes,
-        blob_metadata=tuple(
-            BlobMetadata(
-                type=blob.type,
-                snapshot_id=blob.snapshot_id,
-                sequence_number=blob.sequence_number,
-                fields=blob.fields,
-                properties=blob.properties,
-            )
-            for blob in encoded.footer.blobs
-        ),
-    )

@@ -245,6 +245,7 @@ class ColumnFigures:
         table: Overlap of files in the whole table; None if no file has both bounds, for types without order,
             and for columns in lists and maps.
         within_partitions: Overlap among the files of a partition; None for unpartitioned tables, too.
+        distinct_values: About how many it has, by the newest sketch of the snapshot and its ancestors; None without.
     """
 
     field_id: int
@@ -258,6 +259,20 @@ class ColumnFigures:
     files_of_nulls: int
     table: Overlap | None = None
     within_partitions: Overlap | None = None
+    distinct_values: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatisticsFigures:
+    """The newest statistics of one kind, of the snapshot or an ancestor.
+
+    Args:
+        snapshot_id: Of which snapshot.
+        changed_share: Rows that were added and deleted since then, by the snapshot summaries, over its rows.
+    """
+
+    snapshot_id: int
+    changed_share: float
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,6 +19,7 @@ from engine.maintenance.profile.figures import (
     Reason,
     RowGroupFigures,
     SortOrderFigures,
+    StatisticsFigures,
 )
 from engine.maintenance.profile.files import (
     age_figures,
@@ -34,6 +35,7 @@ from engine.maintenance.profile.history import history_figures
 from engine.maintenance.profile.live_files import load_live_files
 from engine.maintenance.profile.order_check import order_figures
 from engine.maintenance.profile.partitions import PartitionPaths, manifest_figures, partition_figures
+from engine.maintenance.profile.statistics import distinct_values, table_statistics
 from engine.plan.cache import ManifestCache
 from engine.plan.manifests import ManifestSource
 from engine.plan.scan import table_scan
@@ -65,6 +67,7 @@ class TableProfile:
         columns: Columns, by id.
         history: Snapshots and metadata.
         reasons: What is wrong, dearest first.
+        table_statistics: Sketches of distinct values; None if there are none.
         footers: What the files themselves say; None unless they were opened.
         order: Whether files keep the sort order that they claim; None unless a sample was read.
     """
@@ -85,6 +88,7 @@ class TableProfile:
     columns: tuple[ColumnFigures, ...]
     history: HistoryFigures
     reasons: tuple[Reason, ...]
+    table_statistics: StatisticsFigures | None = None
     footers: FooterFigures | None = None
     order: OrderFigures | None = None
 
@@ -145,7 +149,11 @@ def profile_table(
     ages = age_figures(files, metadata, now_ms)
     sort_orders = sort_order_figures(files, metadata)
     uncached = replace(source, cache=None)
-    columns = column_figures(files, uncached, runner, metadata, paths)
+    distinct = distinct_values(metadata, snapshot)
+    columns = tuple(
+        replace(each, distinct_values=distinct.get(each.field_id))
+        for each in column_figures(files, uncached, runner, metadata, paths)
+    )
     examined = replace(examined, columns=columns)
     return TableProfile(
         name=subject.name,
@@ -164,6 +172,7 @@ def profile_table(
         columns=columns,
         history=examined.history,
         reasons=find_reasons(examined),
+        table_statistics=table_statistics(metadata, snapshot),
         footers=footer_figures(files, uncached, runner, metadata) if deep else None,
         order=_order(subject, snapshot, sample_files),
     )

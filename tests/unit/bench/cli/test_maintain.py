@@ -59,6 +59,22 @@ def test_files_are_clustered_as_declared(
     assert said(capsys)["merges"] == "0"
 
 
+def test_distinct_values_are_counted(table: engine.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("profile", tmp_path / "wh", "db.t") == 0
+    assert "distinct values" not in capsys.readouterr().out
+    command = ["maintain", "compute-table-stats", tmp_path / "wh", "db.t"]
+    first = table.snapshots[0].snapshot_id
+    assert exit_code(*command, "--column", "a", "--snapshot", first) == 0
+    assert said(capsys).items() >= {"data files                      1, read:": "1", "a": "2"}.items()
+    assert exit_code(*command) == 0
+    assert said(capsys).items() >= {"data files                      6, read:": "5", "a": "7"}.items()
+    table.append(pa.table({"a": [1]}))
+    assert exit_code("profile", tmp_path / "wh", "db.t") == 0
+    shown = capsys.readouterr().out
+    assert "distinct values of 1 columns; 8.33 % of the rows changed since" in shown
+    assert any(line.split()[0] == "a" and line.split()[-1] == "7" for line in shown.splitlines() if line.strip())
+
+
 def test_manifests_are_put_together(table: engine.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code("maintain", "rewrite-manifests", tmp_path / "wh", "db.t") == 0
     assert said(capsys).items() >= {"manifests created": "1", "manifests replaced": "6"}.items()

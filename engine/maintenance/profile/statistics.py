@@ -1,0 +1,55 @@
+"""Figures of the statistics files of a snapshot and its ancestors, from the metadata alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from engine.codec.puffin.theta import NDV, THETA_SKETCH
+from engine.maintenance.profile.figures import StatisticsFigures
+from engine.spec.metadata import TableMetadata
+from engine.spec.snapshots import Snapshot
+
+_CHANGES = ("added-records", "deleted-records", "added-position-deletes", "added-equality-deletes")
+
+
+def table_statistics(metadata: TableMetadata, snapshot: Snapshot | None) -> StatisticsFigures | None:
+    """The newest sketches of distinct values of a snapshot and its ancestors; None if there are none."""
+    with_sketches = {
+        file.snapshot_id for file in metadata.statistics if any(b.type == THETA_SKETCH for b in file.blob_metadata)
+    }
+    return _newest(metadata, snapshot, with_sketches.__contains__)
+
+
+def _newest(
+    metadata: TableMetadata, snapshot: Snapshot | None, has_statistics: Callable[[int], bool]
+) -> StatisticsFigures | None:
+    changed = 0
+    for each in _line(metadata, snapshot):
+        if has_statistics(each.snapshot_id):
+            total = _count(each, "total-records")
+            return StatisticsFigures(snapshot_id=each.snapshot_id, changed_share=changed / max(1, total))
+        if each.operation != "replace":  # which keeps the rows
+            changed += sum(_count(each, name) for name in _CHANGES)
+    return None
+
+
+def distinct_values(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[int, int]:
+    """About how many distinct values columns have, by their ids: as the newest sketches of a snapshot and its ancestors
+    tell."""
+    files = {each.snapshot_id: each for each in metadata.statistics}
+    found: dict[int, int] = {}
+    for each in _line(metadata, snapshot):
+        for blob in files[each.snapshot_id].blob_metadata if each.snapshot_id in files else ():
+            told = blob.properties.get(NDV, "")
+            if blob.type == THETA_SKETCH and len(blob.fields) == 1 and told.isascii() and told.isdigit():
+                found.setdefault(blob.fields[0], int(told))
+    return found
+
+
+def _line(metadata: TableMetadata, snapshot: Snapshot | None) -> Iterator[Snapshot]:
+    return map(metadata.snapshot, metadata.ancestors(None if snapshot is None else snapshot.snapshot_id))
+
+
+def _count(snapshot: Snapshot, name: str) -> int:
+    text = snapshot.summary.get(name, "0")
+    return int(text) if text.isascii() and text.isdigit() else 0

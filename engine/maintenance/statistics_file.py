@@ -1,0 +1,101 @@
+"""Statistics files of snapshots: Puffin files of indexes and sketches of columns (spec: "Table Statistics").
+
+A snapshot has one, so whoever adds blobs writes the others again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from engine.codec.puffin.file import EncodedPuffin, NewBlob, PuffinBlob, decode_blob, read_footer, write_puffin
+from engine.commit.changes.statistics import UpdateStatistics
+from engine.commit.committer import TableState
+from engine.commit.staging import metadata_file_location
+from engine.commit.target import Target
+from engine.errors import FileNotFound, Invalid
+from engine.spec.metadata import TableMetadata
+from engine.spec.schema import Schema
+from engine.spec.snapshots import Snapshot
+from engine.spec.statistics import BlobMetadata, StatisticsFile
+from engine.storage.store import Store
+
+CREATED_BY = "icebench"
+"""The property ``created-by`` of files that are written here."""
+
+
+def row_field_id(schema: Schema, column: str) -> int:
+    """The id of a column with one value per row; raises Invalid for a column inside a list or map."""
+    field_id = schema.find(column).field_id
+    above = schema.parent_of.get(field_id)
+    while above is not None:
+        if not hasattr(schema.by_id[above].type, "fields"):
+            raise Invalid(f"column {column!r} is inside a list or map")
+        above = schema.parent_of.get(above)
+    return field_id
+
+
+def commit_blobs(
+    table: Target, metadata: TableMetadata, snapshot: Snapshot, blobs: Sequence[NewBlob]
+) -> tuple[TableState, str]:
+    """Write the statistics file of a snapshot with these blobs and the others of the one it has in `metadata`, and set
+    it in the metadata. A blob replaces that of the same type and columns.
+
+    Raises:
+        ValidationFailed: Another commit has set another file meanwhile.
+    """
+    staging = table.staging()
+    old = next((s for s in metadata.statistics if s.snapshot_id == snapshot.snapshot_id), None)
+    replaced = {(blob.type, blob.fields) for blob in blobs}
+    others = [] if old is None else _other_blobs(old, replaced, table.store)
+    encoded = write_puffin([*others, *blobs], properties={"created-by": CREATED_BY})
+    location = metadata_file_location(metadata, f"{snapshot.snapshot_id}-{staging.commit_id}.stats")
+    table.store.write(location, encoded.data)
+    change = UpdateStatistics(
+        table=[_statistics_file(snapshot, location, encoded)],
+        made_from={snapshot.snapshot_id: None if old is None else old.statistics_path},
+    )
+    return table.commit_staged(staging, [change], [location]), location
+
+
+def _other_blobs(
+    file: StatisticsFile, replaced: Collection[tuple[str, tuple[int, ...]]], store: Store
+) -> list[NewBlob]:
+    """The blobs of a statistics file but for those of these types and columns; none if the file is gone."""
+    location = file.statistics_path
+    try:
+        data = store.read(location)
+    except FileNotFound:
+        return []
+
+    def copied(other: PuffinBlob) -> NewBlob:
+        return NewBlob(
+            type=other.type,
+            data=decode_blob(data[other.offset : other.offset + other.length], other, location=location),
+            fields=other.fields,
+            snapshot_id=other.snapshot_id,
+            sequence_number=other.sequence_number,
+            properties=other.properties,
+            compression=None if other.compression_codec is None else "zstd",
+        )
+
+    found = read_footer(data, location=location).blobs
+    return [copied(other) for other in found if (other.type, other.fields) not in replaced]
+
+
+def _statistics_file(snapshot: Snapshot, location: str, encoded: EncodedPuffin) -> StatisticsFile:
+    return StatisticsFile(
+        snapshot_id=snapshot.snapshot_id,
+        statistics_path=location,
+        file_size_in_bytes=len(encoded.data),
+        file_footer_size_in_bytes=encoded.footer.size_bytes,
+        blob_metadata=tuple(
+            BlobMetadata(
+                type=blob.type,
+                snapshot_id=blob.snapshot_id,
+                sequence_number=blob.sequence_number,
+                fields=blob.fields,
+                properties=blob.properties,
+            )
+            for blob in encoded.footer.blobs
+        ),
+    )
