@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator
 
 from engine.codec.puffin.theta import NDV, THETA_SKETCH
 from engine.maintenance.profile.figures import StatisticsFigures
@@ -17,15 +17,15 @@ def table_statistics(metadata: TableMetadata, snapshot: Snapshot | None) -> Stat
     with_sketches = {
         file.snapshot_id for file in metadata.statistics if any(b.type == THETA_SKETCH for b in file.blob_metadata)
     }
-    return _newest(metadata, snapshot, with_sketches.__contains__)
+    return _newest(metadata, snapshot, with_sketches)
 
 
 def _newest(
-    metadata: TableMetadata, snapshot: Snapshot | None, has_statistics: Callable[[int], bool]
+    metadata: TableMetadata, snapshot: Snapshot | None, snapshot_ids: Collection[int]
 ) -> StatisticsFigures | None:
     changed = 0
-    for each in _line(metadata, snapshot):
-        if has_statistics(each.snapshot_id):
+    for each in _line(metadata, snapshot) if snapshot_ids else ():
+        if each.snapshot_id in snapshot_ids:
             total = _count(each, "total-records")
             return StatisticsFigures(snapshot_id=each.snapshot_id, changed_share=changed / max(1, total))
         if each.operation != "replace":  # which keeps the rows
@@ -38,7 +38,7 @@ def distinct_values(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[
     tell."""
     files = {each.snapshot_id: each for each in metadata.statistics}
     found: dict[int, int] = {}
-    for each in _line(metadata, snapshot):
+    for each in _line(metadata, snapshot) if files else ():
         for blob in files[each.snapshot_id].blob_metadata if each.snapshot_id in files else ():
             told = blob.properties.get(NDV, "")
             if blob.type == THETA_SKETCH and len(blob.fields) == 1 and told.isascii() and told.isdigit():

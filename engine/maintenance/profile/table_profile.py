@@ -151,7 +151,7 @@ def profile_table(
     uncached = replace(source, cache=None)
     distinct = distinct_values(metadata, snapshot)
     columns = tuple(
-        replace(each, distinct_values=distinct.get(each.field_id))
+        replace(each, distinct_values=distinct[each.field_id]) if each.field_id in distinct else each
         for each in column_figures(files, uncached, runner, metadata, paths)
     )
     examined = replace(examined, columns=columns)
