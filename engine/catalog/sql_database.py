@@ -99,6 +99,9 @@ class Database:
                 raise self._failed(error) from error
             # Whatever it is, the answer did not arrive.
             raise AnswerLost(f"{self}: {_one_line(error)}") from error
+        except BaseException:  # an interrupt
+            _roll_back(connection)
+            raise
 
     def _failed(self, error: SQLAlchemyError) -> StorageFailed:
         text = f"catalog database {self}: {_one_line(error)}"

@@ -185,6 +185,22 @@ def test_a_connection_that_breaks_at_the_commit_leaves_it_unknown(catalog: SqlCa
     assert catalog.list_namespaces() == [("db",)]
 
 
+def test_an_interrupt_at_the_commit_leaves_no_transaction_open(catalog: SqlCatalog, url: str) -> None:
+    catalog.create_namespace(("db",))
+    base = catalog.create_table(NAME, metadata())
+
+    def interrupt(_: Connection) -> None:
+        raise KeyboardInterrupt
+
+    event.listen(catalog._database.engine, "commit", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        catalog.commit(NAME, base, [], [SetProperties({"a": "1"})])
+    event.remove(catalog._database.engine, "commit", interrupt)
+    assert catalog.load_state(NAME) == base
+    # Nobody waits for a lock.
+    sqlite3.connect(url.removeprefix("sqlite:///"), timeout=0).execute("begin immediate")
+
+
 def test_a_commit_that_waits_for_a_reader_in_vain_is_a_conflict(
     catalog: SqlCatalog, store: MemoryStore, url: str
 ) -> None:
