@@ -5,11 +5,10 @@ levels: rounds, whose noise pairing takes away for the most part, and processes,
 compiled code favour one competitor for as long as they live. Repeating rounds in one process does not average that
 away, and is why an engine used to win against its own twin: the interval is therefore over both levels.
 
-1. Within a process and case: the Hodges-Lehmann estimate of ln(head / base) over the rounds that both have. Its noise
-   is what pairs tell; of fewer than six pairs, whose agreement is often chance, the mean of that and of what the two
-   would tell unpaired.
-2. Over cases: the mean, a geometric mean of ratios. The rounds' noise of several cases is taken as one and the same
-   (their errors add up), because cases run side by side share what disturbs them.
+1. Within a process and case: the Hodges-Lehmann estimate of ln(head / base) over the rounds that both have.
+2. Over cases: the mean, a geometric mean of ratios. How far cases of a round share what disturbs it is seen: the noise
+   is that of the rounds' means over cases, a variance clustered by rounds (Liang and Zeger 1986), and at least what it
+   would be if they shared nothing.
 3. Over processes: Student's t, its variance moderated by what is known beforehand (Smyth 2004, "Linear models and
    empirical Bayes methods"): as if `_PROCESS.weight` more processes had been seen, or fewer where the noise of few
    rounds is most of it (Satterthwaite's degrees of freedom). So one process alone can claim what is far beyond what
@@ -24,8 +23,8 @@ Yekutieli bound only the share of false ones, at a price of ln(claims), for a li
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,13 +56,18 @@ class _Prior:
 
 _ROUND = _Prior(0.1, 2)
 _PROCESS = _Prior(0.04, 8)
+_RESTLESS = 0.1**2
+"""What processes differ by besides, as a share of the variance of a round: no number of cases averages it away."""
 _RUN_DEVIATION = 0.1
 """What the speed of a machine, which pairs of one run share, differs by between two runs.
 
 All are assumed, not fitted to runs; docs/design/measuring.md has how often they mislead."""
-_FEWEST_FOR_MEDIANS, _EFFICIENCY = 6, 0.37
-"""Of the median absolute deviation: from how many values on it is taken, and how many others each of them is worth. For
-few values it is too small by n / (n - 0.8) (Croux and Rousseeuw 1992)."""
+_FEWEST_PAIRS = 6
+"""Fewer often agree by chance: the variance is the mean of what pairs tell and of what the two would tell unpaired."""
+_STALL = 3 / 0.6745
+"""Three standard deviations, in median absolute deviations."""
+_OF_ESTIMATE = math.pi / 3
+"""How many times the samples of a mean a Hodges-Lehmann estimate needs."""
 
 
 @dataclass(frozen=True)
@@ -110,13 +114,15 @@ class Effect:
 
 @dataclass(frozen=True)
 class _Cell:
-    """ln(head / base) in one case and process; `freedom` are the degrees of freedom of its variance."""
+    """ln(head / base) in one case and process; its variance, were it alone, with the degrees of freedom of that; and by
+    how much each round moves it."""
 
     case: int
     process: int
     centre: float
     variance: float
     freedom: float
+    moved: Mapping[tuple[int, int], float] = field(default_factory=dict)
 
 
 def effect_of(cases: Sequence[tuple[Series, Series]]) -> Effect:
@@ -167,19 +173,32 @@ def _over_processes(cells: Sequence[_Cell], cases: int, size: float = 1.0) -> tu
     `size` is how many times a ratio of two what processes favour is expected to be."""
     of_case = {c: float(np.mean([x.centre for x in cells if x.case == c])) for c in range(cases)}
     processes = sorted({cell.process for cell in cells})
-    apart, within = [], []
+    apart, within, seen = [], [], 0.0
     for process in processes:
         own = [cell for cell in cells if cell.process == process]
         apart.append(np.mean([cell.centre - of_case[cell.case] for cell in own]))
-        within.append(np.mean([math.sqrt(cell.variance) for cell in own]) ** 2)
+        variance, freedom = _of_rounds(own)
+        within.append(variance)
+        seen += freedom
     count = len(processes)
     observed = float(np.var(apart, ddof=1)) if count > 1 else 0.0
-    favour, noise = (size * _PROCESS.deviation) ** 2, float(np.mean(within))
-    seen = count * float(np.mean([cell.freedom for cell in cells]))
+    restless = _RESTLESS * float(np.mean([cell.variance * (cell.freedom + 1) for cell in cells]))
+    favour, noise = (size * _PROCESS.deviation) ** 2 + restless, float(np.mean(within))
     weight = (favour + noise) ** 2 / (favour**2 / _PROCESS.weight + noise**2 / seen)
     weight = min(weight, _PROCESS.weight)
     variance = _Prior(math.sqrt(favour + noise), weight).variance(observed, count - 1)
     return float(np.mean(list(of_case.values()))), math.sqrt(variance / count), weight + count - 1, count
+
+
+def _of_rounds(cells: Sequence[_Cell]) -> tuple[float, float]:
+    """The variance that rounds give the mean over the cells of one process, and its degrees of freedom."""
+    places = {place for cell in cells for place in cell.moved}
+    moved = [sum(cell.moved.get(place, 0.0) for cell in cells) for place in places]
+    freedom = float(np.mean([cell.freedom for cell in cells]))
+    rounds = freedom + 1
+    together = sum(value**2 for value in moved) * rounds / max(freedom, 1)
+    observed = max(together, sum(cell.variance for cell in cells)) / len(cells) ** 2
+    return _moderated(observed * rounds, freedom) / rounds * _OF_ESTIMATE, _ROUND.weight + freedom
 
 
 def _effect(centre: float, error: float, freedom: float, processes: int) -> Effect:
@@ -249,9 +268,9 @@ def _cells(case: int, base: Series, head: Series) -> Iterator[_Cell]:
     yield from paired
     if not paired:
         logs = (np.log(head.values)[:, None] - np.log(base.values)[None, :]).ravel()
-        each = [(_spread(np.log(s.values)), len(s.values)) for s in (base, head)]
-        noise = sum(_of_round(*spread) / count for spread, count in each)
-        yield _Cell(case, -1, float(np.median(logs)), noise, _ROUND.weight + sum(freedom for (_, freedom), _ in each))
+        each = [(_variance(np.log(s.values)), len(s.values)) for s in (base, head)]
+        noise = sum(_moderated(variance, count - 1) / count for variance, count in each)
+        yield _Cell(case, -1, float(np.median(logs)), noise, sum(count - 1 for _, count in each))
 
 
 def _contrasts(case: int, competitors: Sequence[Series], weights: Sequence[float]) -> Iterator[_Cell]:
@@ -264,24 +283,30 @@ def _contrasts(case: int, competitors: Sequence[Series], weights: Sequence[float
         rounds = [key for key in shared if key[0] == process]
         terms = np.array([[w * own[key] for key in rounds] for w, own in zip(weights, logs, strict=True)])
         sums = terms.sum(axis=0)
-        variance, freedom = _spread(sums)
-        if len(sums) < _FEWEST_FOR_MEDIANS:
-            variance = (variance + sum(_spread(own)[0] for own in terms)) / 2
-        noise = _of_round(variance, freedom) / len(sums)
-        yield _Cell(case, process, hodges_lehmann(sums), noise, _ROUND.weight + freedom)
+        centre, number = hodges_lehmann(sums), len(rounds)
+        held = _without_stalls(sums - centre)
+        variance = _variance(held)
+        if number < _FEWEST_PAIRS:
+            variance = (variance + sum(map(_variance, terms))) / 2
+        moved = dict(zip(rounds, (held / number).tolist(), strict=True))
+        yield _Cell(case, process, centre, variance / number, number - 1, moved)
 
 
-def _spread(logs: Floats) -> tuple[float, float]:
-    """The variance, and its degrees of freedom. From six values on by the median absolute deviation, as a stall is no
-    reason to doubt the other rounds; of fewer, of which it would be the smallest gap, as it is defined."""
-    count = len(logs)
-    if count < _FEWEST_FOR_MEDIANS:
-        return (float(np.var(logs, ddof=1)), count - 1) if count > 1 else (0.0, 0)
-    deviation = float(stats.median_abs_deviation(logs, scale="normal")) * count / (count - 0.8)
-    return deviation**2, _EFFICIENCY * (count - 1)
+def _variance(logs: Floats) -> float:
+    return float(np.var(logs, ddof=1)) if len(logs) > 1 else 0.0
 
 
-def _of_round(variance: float, freedom: float) -> float:
-    """The variance of a round in a Hodges-Lehmann estimate, which needs pi/3 times the samples of a mean. Expected calm
-    makes a storm no smaller."""
-    return max(variance, _ROUND.variance(variance, freedom)) * math.pi / 3
+def _without_stalls(distances: Floats) -> Floats:
+    """Distances from the estimate; of six and more none beyond `_STALL`: a stall, which the estimate leaves out, is no
+    reason to doubt the other rounds. The median deviation of few is too small by n / (n - 0.8) (Croux, Rousseeuw 1992).
+    """
+    count = len(distances)
+    if count < _FEWEST_PAIRS:
+        return distances
+    reach = _STALL * float(stats.median_abs_deviation(distances)) * count / (count - 0.8)
+    return np.clip(distances, -reach, reach)
+
+
+def _moderated(variance: float, freedom: float) -> float:
+    """The variance of a round. Expected calm makes a storm no smaller."""
+    return max(variance, _ROUND.variance(variance, freedom))

@@ -54,7 +54,7 @@ def read_files(
     Args:
         files: The files. All are inspected before the first row, since deletes are loaded once for all.
         request: The columns to read, and properties of the table.
-        runner: Reads footers and row groups in parallel.
+        runner: Reads footers and row groups in parallel; but small local files are read by the caller's thread.
         counters: Count row groups, rows and deletes.
         delete_cache: Keeps decoded deletes between calls, for callers that read a plan in parts.
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from bench.statistics.claims import (
     FALSE_CLAIMS,
     LEAST_EFFECT,
+    Floats,
     Series,
     contrast_of,
     effect_between,
@@ -25,7 +26,7 @@ from bench.statistics.claims import (
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 
 
-def series(values: Sequence[float], *, process: int = 0, first: int = 0) -> Series:
+def series(values: Sequence[float] | Floats, *, process: int = 0, first: int = 0) -> Series:
     return Series(np.array(values, np.float64), np.array([(process, first + i) for i in range(len(values))]))
 
 
@@ -130,6 +131,30 @@ def test_a_contrast_of_two_is_their_ratio(processes: int) -> None:
     assert contrast_of(cases, (-1.0, 1.0)) == effect_of(cases)
 
 
+def test_what_cases_of_a_round_share_is_seen_and_not_assumed() -> None:
+    """Forty cases are as sure as one where a round disturbs all alike, and far surer where it does not."""
+    random = np.random.default_rng(4)
+
+    def width(noise: Floats) -> float:
+        effect = effect_of([(series(np.ones(6)), series(np.exp(math.log(5) + own))) for own in noise])
+        return math.log(effect.high / effect.low)
+
+    together = np.tile(np.array([0.2, -1.0, 0.6, 1.0, -0.2, -0.6]), (40, 1))
+    apart, one = random.permuted(together, axis=1), width(together[:1])
+    assert width(together) == pytest.approx(one)
+    assert width(apart) < one / 3
+
+
+def test_five_times_is_a_claim_on_a_busy_machine_and_one_stall_does_not_take_it_away() -> None:
+    random = np.random.default_rng(5)
+    noisy = [random.normal(0, 0.35, (2, 6)) for _ in range(40)]
+    cases = [(series(np.exp(base)), series(5 * np.exp(head))) for base, head in noisy]
+    assert 45 * effect_of(cases).p_value <= FALSE_CLAIMS
+    calm = [1.0, 1.05, 0.97, 1.02, 0.95, 1.0]
+    stalled = effect_of([(series(calm), series([2.0, 2.1, 1.9, 30.0, 2.05, 1.95]))])
+    assert 6 * stalled.p_value <= FALSE_CLAIMS
+
+
 def test_a_contrast_takes_the_rounds_that_all_have_and_the_cases_that_have_some() -> None:
     four = [series([v * w for w in (1.0, 3.0, 0.5, 2.0)]) for v in (1.0, 2.0, 5.0, 30.0)]
     # The effect of the second knob is 5 at the first's low value and 15 at its high one.
@@ -139,7 +164,11 @@ def test_a_contrast_takes_the_rounds_that_all_have_and_the_cases_that_have_some(
     main = contrast_of([four], (-0.5, -0.5, 0.5, 0.5))
     assert main is not None
     assert main.ratio == pytest.approx(math.sqrt(75))
-    assert interaction.high / interaction.low > 1.05 * main.high / main.low
+    calm = [[series([value] * 6) for value in (1.0, 2.0, 5.0, 30.0)]]
+    wide, narrow = (contrast_of(calm, weights) for weights in ((1.0, -1.0, -1.0, 1.0), (-0.5, -0.5, 0.5, 0.5)))
+    assert wide is not None
+    assert narrow is not None
+    assert wide.high / wide.low > 1.05 * narrow.high / narrow.low
     alone = [*four[:3], series([9.0], first=50)]
     assert contrast_of([alone], (1.0, -1.0, -1.0, 1.0)) is None
     assert contrast_of([alone, four], (1.0, -1.0, -1.0, 1.0)) == interaction
