@@ -123,10 +123,10 @@ def test_no_case_does_more_work_than_the_baseline(now: Baseline, counter: str) -
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_counts_are_the_same_in_every_process_whatever_its_hash_seed(now: Baseline) -> None:
-    """Two seeds here, and that of this process; a baseline is only accepted from processes with all `HASH_SEEDS`."""
-    runs = runs_of_fresh_processes(HASH_SEEDS[:2])
-    assert admissible(runs) == ()
-    assert not [f for f in compare(runs[0], now).findings if f.fails]
+    """A seed of the gate's, and that of this process; a baseline is only accepted from processes with all
+    `HASH_SEEDS`."""
+    (fresh,) = runs_of_fresh_processes(HASH_SEEDS[:1])
+    assert admissible((fresh, now)) == ()
 
 
 def test_a_baseline_is_of_a_process_for_each_hash_seed(monkeypatch: pytest.MonkeyPatch) -> None:
