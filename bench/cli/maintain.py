@@ -240,6 +240,18 @@ def compute_table_stats(
     return 0
 
 
+@maintain.command("compute-partition-stats")
+@_of_table
+@click.option("--snapshot", type=int, metavar="ID", help="Of this snapshot; the current one by default.")
+@pass_context
+def compute_partition_stats(context: Context, *, table: engine.Table, snapshot: int | None) -> int:
+    """Write sizes and counts of each partition, for planners of other engines."""
+    done = table.maintenance.compute_partition_stats(snapshot_id=snapshot)
+    _line(context, "partitions", f"{done.partitions:,}, in {done.statistics_path}")
+    _line(context, "manifests read", f"{done.manifests_read:,}")
+    return 0
+
+
 @maintain.command("rewrite-manifests")
 @_of_table
 @click.option("--branch", default="main", show_default=True, help="Where.")

@@ -100,6 +100,9 @@ def _facts(profile: engine.TableProfile) -> Iterator[tuple[str, str]]:
         told = sum(column.distinct_values is not None for column in profile.columns)
         changed = digits(100 * profile.table_statistics.changed_share)
         yield "Statistics", f"distinct values of {told:,} columns; {changed} % of the rows changed since"
+    if profile.partition_statistics is not None:
+        changed = digits(100 * profile.partition_statistics.changed_share)
+        yield "", f"of partitions; {changed} % of the rows changed since"
     claims = [f"{each.files:,} {each.order or 'unsorted'}" for each in profile.sort_orders]
     if claims:
         checked = profile.order

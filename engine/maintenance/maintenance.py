@@ -18,6 +18,7 @@ from engine.file_indexes.blob import IndexKind
 from engine.lazy_module import LazyModule
 from engine.maintenance.build_index import BuiltIndex, build_file_index
 from engine.maintenance.cluster import ClusteringPass, cluster
+from engine.maintenance.compute_partition_stats import ComputedPartitionStats, compute_partition_stats
 from engine.maintenance.compute_table_stats import ComputedTableStats, compute_table_stats
 from engine.maintenance.contradictions import find_contradictions
 from engine.maintenance.executor_groups import ExecutorGroups
@@ -181,6 +182,24 @@ class Maintenance:
         )
         self.advance(state)
         return done
+
+    def compute_partition_stats(self, *, snapshot_id: int | None = None) -> ComputedPartitionStats:
+        """Write the partition statistics file of a snapshot, as Iceberg's procedure ``compute_partition_stats`` does:
+        data files, delete files, their records and bytes of each partition, and what changed it last.
+
+        Where an ancestor has such a file, only manifests that came since are read. A snapshot that has one keeps it.
+
+        Args:
+            snapshot_id: The snapshot; None means the current one.
+
+        Raises:
+            Invalid: A table that was never partitioned, or without a snapshot.
+            NotFound: No such snapshot.
+            Unsupported: A partition field whose transform or source type is not known.
+        """
+        state, computed = compute_partition_stats(self.table, snapshot_id)
+        self.advance(state)
+        return computed
 
     def compute_table_stats(
         self, columns: Sequence[str] | None = None, *, snapshot_id: int | None = None

@@ -20,6 +20,11 @@ def table_statistics(metadata: TableMetadata, snapshot: Snapshot | None) -> Stat
     return _newest(metadata, snapshot, with_sketches)
 
 
+def partition_statistics(metadata: TableMetadata, snapshot: Snapshot | None) -> StatisticsFigures | None:
+    """The newest partition statistics file of a snapshot and its ancestors; None if there is none."""
+    return _newest(metadata, snapshot, {file.snapshot_id for file in metadata.partition_statistics})
+
+
 def _newest(
     metadata: TableMetadata, snapshot: Snapshot | None, snapshot_ids: Collection[int]
 ) -> StatisticsFigures | None:

@@ -35,7 +35,7 @@ from engine.maintenance.profile.history import history_figures
 from engine.maintenance.profile.live_files import load_live_files
 from engine.maintenance.profile.order_check import order_figures
 from engine.maintenance.profile.partitions import PartitionPaths, manifest_figures, partition_figures
-from engine.maintenance.profile.statistics import distinct_values, table_statistics
+from engine.maintenance.profile.statistics import distinct_values, partition_statistics, table_statistics
 from engine.plan.cache import ManifestCache
 from engine.plan.manifests import ManifestSource
 from engine.plan.scan import table_scan
@@ -68,6 +68,7 @@ class TableProfile:
         history: Snapshots and metadata.
         reasons: What is wrong, dearest first.
         table_statistics: Sketches of distinct values; None if there are none.
+        partition_statistics: A partition statistics file; likewise.
         footers: What the files themselves say; None unless they were opened.
         order: Whether files keep the sort order that they claim; None unless a sample was read.
     """
@@ -89,6 +90,7 @@ class TableProfile:
     history: HistoryFigures
     reasons: tuple[Reason, ...]
     table_statistics: StatisticsFigures | None = None
+    partition_statistics: StatisticsFigures | None = None
     footers: FooterFigures | None = None
     order: OrderFigures | None = None
 
@@ -173,6 +175,7 @@ def profile_table(
         history=examined.history,
         reasons=find_reasons(examined),
         table_statistics=table_statistics(metadata, snapshot),
+        partition_statistics=partition_statistics(metadata, snapshot),
         footers=footer_figures(files, uncached, runner, metadata) if deep else None,
         order=_order(subject, snapshot, sample_files),
     )

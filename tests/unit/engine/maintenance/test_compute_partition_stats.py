@@ -1,0 +1,170 @@
+"""Partition statistics files; `tests/property/` holds sums to brute force, `tests/interop/` rows to Iceberg Java."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import engine
+from engine.columnar.schemas import field_id_of
+from engine.commit.changes.statistics import UpdateStatistics
+from engine.errors import CorruptTable, Invalid, NotFound, Unsupported
+from engine.maintenance.compute_partition_stats import read_partition_stats
+from engine.spec.statistics import PartitionStatisticsFile
+from tests.unit.bench.cli.test_main import exit_code
+
+COLUMNS = pa.schema([("n", pa.int32()), ("t", pa.string())])
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[engine.Catalog]:
+    opened = engine.load_catalog(f"{tmp_path}/wh")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def table(catalog: engine.Catalog) -> engine.Table:
+    made = catalog.create_table("db.t", COLUMNS, partition_spec=[("n", "identity"), ("t", "identity")])
+    append(made, (2, "b"), (1, None), (1, "b"), (None, "z"), (1, "a"))
+    return made
+
+
+def append(table: engine.Table, *rows: tuple[int | None, str | None]) -> None:
+    table.append(pa.Table.from_pylist([{"n": n, "t": t} for n, t in rows], schema=COLUMNS))
+
+
+def newest(table: engine.Table) -> PartitionStatisticsFile:
+    return table.refresh().metadata.partition_statistics[-1]
+
+
+def rows(table: engine.Table) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = read_partition_stats(table.metadata, newest(table), table.store).to_pylist()
+    return found
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_the_file_has_the_schema_of_the_specification(table: engine.Table, version: int) -> None:
+    if version == 3:
+        table.upgrade_format(3)
+    table.maintenance.compute_partition_stats()
+    schema = pq.read_schema(pa.BufferReader(table.store.read(newest(table).statistics_path)))
+    required = [1, 2, 3, 4, 5, *([6, 7, 8, 9, 13] if version == 3 else [])]
+    assert [field_id_of(f) for f in schema] == [*range(1, 13), *([13] if version == 3 else [])]
+    assert [field_id_of(f) for f in schema if not f.nullable] == sorted(required)
+    assert [(f.name, field_id_of(f), f.type) for f in schema.field("partition").type] == [
+        ("n", 1000, pa.int32()),
+        ("t", 1001, pa.string()),
+    ]
+    ints = {"spec_id", "data_file_count", "position_delete_file_count", "equality_delete_file_count", "dv_count"}
+    assert {f.name for f in schema if f.type == pa.int32()} == ints & set(schema.names)
+
+
+def test_rows_are_in_order_nulls_first(table: engine.Table) -> None:
+    table.maintenance.compute_partition_stats()
+    found = [(row["partition"]["n"], row["partition"]["t"]) for row in rows(table)]
+    assert found == [(None, "z"), (1, None), (1, "a"), (1, "b"), (2, "b")]
+
+
+def test_only_manifests_since_an_ancestor_are_read(table: engine.Table) -> None:
+    assert table.maintenance.compute_partition_stats().manifests_read == 1
+    append(table, (1, "a"), (7, "a"))
+    append(table, (1, "a"))
+    done = table.maintenance.compute_partition_stats()
+    assert (done.manifests_read, done.partitions) == (2, 6)
+    counts = {(row["partition"]["n"], row["partition"]["t"]): row["data_record_count"] for row in rows(table)}
+    assert counts[1, "a"] == 3
+    assert counts[7, "a"] == counts[1, "b"] == 1
+    again = table.maintenance.compute_partition_stats()
+    assert (again.statistics_path, again.manifests_read) == (newest(table).statistics_path, 0)
+
+
+def test_removed_files_leave_their_partition_with_its_last_change(table: engine.Table) -> None:
+    table.delete("n = 2", "copy-on-write")
+    snapshot = table.current_snapshot
+    assert snapshot is not None
+    table.maintenance.compute_partition_stats()
+    (row,) = [row for row in rows(table) if row["partition"]["n"] == 2]
+    assert (row["data_file_count"], row["last_updated_snapshot_id"]) == (0, snapshot.snapshot_id)
+    assert row["last_updated_at"] == snapshot.timestamp_ms
+    assert {row["total_record_count"] for row in rows(table)} == {None}
+
+
+def replaced(table: engine.Table, data: bytes) -> None:
+    path = newest(table).statistics_path
+    table.store.delete(path)
+    table.store.write(path, data)
+
+
+@pytest.mark.parametrize("damage", ["no parquet", "other columns", "gone", "wrong counts"])
+def test_a_damaged_file_is_computed_anew(table: engine.Table, damage: str) -> None:
+    table.maintenance.compute_partition_stats()
+    file = newest(table)
+    if damage == "no parquet":
+        replaced(table, b"PAR1")
+    elif damage == "gone":
+        table.store.delete(file.statistics_path)
+    else:
+        out = pa.BufferOutputStream()
+        known = pq.read_table(pa.BufferReader(table.store.read(file.statistics_path)))
+        at = known.schema.get_field_index("data_record_count")
+        changed = known.set_column(at, known.schema.field(at), pa.array([9] * len(known), pa.int64()))
+        pq.write_table(pa.table({"a": [1]}) if damage == "other columns" else changed, out)
+        replaced(table, out.getvalue().to_pybytes())
+    if damage in ("no parquet", "other columns"):
+        with pytest.raises(CorruptTable, match="no partition statistics"):
+            read_partition_stats(table.metadata, file, table.store)
+    append(table, (1, "a"))
+    assert table.maintenance.compute_partition_stats().manifests_read == 2
+    assert sum(row["data_record_count"] for row in rows(table)) == 6
+
+
+def test_files_of_other_formats_are_not_read(table: engine.Table) -> None:
+    snapshot = table.current_snapshot
+    assert snapshot is not None
+    file = PartitionStatisticsFile(snapshot_id=snapshot.snapshot_id, statistics_path="/x.avro", file_size_in_bytes=1)
+    table.maintenance.table.commit([UpdateStatistics(partition=[file])])
+    with pytest.raises(Unsupported, match="not of Parquet"):
+        rows(table)
+    assert table.maintenance.compute_partition_stats().manifests_read == 1
+    assert len(rows(table)) == 5
+
+
+def test_tables_without_partitions_are_refused(catalog: engine.Catalog, table: engine.Table) -> None:
+    whole = catalog.create_table("db.u", COLUMNS)
+    append(whole, (1, "a"))
+    with pytest.raises(Invalid, match="not partitioned"):
+        whole.maintenance.compute_partition_stats()
+    with pytest.raises(NotFound):
+        table.maintenance.compute_partition_stats(snapshot_id=1)
+    with pytest.raises(Invalid, match="without a snapshot"):
+        catalog.create_table("db.e", COLUMNS, partition_spec=[("n", "identity")]).maintenance.compute_partition_stats()
+
+
+def test_files_go_with_their_snapshots(table: engine.Table) -> None:
+    table.maintenance.compute_partition_stats()
+    old = newest(table).statistics_path
+    append(table, (1, "a"))
+    table.maintenance.compute_partition_stats()
+    assert not table.maintenance.remove_orphan_files(older_than="2999-01-01T00:00:00Z", dry_run=False).locations
+    done = table.maintenance.expire_snapshots(older_than="2999-01-01T00:00:00Z")
+    assert done.deleted_statistics_files == 1
+    assert not table.store.exists(old)
+    assert len(rows(table)) == 5
+
+
+def test_the_command_and_the_portrait_tell_of_it(
+    table: engine.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code("maintain", "compute-partition-stats", tmp_path / "wh", "db.t") == 0
+    shown = capsys.readouterr().out
+    assert "partitions                      5, in" in shown
+    assert "manifests read                  1" in shown
+    append(table, (1, "a"), (1, "c"), (1, "d"))
+    assert exit_code("profile", tmp_path / "wh", "db.t") == 0
+    assert "of partitions; 60 % of the rows changed since" in capsys.readouterr().out
