@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
@@ -19,6 +21,8 @@ PROBE = ".icebench-conditional-put"
 _CONCURRENT, _EXISTS, _SERVER_ERRORS = 409, 412, 500
 _MOST_REQUESTS = 20
 """While others write the same file, S3 answers 409 and wrote nothing: the request is to be sent again."""
+_MIN_WAIT_SECONDS, _MAX_WAIT_SECONDS = 0.01, 0.32
+"""The longest wait before the second request and before later ones, doubled each time; a random part of it is taken."""
 
 
 class ConditionalS3Store(ArrowStore):
@@ -79,6 +83,7 @@ class ConditionalS3Store(ArrowStore):
                 if status == _EXISTS:
                     return False
                 if status == _CONCURRENT and requests < _MOST_REQUESTS:
+                    time.sleep(random.random() * min(_MIN_WAIT_SECONDS * 2 ** (requests - 1), _MAX_WAIT_SECONDS))
                     continue
                 kind: type[EngineError] = CommitStateUnknown if status >= _SERVER_ERRORS else StorageFailed
                 raise kind(f"cannot write {location}: {error}") from None

@@ -42,11 +42,15 @@ def store_of(client: Answers, monkeypatch: pytest.MonkeyPatch) -> ConditionalS3S
 def test_a_file_is_written_once(
     answers: list[int], error: type[Exception] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = Answers(*answers)
+    client, waits = Answers(*answers), list[float]()
     store = store_of(client, monkeypatch)
+    monkeypatch.setattr("engine.storage.conditional_s3.time.sleep", waits.append)
+    monkeypatch.setattr("engine.storage.conditional_s3.random.random", lambda: 1.0)
     if error is None:
         store.write("s3://bucket/a", b"x")
     else:
         with pytest.raises(error):
             store.write("s3://bucket/a", b"x")
     assert not client.left
+    conflicts = answers[:-1].count(409)
+    assert waits == [0.01, 0.02, 0.04, 0.08, 0.16, *[0.32] * 14][:conflicts]
