@@ -21,8 +21,8 @@ _STYLE = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "bold red"}
 def doctor(context: Context, *, words: tuple[str, ...], catalog: str | None, warehouse: str | None) -> int:
     """Examine Java, Spark, packages, memory, disk and CPU; exit code 1 when something essential is missing.
 
-    With a table, as `icebench profile` takes it: list the files whose length or counts are not those that its metadata
-    state, though they are whole and are read. Exit code 1 if there are any.
+    With a table, as `icebench profile` takes it: list the data and delete files that cannot be read, and those whose
+    length or counts are not those that its metadata state, though they are whole. Exit code 1 if there are any.
     """
     out = context.terminal.out
     if words or catalog is not None or warehouse is not None:
@@ -42,11 +42,15 @@ def _examine_table(context: Context, words: tuple[str, ...], catalog: str | None
     if not 1 <= len(words) <= 2:
         raise ConfigError("give a table: its place, or a catalog and its name", path="[PLACE [TABLE]]")
     table, _ = open_table(words, catalog, warehouse)
-    found = table.maintenance.contradictions()
-    for each in found:
-        context.terminal.out.print(f"{each.location}: {each.reason}", markup=False, soft_wrap=True)
-    context.terminal.out.print(f"{table.name}: {len(found)} contradictions of its metadata and its files")
-    return 1 if found else 0
+    examined = table.maintenance.examine_files()
+    out = context.terminal.out
+    for error in examined.unreadable:
+        out.print(str(error), markup=False, soft_wrap=True)
+    for each in examined.contradictions:
+        out.print(f"{each.location}: {each.reason}", markup=False, soft_wrap=True)
+    lost, contradicting = len(examined.unreadable), len(examined.contradictions)
+    out.print(f"{table.name}: {lost} files that cannot be read, {contradicting} contradictions of metadata and files")
+    return 1 if lost or contradicting else 0
 
 
 def line(check: Check) -> Text:

@@ -20,7 +20,7 @@ from engine.maintenance.build_index import BuiltIndex, build_file_index
 from engine.maintenance.cluster import ClusteringPass, cluster
 from engine.maintenance.compute_partition_stats import ComputedPartitionStats, compute_partition_stats
 from engine.maintenance.compute_table_stats import ComputedTableStats, compute_table_stats
-from engine.maintenance.contradictions import find_contradictions
+from engine.maintenance.contradictions import ExaminedFiles, examine_files
 from engine.maintenance.executor_groups import ExecutorGroups
 from engine.maintenance.expire_snapshots import ExpiredSnapshots, commit_expiry, delete_expired, preview_expiry
 from engine.maintenance.file_groups import DEFAULT_SORTED_GROUP_SIZE_BYTES, Selection
@@ -286,10 +286,18 @@ class Maintenance:
         self.advance(state)
         return delete_expired(self.table, change, state, delete_files=delete_files)
 
+    def examine_files(self) -> ExaminedFiles:
+        """All files of the current snapshot that cannot be read, and all that contradict the metadata; see
+        `engine.maintenance.contradictions.examine_files`. Works on read-only tables."""
+        return examine_files(self.subject)
+
     def contradictions(self) -> tuple[Contradiction, ...]:
-        """Where files of the current snapshot contradict the metadata though their rows are certain, all of them; see
-        `engine.maintenance.contradictions.find_contradictions`. Works on read-only tables."""
-        return find_contradictions(self.subject)
+        """Where files of the current snapshot contradict the metadata though their rows are certain, all of them.
+        Raises the error of a file that cannot be read. Works on read-only tables."""
+        examined = self.examine_files()
+        for error in examined.unreadable:
+            raise error
+        return examined.contradictions
 
     def profile(
         self,

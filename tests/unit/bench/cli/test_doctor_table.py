@@ -17,7 +17,7 @@ def test_every_contradiction_of_a_table_is_listed(tmp_path: Path, capsys: pytest
     for _ in range(3):
         table.append(ROWS)
     assert exit_code("doctor", tmp_path, "db.t") == 0
-    assert "db.t: 0 contradictions" in capsys.readouterr().out
+    assert "db.t: 0 files that cannot be read, 0 contradictions" in capsys.readouterr().out
     metadata = table.metadata_location
     files = table.scan().plan().files["file_path"].to_pylist()
     for place in files[:2]:
@@ -27,5 +27,10 @@ def test_every_contradiction_of_a_table_is_listed(tmp_path: Path, capsys: pytest
     assert code == 1, shown.err
     assert [line.partition(":")[0] for line in shown.out.splitlines()[:2]] == sorted(files[:2])
     assert "2 contradictions" in shown.out
+    Path(files[2]).unlink()
+    assert exit_code("doctor", metadata) == 1
+    shown = capsys.readouterr()
+    assert shown.out.splitlines()[0].startswith(f"no such file: {files[2]}")
+    assert "1 files that cannot be read, 2 contradictions" in shown.out
     assert exit_code("doctor", tmp_path, "db.t", "x") == 2
     assert exit_code("doctor", "--warehouse", tmp_path) == 2
