@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from threading import Lock
@@ -37,10 +37,21 @@ class ConditionalS3Store(ArrowStore):
         filesystem: For everything else.
         prefixes: As for `ArrowStore`.
         arguments: What the file system was made with.
+        sleep: Waits for so many seconds.
+        chance: Gives a number between 0 and 1.
     """
 
-    def __init__(self, filesystem: fs.FileSystem, prefixes: Mapping[str, str], arguments: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        filesystem: fs.FileSystem,
+        prefixes: Mapping[str, str],
+        arguments: Mapping[str, Any],
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
         super().__init__(filesystem, prefixes)
+        self._sleep, self._chance = sleep, chance
         self._arguments = dict(arguments)
         self._lock = Lock()
         self._client: Any = None
@@ -83,7 +94,7 @@ class ConditionalS3Store(ArrowStore):
                 if status == _EXISTS:
                     return False
                 if status == _CONCURRENT and requests < _MOST_REQUESTS:
-                    time.sleep(random.random() * min(_MIN_WAIT_SECONDS * 2 ** (requests - 1), _MAX_WAIT_SECONDS))
+                    self._sleep(self._chance() * min(_MIN_WAIT_SECONDS * 2 ** (requests - 1), _MAX_WAIT_SECONDS))
                     continue
                 kind: type[EngineError] = CommitStateUnknown if status >= _SERVER_ERRORS else StorageFailed
                 raise kind(f"cannot write {location}: {error}") from None

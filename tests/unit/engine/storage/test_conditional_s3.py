@@ -22,8 +22,8 @@ class Answers:
             raise ClientError({"Error": {}, "ResponseMetadata": {"HTTPStatusCode": status}}, "PutObject")
 
 
-def store_of(client: Answers, monkeypatch: pytest.MonkeyPatch) -> ConditionalS3Store:
-    store = ConditionalS3Store(fs.LocalFileSystem(), {"s3://": ""}, {})
+def store_of(client: Answers, monkeypatch: pytest.MonkeyPatch, **options: Any) -> ConditionalS3Store:
+    store = ConditionalS3Store(fs.LocalFileSystem(), {"s3://": ""}, {}, **options)
     monkeypatch.setattr(store, "_new_client", lambda: client)
     return store
 
@@ -43,9 +43,7 @@ def test_a_file_is_written_once(
     answers: list[int], error: type[Exception] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client, waits = Answers(*answers), list[float]()
-    store = store_of(client, monkeypatch)
-    monkeypatch.setattr("engine.storage.conditional_s3.time.sleep", waits.append)
-    monkeypatch.setattr("engine.storage.conditional_s3.random.random", lambda: 1.0)
+    store = store_of(client, monkeypatch, sleep=waits.append, chance=lambda: 1.0)
     if error is None:
         store.write("s3://bucket/a", b"x")
     else:
