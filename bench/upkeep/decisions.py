@@ -28,6 +28,7 @@ class Candidate:
         work_bytes: That it reads and writes.
         call: The method of `table.maintenance`.
         arguments: For the call.
+        needs_gain: Whether it is only done if it saves more than it moves.
     """
 
     action: str
@@ -36,6 +37,7 @@ class Candidate:
     work_bytes: float
     call: str
     arguments: Mapping[str, Any]
+    needs_gain: bool = True
 
     @property
     def gain_per_byte(self) -> float:
@@ -52,7 +54,13 @@ def find_candidates(
     """
     finished = _actions_since_others(table)
     policy = replace(policy, actions=policy.actions - set(decided))
-    every = (*_by_reasons(table, profile, policy), *_clustering(table, profile, policy), *_orphans(table, policy))
+    every = (
+        *_by_reasons(table, profile, policy),
+        *_delete_files(table, profile, policy),
+        *_clustering(table, profile, policy),
+        *_orphans(table, policy),
+        *_statistics(profile, policy),
+    )
     found = [
         each
         for each in every
@@ -87,6 +95,51 @@ def _by_reasons(table: engine.Table, profile: engine.TableProfile, policy: Polic
             work_bytes=_MOVED * size,
             call=reason.action,
             arguments=arguments,
+        )
+
+
+def _delete_files(table: engine.Table, profile: engine.TableProfile, policy: Policy) -> Iterator[Candidate]:
+    """Rewrites of delete files that leave the data files as they are."""
+    deletes = profile.deletes
+    # One delete file for each data file; in version 3 the vectors of a rewrite share a file.
+    left = 1 if table.metadata.format_version >= 3 else deletes.data_files
+    for action, call, kind, fewest, read in (
+        ("position_deletes", "rewrite_position_deletes", deletes.positions, 5, 0),
+        ("equality_deletes", "convert_equality_deletes", deletes.equality, 1, deletes.data_bytes),
+    ):
+        files, size = kind.files - kind.dangling_files, kind.size_bytes - kind.dangling_bytes
+        fewer = files - left
+        # In version 2 fewer than `min_input_files` of a partition are left; all positions become vectors in version 3.
+        if fewer <= 0 or (files < fewest and table.metadata.format_version < 3):
+            continue
+        yield Candidate(
+            action=action,
+            why=f"{files:,} {action.replace('_', '-')[:-1]} files are opened with {deletes.data_files:,} data files; "
+            f"about {left:,} would do",
+            gain_bytes=fewer * _open_cost(table) * policy.reads,
+            work_bytes=_MOVED * size + read,
+            call=call,
+            arguments={},
+        )
+
+
+def _statistics(profile: engine.TableProfile, policy: Policy) -> Iterator[Candidate]:
+    """Statistics that are missing or stale."""
+    kinds = [("table_statistics", "compute_table_stats", profile.table_statistics, profile.files.size_bytes)]
+    if profile.partitions is not None:
+        size = profile.manifests.size_bytes
+        kinds.append(("partition_statistics", "compute_partition_stats", profile.partition_statistics, size))
+    for action, call, known, size in kinds:
+        if profile.snapshot_id is None or (known is not None and known.changed_share <= policy.changed_share):
+            continue
+        yield Candidate(
+            action=action,
+            why="there are none" if known is None else f"{known.changed_share:.0%} of the rows changed since",
+            gain_bytes=0,
+            work_bytes=size,
+            call=call,
+            arguments={},
+            needs_gain=False,
         )
 
 

@@ -16,7 +16,7 @@ from bench.upkeep.decisions import TAG, Candidate, find_candidates
 from bench.upkeep.policy import ACTIONS, Policy
 from engine.errors import CommitStateUnknown, EngineError
 
-_UNTAGGED = ("expire_snapshots", "remove_orphan_files")
+_UNTAGGED = ("expire_snapshots", "remove_orphan_files", "compute_table_stats", "compute_partition_stats")
 """Calls that make no snapshot."""
 
 
@@ -91,7 +91,7 @@ def run_pass(
 
 def _refusal(candidate: Candidate, policy: Policy, spent: _Spent) -> str | None:
     """Why an action is not to be done; None if it is."""
-    if candidate.gain_bytes < candidate.work_bytes:
+    if candidate.needs_gain and candidate.gain_bytes < candidate.work_bytes:
         return f"it saves {candidate.gain_bytes:,.0f} bytes and moves {candidate.work_bytes:,.0f}"
     budget = policy.budget
     for what, used, limit in (

@@ -12,7 +12,21 @@ from bench.costs.object_store import GIGABYTE, PROFILES, Profile
 from bench.definition import Definition
 from bench.errors import ConfigError
 
-ACTIONS = ("compaction", "deletes", "dangling_deletes", "manifests", "clustering", "snapshots", "orphans")
+ACTIONS = (
+    "compaction",
+    "deletes",
+    "position_deletes",
+    "equality_deletes",
+    "dangling_deletes",
+    "manifests",
+    "clustering",
+    "snapshots",
+    "orphans",
+    "table_statistics",
+    "partition_statistics",
+)
+_OFF = ("orphans", "table_statistics", "partition_statistics")
+"""Actions that a policy has to ask for."""
 DEFAULT_POLICY = Path(__file__).with_name("default_policy.toml")
 _HOUR = 3600
 
@@ -37,6 +51,7 @@ class Policy:
         bytes_per_second: That a rewrite reads and writes.
         dollars_per_hour: Of the machine.
         actions: Those that may be done.
+        changed_share: Statistics are due where a greater share of the rows has changed since they were computed.
     """
 
     reads: float
@@ -45,6 +60,7 @@ class Policy:
     bytes_per_second: float
     dollars_per_hour: float
     actions: frozenset[str] = field(default_factory=frozenset)
+    changed_share: float = 0.1
 
     @classmethod
     def load(cls, path: Path | None = None) -> Policy:
@@ -64,7 +80,7 @@ class Policy:
     def parse(cls, values: Mapping[str, object]) -> Policy:
         """From parsed TOML; raises ConfigError, which names the place."""
         root = Definition(values)
-        budget, costs, actions = (root.table(key) for key in ("budget", "costs", "actions"))
+        budget, costs, actions, statistics = (root.table(key) for key in ("budget", "costs", "actions", "statistics"))
         found = cls(
             reads=root.number("reads", 20, least=0),
             budget=Budget(
@@ -75,9 +91,10 @@ class Policy:
             storage=PROFILES[costs.text("storage", "same-region", known=PROFILES)],
             bytes_per_second=costs.number("bytes_per_second", 50e6, least=0, above=True),
             dollars_per_hour=costs.number("dollars_per_hour", 0.40, least=0),
-            actions=frozenset(name for name in ACTIONS if actions.flag(name, default=name != "orphans")),
+            actions=frozenset(name for name in ACTIONS if actions.flag(name, default=name not in _OFF)),
+            changed_share=statistics.number("changed_share", 0.1, least=0),
         )
-        for each in (root, budget, costs, actions):
+        for each in (root, budget, costs, actions, statistics):
             each.done()
         return found
 

@@ -104,6 +104,65 @@ def test_a_failed_action_does_not_stop_the_others(tmp_path: Path, monkeypatch: p
     assert (done["deletes"].decision, done["snapshots"].decision) == ("done", "done")
 
 
+def with_delete_files(place: Path, version: int) -> engine.Table:
+    """One large data file, position-delete files and equality-delete files."""
+    given = {"read.split.open-file-cost": "1000000", "write.delete.granularity": "partition", "format-version": "2"}
+    schema = pa.schema([("id", pa.int64()), ("x", pa.string())])
+    table = engine.load_catalog(str(place)).create_table("db.t", schema, properties=given)
+    table.append(pa.table({"id": range(2000), "x": [f"text {i * 7919}" for i in range(2000)]}))
+    for start in range(6):
+        table.delete(f"id = {start}", "merge-on-read")
+    for start in range(10, 14):
+        stream = table.keyed_stream(["id"])
+        stream.delete(pa.table({"id": [start]}))
+        stream.commit()
+    if version == 3:
+        table.upgrade_format(3)
+    return table
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_delete_files_are_rewritten_before_data_files(tmp_path: Path, version: int) -> None:
+    """They move fewer bytes. The rows stay, and nothing is due again."""
+    table = with_delete_files(tmp_path, version)
+    before = sorted(table.scan().to_arrow()["id"].to_pylist())
+    actions = {"compaction": False, "deletes": False, "manifests": False, "snapshots": False}
+    policy = {"reads": 100, "actions": actions}
+    found = find_candidates(table, table.maintenance.profile(), Policy.parse(policy))
+    assert [each.action for each in found] == ["position_deletes", "equality_deletes"]
+    assert all(each.decision == "do" for each in decide(table, policy, execute=False).values() if each.gain_bytes)
+    done = decide(table, policy, execute=True)
+    assert done["position_deletes"].decision == done["equality_deletes"].decision == "done"
+    table.refresh()
+    profile = table.maintenance.profile()
+    assert profile.deletes.equality.files == 0
+    assert profile.deletes.positions.files + profile.deletes.vectors.files <= (2 if version == 2 else 1)
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == before
+    assert {each.decision for each in decide(table, policy, execute=True).values()} == {"skip"}
+
+
+def test_statistics_are_due_where_they_are_asked_for_and_stale(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("x", pa.string())])
+    table = engine.load_catalog(str(tmp_path)).create_table("db.t", schema, partition_spec=[("x", "identity")])
+    policy = {"actions": {"table_statistics": True, "partition_statistics": True}, "statistics": {"changed_share": 0.2}}
+    assert {each.decision for each in decide(table, policy, execute=True).values()} == {"skip"}
+
+    def append(rows: int) -> set[str]:
+        """What a pass computes after so many new rows."""
+        table.append(pa.table({"id": range(rows), "x": ["a"] * rows}))
+        done = decide(table, policy, execute=True)
+        return {name for name, each in done.items() if each.decision == "done" and name.endswith("statistics")}
+
+    both = {"table_statistics", "partition_statistics"}
+    assert append(100) == both
+    assert append(20) == set()
+    assert append(1) == both
+    table.append(pa.table({"id": range(100), "x": ["a"] * 100}))
+    plan = decide(table, {}, execute=False)
+    assert plan["table_statistics"].why == plan["partition_statistics"].why == "not in the policy"
+    assert decide(table, {**policy, "budget": {"bytes": 1}}, execute=True)["table_statistics"].decision == "skip"
+
+
 def test_the_default_policy_says_what_the_defaults_are() -> None:
     assert Policy.load() == Policy.parse({})
     assert all(name in DEFAULT_POLICY.read_text() for name in ACTIONS)
