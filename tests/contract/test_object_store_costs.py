@@ -15,6 +15,7 @@ import pytest
 
 import engine
 from bench.costs.object_store import CROSS_REGION, SAME_REGION, THREADS, Profile, icebench_work, seconds_on
+from engine.runtime.local import LocalRunner
 from tests.services.s3_server import S3Server
 
 RUNS = 5
@@ -56,12 +57,14 @@ def build(server: S3Server, bucket: str, address: str, rows_of_file: int) -> lis
     return [*found, table.metadata_location]
 
 
-def run(server: S3Server, location: str, case: Case) -> tuple[engine.Counters, float, int]:
+def run(
+    server: S3Server, location: str, case: Case, runner: LocalRunner | None = None
+) -> tuple[engine.Counters, float, int]:
     """Counters, seconds and requests of a case from a fresh handle."""
     server.requests.clear()
     begun = time.perf_counter()
     table, counters = engine.load_table(location, properties=server.properties), engine.Counters()
-    scan = table.scan(filter=case.filter, columns=case.columns, counters=counters)
+    scan = table.scan(filter=case.filter, columns=case.columns, counters=counters, runner=runner)
     if case.is_scan:
         for _ in scan.to_batches():
             pass
@@ -82,6 +85,27 @@ def test_every_request_is_foretold(s3_server: S3Server, bucket: str, tmp_path_fa
     for location, case, name in outcomes(s3_server, locations):
         counters, _, requests = run(s3_server, location, case)
         assert requests == icebench_work(counters.as_dict(), seconds=0.0, threads=THREADS).requests, name
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_threads_by_default_wait_less_than_two(
+    s3_server: S3Server, bucket: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("catalog")
+    location, _ = build(s3_server, bucket, f"sqlite:///{folder}/c.db", rows_of_file=30_000)
+    profile = SAME_REGION
+    s3_server.seconds = lambda size: profile.latency_seconds + size / profile.connection_bytes_per_second
+    for case in (case for case in CASES if case.is_scan):
+        two, default = [], []
+        for _ in range(RUNS):
+            slow, fast = (run(s3_server, location, case, runner) for runner in (LocalRunner(2), None))
+            assert slow[0].as_dict() == fast[0].as_dict()
+            two.append(slow[1])
+            default.append(fast[1])
+        print(f"| {case.name} | {np.median(two):.3f} | {np.median(default):.3f} |")  # noqa: T201 - the figures of record
+        if case.name in {"scan", "filtered scan"}:
+            assert np.median(default) < np.median(two)
 
 
 @pytest.mark.soak
