@@ -26,19 +26,22 @@ class Fault:
         at: The number of the first request that fails.
         moment: ``before`` it is carried out, or ``after``, when only its answer is lost.
         forever: Every later request fails too, before it is carried out, as after a crash.
+        is_interrupt: It raises KeyboardInterrupt.
     """
 
     at: int
     moment: Moment = "before"
     forever: bool = False
+    is_interrupt: bool = False
 
 
 class FaultyStore:
-    """Carries out requests on another store until `fault` says otherwise; its failures are `StorageFailed`."""
+    """Carries out requests on another store until `fault` says otherwise; its failures are `StorageFailed`, or
+    KeyboardInterrupt."""
 
     def __init__(self, inner: Store, fault: Fault | None = None) -> None:
         self._inner = inner
-        self._fault = fault
+        self.fault = fault
         self._lock = Lock()
         self._requests: list[str] = []
 
@@ -57,8 +60,9 @@ class FaultyStore:
         with self._lock:
             number = len(self._requests)
             self._requests.append(f"{request} {location}")
-        fault = self._fault
-        failure = StorageFailed(f"cannot {request} {location}: made to fail at request {number}")
+        fault = self.fault
+        text = f"cannot {request} {location}: made to fail at request {number}"
+        failure = KeyboardInterrupt(text) if fault is not None and fault.is_interrupt else StorageFailed(text)
         if fault is not None and number > fault.at and fault.forever:
             raise failure
         if fault is None or number != fault.at:
@@ -89,7 +93,7 @@ class FaultyStore:
         opened: list[InputFile] = []
         try:
             self.run("open", location, lambda: opened.append(self._inner.open_input(location)))
-        except StorageFailed:
+        except (StorageFailed, KeyboardInterrupt):
             for source in opened:
                 source.close()
             raise
@@ -99,7 +103,7 @@ class FaultyStore:
         opened: list[OutputFile] = []
         try:
             self.run("create", location, lambda: opened.append(self._inner.open_output(location, overwrite=overwrite)))
-        except StorageFailed:
+        except (StorageFailed, KeyboardInterrupt):
             for output in opened:
                 output.abort()
             raise
@@ -135,7 +139,7 @@ class FaultyOutputFile(OutputFile):
             return
         try:
             self._store.run("close", self._location, self._inner.close)
-        except StorageFailed:
+        except (StorageFailed, KeyboardInterrupt):
             self._inner.abort()
             raise
 
