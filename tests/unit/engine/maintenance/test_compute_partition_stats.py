@@ -95,6 +95,25 @@ def test_removed_files_leave_their_partition_with_its_last_change(table: engine.
     assert {row["total_record_count"] for row in rows(table)} == {None}
 
 
+def test_deletes_and_evolved_specs_are_computed_on(catalog: engine.Catalog, table: engine.Table) -> None:
+    """From the manifests since the ancestor, among which is one that carries files over and removes one."""
+    table.upgrade_format(3)
+    append(table, (1, "x"), (2, "x"))
+    table.maintenance.compute_partition_stats()
+    table.delete("n = 1 and t = 'x'", "copy-on-write")
+    assert table.maintenance.compute_partition_stats().manifests_read == 1
+    assert [r["data_file_count"] for r in rows(table) if r["partition"] == {"n": 1, "t": "x"}] == [0]
+    append(table, (8, "x"), (8, "x"))
+    table.delete("n = 8 and t = 'x'", "copy-on-write")
+    table.update_spec(lambda spec: spec.drop_field("n"))
+    append(table, (9, "y"), (7, "y"))
+    table.delete("n = 9", "merge-on-read")
+    table.maintenance.compute_partition_stats()
+    (row,) = [r for r in rows(table) if r["partition"] == {"n": None, "t": "y"}]
+    found = row["data_record_count"], row["position_delete_record_count"], row["position_delete_file_count"]
+    assert (*found, row["dv_count"]) == (2, 1, 0, 1)
+
+
 def replaced(table: engine.Table, data: bytes) -> None:
     path = newest(table).statistics_path
     table.store.delete(path)
