@@ -15,7 +15,7 @@ from engine.spec.metadata import TableMetadata
 from engine.spec.partition_paths import partition_path
 from engine.spec.partitioning import Partition, PartitionKey, partition_key
 from engine.spec.properties import PARTITION_SUMMARY_LIMIT
-from engine.spec.snapshots import Snapshot
+from engine.spec.snapshots import Snapshot, count_of
 
 _TOTALS = {
     "total-records": ("added-records", "deleted-records"),
@@ -145,11 +145,9 @@ def summarize(
         summary.update(_partition_entries({"added": added, "removed": removed}, base))
     before = dict.fromkeys(_TOTALS, "0") if parent is None else parent.summary
     for total, (up, down) in _TOTALS.items():
-        text = before.get(total, "")
-        if text.isdecimal():
-            now = int(text) + counts[up] - counts[down]
-            if now >= 0:
-                summary[total] = str(now)
+        known = count_of(before.get(total))
+        if known is not None and (now := known + counts[up] - counts[down]) >= 0:
+            summary[total] = str(now)
     return summary
 
 

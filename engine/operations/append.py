@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from engine.commit.changes.evolution import UpdateSchema
 from engine.commit.changes.merge_append import MergeAppend
-from engine.commit.changes.stream_batch import StreamBatch, last_batch
+from engine.commit.changes.stream_batch import StreamBatch, check_batch_id, last_batch
 from engine.commit.committer import TableState
 from engine.commit.target import Target
 from engine.errors import AlreadyExists, Invalid
@@ -81,8 +81,10 @@ def append_batch(
         The table, and the snapshot; None where there was nothing to commit.
 
     Raises:
-        As `append`.
+        Invalid: The number is negative, or has more than 19 digits.
+        CommitFailed: As `append`.
     """
+    check_batch_id(batch_id)
     state = target.load()
     last = last_batch(state.metadata, branch, stream_id)
     if last is not None and last >= batch_id:

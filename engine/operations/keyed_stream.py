@@ -27,7 +27,7 @@ from engine.columnar.key_index import KeyIndex
 from engine.columnar.partitions import group_rows
 from engine.columnar.rows import table_rows
 from engine.columnar.schemas import to_arrow_schema
-from engine.commit.changes.stream_batch import StreamBatch, last_batch
+from engine.commit.changes.stream_batch import StreamBatch, check_batch_id, last_batch
 from engine.commit.committer import TableState
 from engine.commit.conflicts import Validation
 from engine.commit.file_refs import ref_to
@@ -104,11 +104,13 @@ class KeyedStream:
             The snapshot; None if there was no change, or if the table already has this batch.
 
         Raises:
-            Invalid: A number is missing, or the schema has changed since the stream began.
+            Invalid: A number is missing or negative, or the schema has changed since the stream began.
             CommitFailed: See `Target.commit`; the changes are kept for another try.
         """
         if (batch_id is None) != (self.stream_id is None):
             raise Invalid("a stream with an id numbers its batches, and one without does not")
+        if batch_id is not None:
+            check_batch_id(batch_id)
         if not self._changes:
             return None
         metadata = self.target.load().metadata

@@ -11,6 +11,16 @@ MAIN = "main"
 
 Operation = Literal["append", "replace", "overwrite", "delete"]
 
+COUNT_DIGITS = 19
+"""Of the largest long: no writer counts further."""
+
+
+def count_of(text: str | None) -> int | None:
+    """The count that a snapshot summary or a property of a blob tells; None for any other text."""
+    if text is None or not (text.isascii() and text.isdigit()) or len(text) > COUNT_DIGITS:
+        return None
+    return int(text)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:

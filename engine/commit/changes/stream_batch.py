@@ -8,9 +8,10 @@ from engine.commit.changes.row_delta import RowDelta
 from engine.commit.manifests import load_manifests
 from engine.commit.snapshots import Staged, branch_head
 from engine.commit.staging import Staging
-from engine.errors import AlreadyExists, ValidationFailed
+from engine.errors import AlreadyExists, Invalid, ValidationFailed
 from engine.spec.manifest import ManifestContent
 from engine.spec.metadata import TableMetadata
+from engine.spec.snapshots import COUNT_DIGITS, count_of
 
 STREAM_ID = "icebench.stream-id"
 """Summary entry: the stream of the snapshot."""
@@ -64,11 +65,18 @@ class StreamBatch(RowDelta):
                 )
 
 
+def check_batch_id(batch_id: int) -> None:
+    """Raise Invalid for a number that `last_batch` would not find again."""
+    if not 0 <= batch_id < 10**COUNT_DIGITS:
+        raise Invalid(f"a batch id is a whole number from 0 on, with at most {COUNT_DIGITS} digits")
+
+
 def last_batch(base: TableMetadata, branch: str, stream_id: str) -> int | None:
     """The last batch of a stream in a branch's history, as far as that goes back; None if there is none."""
     head = branch_head(base, branch)
     for snapshot_id in base.ancestors(None if head is None else head.snapshot_id):
         summary = base.snapshot(snapshot_id).summary
-        if summary.get(STREAM_ID) == stream_id and summary.get(BATCH_ID, "").isdecimal():
-            return int(summary[BATCH_ID])
+        batch_id = count_of(summary.get(BATCH_ID))
+        if summary.get(STREAM_ID) == stream_id and batch_id is not None:
+            return batch_id
     return None

@@ -11,6 +11,7 @@ from engine.commit.staging import Staging
 from engine.maintenance.profile.figures import HistoryFigures
 from engine.spec.metadata import TableMetadata
 from engine.spec.properties import GC_ENABLED, METADATA_DELETE_AFTER_COMMIT
+from engine.spec.snapshots import count_of
 from engine.storage.store import Store
 
 _DAY_MS = 24 * 60 * 60 * 1000
@@ -53,8 +54,7 @@ def _expired(metadata: TableMetadata, store: Store, now_ms: int) -> frozenset[in
 
 def _removed_bytes(metadata: TableMetadata, snapshot_ids: Collection[int]) -> int:
     """Bytes of files that these snapshots removed, and that only their parents still reference."""
-    texts = (metadata.snapshot_by_id[i].summary.get("removed-files-size", "0") for i in snapshot_ids)
-    return sum(int(text) for text in texts if text.isascii() and text.isdigit())
+    return sum(count_of(metadata.snapshot_by_id[i].summary.get("removed-files-size")) or 0 for i in snapshot_ids)
 
 
 def _forgotten(metadata: TableMetadata, metadata_location: str) -> int:

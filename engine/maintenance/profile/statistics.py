@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from engine.codec.puffin.theta import NDV, THETA_SKETCH
 from engine.maintenance.profile.figures import StatisticsFigures
 from engine.spec.metadata import TableMetadata
-from engine.spec.snapshots import Snapshot
+from engine.spec.snapshots import Snapshot, count_of
 
 _CHANGES = ("added-records", "deleted-records", "added-position-deletes", "added-equality-deletes")
 
@@ -31,10 +31,10 @@ def _newest(
     changed = 0
     for each in _line(metadata, snapshot) if snapshot_ids else ():
         if each.snapshot_id in snapshot_ids:
-            total = _count(each, "total-records")
+            total = count_of(each.summary.get("total-records")) or 0
             return StatisticsFigures(snapshot_id=each.snapshot_id, changed_share=changed / max(1, total))
         if each.operation != "replace":  # which keeps the rows
-            changed += sum(_count(each, name) for name in _CHANGES)
+            changed += sum(count_of(each.summary.get(name)) or 0 for name in _CHANGES)
     return None
 
 
@@ -45,16 +45,11 @@ def distinct_values(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[
     found: dict[int, int] = {}
     for each in _line(metadata, snapshot) if files else ():
         for blob in files[each.snapshot_id].blob_metadata if each.snapshot_id in files else ():
-            told = blob.properties.get(NDV, "")
-            if blob.type == THETA_SKETCH and len(blob.fields) == 1 and told.isascii() and told.isdigit():
-                found.setdefault(blob.fields[0], int(told))
+            told = count_of(blob.properties.get(NDV))
+            if blob.type == THETA_SKETCH and len(blob.fields) == 1 and told is not None:
+                found.setdefault(blob.fields[0], told)
     return found
 
 
 def _line(metadata: TableMetadata, snapshot: Snapshot | None) -> Iterator[Snapshot]:
     return map(metadata.snapshot, metadata.ancestors(None if snapshot is None else snapshot.snapshot_id))
-
-
-def _count(snapshot: Snapshot, name: str) -> int:
-    text = snapshot.summary.get(name, "0")
-    return int(text) if text.isascii() and text.isdigit() else 0

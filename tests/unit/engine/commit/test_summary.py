@@ -77,7 +77,7 @@ def test_totals_go_on_from_the_parent() -> None:
     assert "total-files-size" not in made
 
 
-@pytest.mark.parametrize("text", ["", "-3", "many", "1.5", "5"])
+@pytest.mark.parametrize("text", ["", "-3", "many", "1.5", "5", "٣0", "1" * 20, "1" * 5_000], ids=range(8))
 def test_a_total_that_cannot_be_is_left_out(text: str) -> None:
     made = summarize(added=[FileCounts()], removed=[FileCounts([A])], parent=snapshot(total_records=text))
     assert "total-records" not in made

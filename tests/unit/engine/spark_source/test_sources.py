@@ -220,6 +220,18 @@ def test_a_batch_is_appended_once(table: Table) -> None:
     assert table.scan("id >= 80").count() == 2
 
 
+@pytest.mark.parametrize("batch_id", [-1, 10**19, 10**5_000], ids=["negative", "large", "vast"])
+def test_a_batch_that_would_not_be_found_again_is_refused(table: Table, batch_id: int) -> None:
+    before = sorted(info.location for info in table.store.list(table.location))
+    with pytest.raises(Invalid, match="batch id"):
+        table.append_batch(rows(80), stream_id="s", batch_id=batch_id)
+    stream = table.keyed_stream(["id"], stream_id="s")
+    stream.delete(pa.table({"id": pa.array([1], pa.int64())}))
+    with pytest.raises(Invalid, match="batch id"):
+        stream.commit(batch_id)
+    assert sorted(info.location for info in table.store.list(table.location)) == before
+
+
 @pytest.mark.parametrize(
     ("parse", "options", "message"),
     [
