@@ -23,7 +23,7 @@ NUMBERS = count()
 
 @pytest.fixture(scope="module")
 def place(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    made = directory_place(spark, tmp_path_factory.mktemp("maintained"))
+    made = directory_place(spark, tmp_path_factory.mktemp("maintained"), "maintained")
     yield made
     made.close()
 

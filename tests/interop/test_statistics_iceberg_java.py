@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.xdist_group("spark")]
 
 @pytest.fixture(scope="module")
 def place(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    made = directory_place(spark, tmp_path_factory.mktemp("statistics"))
+    made = directory_place(spark, tmp_path_factory.mktemp("statistics"), "statistics")
     yield made
     made.close()
 

@@ -112,9 +112,9 @@ def rest_place(spark: SparkSession, address: str) -> Place:
     return Place(spark, name, engine.load_catalog(address, name=name), pyiceberg)
 
 
-def directory_place(spark: SparkSession, home: Path) -> Place:
-    """A directory: Iceberg Java's Hadoop catalog and ours. PyIceberg has no such catalog, and gets an empty one."""
-    name = "histories_directory"
+def directory_place(spark: SparkSession, home: Path, name: str = "histories_directory") -> Place:
+    """A directory: Iceberg Java's Hadoop catalog and ours. PyIceberg has no such catalog, and gets an empty one. Spark
+    keeps what it once opened under a name."""
     conf = {
         "": "org.apache.iceberg.spark.SparkCatalog",
         ".type": "hadoop",
