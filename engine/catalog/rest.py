@@ -77,7 +77,7 @@ LOAD_CREDENTIALS = Endpoint("GET", f"{_TABLE}/credentials")
 RENAME_TABLE = Endpoint("POST", "/v1/{prefix}/tables/rename")
 
 _DELEGATION = {"X-Iceberg-Access-Delegation": "vended-credentials"}
-_CONFLICT, _TOO_MANY_REQUESTS = 409, 429
+_BAD_REQUEST, _CONFLICT, _TOO_MANY_REQUESTS = 400, 409, 429
 _KEPT = 16
 
 
@@ -175,6 +175,8 @@ class RestCatalog:
             return found
         if isinstance(outcome, Unknown):
             raise CommitStateUnknown(f"whether table {dotted(identifier)} was created is not known: {outcome.cause}")
+        if outcome.error is not None:
+            raise outcome.error
         if outcome.is_certain:
             raise CommitConflict(outcome.reason)
         raise AlreadyExists(f"table {dotted(identifier)} exists already: {outcome.reason}")
@@ -214,6 +216,9 @@ class RestCatalog:
             error = error_of(answer, hidden, subject=request.subject)
             if isinstance(error, CommitStateUnknown):
                 return Unknown(cause=error)
+            if answer.status == _BAD_REQUEST:
+                # Of a request that came twice the second is refused because the first was carried out.
+                return Conflicted(str(error), is_certain=False, error=error)
             raise error
         try:
             loaded = table_from_json(answer.json())

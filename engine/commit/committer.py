@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from engine.errors import EngineError
 from engine.spec.metadata import TableMetadata
 from engine.spec.requirements import TableRequirement
 from engine.spec.updates import TableUpdate
@@ -37,10 +38,12 @@ class Conflicted:
         reason: What conflicted.
         is_certain: False where the request may have reached the catalog twice (a transport that sends again, a proxy),
             so the conflict may be with our own first request.
+        error: Where the catalog refused the change and would again: what to raise, unless it is in the table after all.
     """
 
     reason: str
     is_certain: bool = True
+    error: EngineError | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,6 +86,8 @@ class Transaction:
                 found = self._settle(state, outcome, reason)
                 if found is not None:
                     return self._done(found)
+                if isinstance(outcome, Conflicted) and outcome.error is not None:
+                    raise outcome.error
         except CommitStateUnknown:
             raise
         except EngineError as error:
@@ -131,7 +133,7 @@ class Transaction:
                 state = self.committer.load_state(self.identifier)
                 if self._happened(state):
                     return state
-                if isinstance(outcome, Conflicted) and lost.staged.snapshots:
+                if isinstance(outcome, Conflicted) and (lost.staged.snapshots or outcome.error is not None):
                     # The answer was to the second copy of the request, and the first came before it.
                     self._lost.remove(lost)
                 return None

@@ -154,7 +154,7 @@ def refusing(status: int) -> Callable[[Seen], Reply]:
 
 @pytest.mark.parametrize(
     ("status", "expected"),
-    [(400, Invalid), (401, StorageFailed), (403, StorageFailed), (413, Invalid), (422, Invalid), (307, StorageFailed)],
+    [(401, StorageFailed), (403, StorageFailed), (413, Invalid), (422, Invalid), (307, StorageFailed)],
 )
 def test_a_refused_commit_is_definite(status: int, expected: type[EngineError]) -> None:
     with scripted_server(refusing(status)) as server:
@@ -164,6 +164,17 @@ def test_a_refused_commit_is_definite(status: int, expected: type[EngineError]) 
         catalog.close()
     assert not isinstance(raised.value, CommitStateUnknown)
     assert "\n" not in str(raised.value)
+
+
+def test_a_refused_commit_may_be_the_second_copy_of_one_that_was_carried_out() -> None:
+    with scripted_server(refusing(400)) as server:
+        catalog = client(server.address)
+        outcome = catalog.commit(NAME, BASE, [AssertTableUuid("u")], [SetLocation("/x")])
+        catalog.close()
+    assert isinstance(outcome, Conflicted)
+    assert not outcome.is_certain
+    assert isinstance(outcome.error, Invalid)
+    assert outcome.reason == "table db.t: because (HTTP 400, SomeException)"
 
 
 @pytest.mark.parametrize("status", [408, 500, 502, 503, 504, 507, 599])

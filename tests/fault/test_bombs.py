@@ -32,12 +32,12 @@ def test_bombs_are_refused(tmp_path: Path, figures: Figures, size: int) -> None:
             code = readers.wait(readers.start({"seed": SEED, "index": index, "pipe": str(pipe)}))
             assert code == 0, f"seed {SEED}, bomb {index}: ended with {code}: {readers.said}"
             found.append({"index": index, **json.loads(pipe.read_text())})
-    # What is read after all is within the limits, and all of it was wanted.
+    # What is read after all is within the limits of the reader, and may take its time: all of it was wanted.
     bad = [
         each
         for each in found
-        if each["came"] != "read"
-        and (each["came"] not in REFUSED or each["peak_bytes"] > PEAK_BYTES or each["seconds"] > SECONDS)
+        if each["peak_bytes"] > PEAK_BYTES
+        or (each["came"] != "read" and (each["came"] not in REFUSED or each["seconds"] > SECONDS))
     ]
     assert not bad, f"seed {SEED}: {len(bad)} of {cases}\n" + "\n".join(map(str, bad[:20]))
     figures(
@@ -45,5 +45,5 @@ def test_bombs_are_refused(tmp_path: Path, figures: Figures, size: int) -> None:
         seed=SEED,
         **Counter(each["came"] for each in found),
         slowest_seconds=max(each["seconds"] for each in found if each["came"] != "read"),
-        highest_peak_mb=max(each["peak_bytes"] for each in found if each["came"] != "read") >> 20,
+        highest_peak_mb=max(each["peak_bytes"] for each in found) >> 20,
     )

@@ -47,6 +47,12 @@ def test_a_million_schedules_break_no_promise() -> None:
     assert done.returncode == 0, done.stdout[-5_000:]
 
 
+@pytest.mark.parametrize("seed", [100_038_761])
+def test_what_failed_once_does_not_fail_again(seed: int) -> None:
+    """100038761: a request to stage a snapshot came twice, and the refusal of the second was taken for that of both."""
+    assert explore([seed]).failures == {}
+
+
 @pytest.mark.parametrize("seed", [2, 5, 11, 17])
 def test_a_seed_says_everything(seed: int) -> None:
     with deterministic():

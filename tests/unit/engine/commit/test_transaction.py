@@ -83,6 +83,25 @@ class TestConflicts:
         assert w.files() == {"ours": 1}
         assert [s.snapshot_id for s in w.metadata.snapshots] == [101]
 
+    def test_a_refusal_that_our_own_first_request_caused_is_success(self) -> None:
+        w = world()
+        error = Invalid("snapshot 101 exists already")
+        w.committer.answers = [lambda _: Conflicted(str(error), is_certain=False, error=error)]
+        append(w, "ours")
+        assert w.files() == {"ours": 1}
+        assert w.slept == []
+
+    def test_a_refused_change_is_not_tried_again_and_leaves_no_file(self) -> None:
+        w = world()
+        append(w, "before")
+        stored = w.stored()
+        w.committer.handle = lambda *_: Conflicted("no", is_certain=False, error=Invalid("no"))
+        with pytest.raises(Invalid, match="no"):
+            append(w, "ours")
+        with pytest.raises(Invalid, match="no"):
+            w.transaction().commit([CreateRef(name="b", type="branch")])
+        assert (w.stored(), w.slept) == (stored, [])
+
     def test_also_when_it_was_the_last_attempt(self) -> None:
         w = world(metadata(properties={"commit.retry.num-retries": "0"}))
         w.committer.answers = [lambda _: Conflicted("409", is_certain=False)]
