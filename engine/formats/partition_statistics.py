@@ -1,4 +1,4 @@
-"""The rows of partition statistics files, and their form in Parquet (spec: "Partition Statistics File")."""
+"""The rows of partition statistics files, and their files (spec: "Partition Statistics File")."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from engine.columnar.projection import Projector
 from engine.columnar.scalars import from_arrow_array, to_arrow_array
-from engine.columnar.schemas import field_id_of, storage_of, to_arrow_schema, to_arrow_type
+from engine.columnar.schemas import storage_of, to_arrow_schema, to_arrow_type
 from engine.errors import CorruptTable
+from engine.formats.opening import open_source
+from engine.formats.source import locating_errors
 from engine.spec.data_file import DataFile, FileContent
 from engine.spec.partitioning import Partition, PartitionKey, partition_key
 from engine.spec.schema import Schema
 from engine.spec.snapshots import Snapshot
 from engine.spec.types import INT, LONG, NestedField, PrimitiveType, StructType
+from engine.storage.store import Store
 
 
 @dataclass
@@ -53,10 +57,12 @@ class PartitionStats:
                 self.equality_delete_record_count += sign * file.record_count
                 self.equality_delete_file_count += sign
 
-    def touch(self, snapshot: Snapshot | None) -> None:
-        """Note a snapshot that added or removed a file, unless it has expired."""
-        if snapshot is not None and (self.last_updated_at is None or self.last_updated_at < snapshot.timestamp_ms):
-            self.last_updated_at, self.last_updated_snapshot_id = snapshot.timestamp_ms, snapshot.snapshot_id
+    def touch(self, snapshot: Snapshot | None) -> bool:
+        """Note a snapshot that added or removed a file, unless it has expired; whether it is the latest so far."""
+        if snapshot is None or (self.last_updated_at is not None and self.last_updated_at >= snapshot.timestamp_ms):
+            return False
+        self.last_updated_at, self.last_updated_snapshot_id = snapshot.timestamp_ms, snapshot.snapshot_id
+        return True
 
 
 _COUNTS = tuple(f.name for f in fields(PartitionStats))
@@ -83,7 +89,8 @@ class PartitionRows:
         return self.rows.setdefault(partition_key(spec_id, partition), (spec_id, partition, PartitionStats()))[2]
 
 
-def _file_schema(type_: StructType, version: int) -> Schema:
+def partition_rows_schema(type_: StructType, version: int) -> Schema:
+    """The columns of a file for a table of a format version, with partition tuples of this type."""
     names = _COUNTS if version >= 3 else _COUNTS[:-1]
     required = (*_REQUIRED, *(set(names) - set(_ALWAYS_OPTIONAL))) if version >= 3 else _REQUIRED
     counts = (
@@ -104,7 +111,7 @@ def encode_partition_rows(rows: PartitionRows, version: int) -> bytes:
 
 def partition_rows_table(rows: PartitionRows, version: int) -> pa.Table:
     """The rows in their order, with the fields of a format version."""
-    schema = to_arrow_schema(_file_schema(rows.type, version))
+    schema = to_arrow_schema(partition_rows_schema(rows.type, version))
     own = list(rows.rows.values())
     parts = [_column(f, (partition[i] for _, partition, _ in own)) for i, f in enumerate(rows.type.fields)]
     spec_ids = pa.array([spec_id for spec_id, _, _ in own], pa.int32())
@@ -122,31 +129,39 @@ def _column(f: NestedField, values: Iterable[object]) -> pa.Array:
     return to_arrow_array(f.type, list(values))  # type: ignore[arg-type]
 
 
-def decode_partition_rows(data: bytes, type_: StructType, *, location: str) -> PartitionRows:
-    """The rows of a file, with partition tuples as values of this type; raises CorruptTable."""
-    try:
-        table = pq.read_table(io.BytesIO(data))
-        columns = {field_id_of(f): table.column(i).combine_chunks() for i, f in enumerate(table.schema)}
-        partition = columns[1]
-        parts = {field_id_of(f): partition.field(i) for i, f in enumerate(partition.type)}
-        tuples = list(zip(*(_values(f, parts.get(f.field_id), len(table)) for f in type_.fields), strict=True))
-        given = {name: columns[i].to_pylist() for name, i in _IDS.items() if i in columns}
-        spec_ids = columns[2].to_pylist()
-        rows = PartitionRows(type_, {})
-        for place, (spec_id, own) in enumerate(zip(spec_ids, tuples, strict=True)):
-            row = rows.row(spec_id, own)
-            for name, values in given.items():
-                setattr(row, name, values[place] if name in _ALWAYS_OPTIONAL else values[place] or 0)
-        return rows
-    except (pa.ArrowException, KeyError, TypeError, AttributeError) as error:
-        raise CorruptTable(f"no partition statistics: {error}", location=location) from error
+def read_partition_rows(store: Store, location: str, type_: StructType) -> PartitionRows:
+    """The rows of a file, with partition tuples as values of this type.
+
+    Raises:
+        FileNotFound, CorruptTable: The file is gone, damaged, or no partition statistics.
+        Unsupported: The name does not end in the name of a format that is read.
+    """
+    schema = partition_rows_schema(type_, 3)
+    rows = PartitionRows(type_, {})
+    with (
+        locating_errors(location),
+        open_source(store, location, file_format=location.rpartition(".")[2]) as source,
+    ):
+        for group in source.row_groups:
+            table = _PROJECTOR.table(source.read(group.index, schema), schema)
+            columns = table.column("partition").combine_chunks().flatten()
+            parts = [from_arrow_array(f.type, each) for f, each in zip(type_.fields, columns, strict=True)]  # type: ignore[arg-type]
+            counts = {name: table.column(name).to_pylist() for name in _COUNTS}
+            spec_ids = table.column("spec_id").to_pylist()
+            for place, (spec_id, partition) in enumerate(zip(spec_ids, zip(*parts, strict=True), strict=True)):
+                if spec_id is None:
+                    raise CorruptTable("no partition statistics: a partition without a spec")
+                row = rows.row(spec_id, partition)
+                for name, values in counts.items():
+                    setattr(row, name, values[place] if name in _ALWAYS_OPTIONAL else values[place] or 0)
+    return rows
 
 
-def _values(f: NestedField, array: pa.Array | None, count: int) -> list[object]:
-    assert isinstance(f.type, PrimitiveType)
-    if array is None:
-        return [None] * count
-    target = to_arrow_type(f.type)
-    if array.type != target:
-        array = storage_of(array).cast(storage_of(pa.nulls(0, target)).type)
-    return from_arrow_array(f.type, array)
+def _missing(f: NestedField, name: str, length: int) -> pa.Array:
+    if f.field_id in _NEEDED:
+        raise CorruptTable(f"no partition statistics: column {name!r} is missing")
+    return pa.nulls(length, to_arrow_type(f.type))
+
+
+_NEEDED = (1, 2, 3)
+_PROJECTOR = Projector(missing=_missing)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import itemgetter
 
 import pyarrow as pa
 
 from engine.errors import CorruptTable
+from engine.formats.partition_statistics import PartitionStats
 from engine.inspect.contents import Contents, live
 from engine.inspect.files import partitions_of
 from engine.inspect.instants import instants
-from engine.spec.data_file import DataFile, FileContent
+from engine.spec.data_file import DataFile
 from engine.spec.manifest import ManifestEntry
 from engine.spec.metadata import TableMetadata
 from engine.spec.partitioning import PartitionKey, partition_key
@@ -21,34 +22,17 @@ from engine.spec.snapshots import Snapshot
 
 @dataclass
 class _Totals:
+    """Counts of a partition, and its newest file."""
+
     sample: DataFile
-    record_count: int = 0
-    file_count: int = 0
-    size_bytes: int = 0
-    position_delete_records: int = 0
-    position_delete_files: int = 0
-    equality_delete_records: int = 0
-    equality_delete_files: int = 0
-    last_snapshot: Snapshot | None = None
+    counts: PartitionStats = field(default_factory=PartitionStats)
 
     def add(self, entry: ManifestEntry, metadata: TableMetadata) -> None:
-        file = entry.data_file
-        match file.content:
-            case FileContent.DATA:
-                self.record_count += file.record_count
-                self.file_count += 1
-                self.size_bytes += file.file_size_in_bytes
-            case FileContent.POSITION_DELETES:
-                self.position_delete_records += file.record_count
-                self.position_delete_files += 1
-            case FileContent.EQUALITY_DELETES:
-                self.equality_delete_records += file.record_count
-                self.equality_delete_files += 1
+        self.counts.add(entry.data_file, 1)
         # The snapshot that added a file may be expired; the last update then comes from other files.
         added = None if entry.snapshot_id is None else metadata.snapshot_by_id.get(entry.snapshot_id)
-        if added is not None and (self.last_snapshot is None or added.timestamp_ms > self.last_snapshot.timestamp_ms):
-            self.last_snapshot = added
-            self.sample = file
+        if self.counts.touch(added):
+            self.sample = entry.data_file
 
 
 def partitions(contents: Contents, snapshot: Snapshot | None) -> pa.Table:
@@ -70,19 +54,18 @@ def partitions(contents: Contents, snapshot: Snapshot | None) -> pa.Table:
     columns: dict[str, pa.Array] = {}
     if any(not spec.is_unpartitioned for spec in metadata.partition_specs):
         columns["partition"] = partitions_of(metadata, [r.sample for r in rows])
+    counts = [r.counts for r in rows]
     columns |= {
         "spec_id": pa.array([r.sample.spec_id for r in rows], pa.int32()),
-        "record_count": _sums(r.record_count for r in rows),
-        "file_count": pa.array([r.file_count for r in rows], pa.int32()),
-        "total_data_file_size_in_bytes": _sums(r.size_bytes for r in rows),
-        "position_delete_record_count": _sums(r.position_delete_records for r in rows),
-        "position_delete_file_count": pa.array([r.position_delete_files for r in rows], pa.int32()),
-        "equality_delete_record_count": _sums(r.equality_delete_records for r in rows),
-        "equality_delete_file_count": pa.array([r.equality_delete_files for r in rows], pa.int32()),
-        "last_updated_at": instants(r.last_snapshot.timestamp_ms if r.last_snapshot else None for r in rows),
-        "last_updated_snapshot_id": pa.array(
-            [r.last_snapshot.snapshot_id if r.last_snapshot else None for r in rows], pa.int64()
-        ),
+        "record_count": _sums(c.data_record_count for c in counts),
+        "file_count": pa.array([c.data_file_count for c in counts], pa.int32()),
+        "total_data_file_size_in_bytes": _sums(c.total_data_file_size_in_bytes for c in counts),
+        "position_delete_record_count": _sums(c.position_delete_record_count for c in counts),
+        "position_delete_file_count": pa.array([c.position_delete_file_count + c.dv_count for c in counts], pa.int32()),
+        "equality_delete_record_count": _sums(c.equality_delete_record_count for c in counts),
+        "equality_delete_file_count": pa.array([c.equality_delete_file_count for c in counts], pa.int32()),
+        "last_updated_at": instants(c.last_updated_at for c in counts),
+        "last_updated_snapshot_id": pa.array([c.last_updated_snapshot_id for c in counts], pa.int64()),
     }
     return pa.table(columns)
 

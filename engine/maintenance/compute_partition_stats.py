@@ -21,9 +21,9 @@ from engine.errors import CorruptTable, FileNotFound, Invalid, Unsupported
 from engine.formats.partition_statistics import (
     PartitionRows,
     PartitionStats,
-    decode_partition_rows,
     encode_partition_rows,
     partition_rows_table,
+    read_partition_rows,
 )
 from engine.plan.manifests import spec_of
 from engine.spec.inheritance import apply_inheritance
@@ -91,9 +91,11 @@ def read_partition_stats(metadata: TableMetadata, file: PartitionStatisticsFile,
 
     Raises:
         CorruptTable, FileNotFound: The file is damaged or gone.
-        Unsupported: It is not a Parquet file.
+        Unsupported: Its format is not read.
     """
-    return partition_rows_table(_load(file, _partition_type(metadata), store), metadata.format_version)
+    return partition_rows_table(
+        read_partition_rows(store, file.statistics_path, _partition_type(metadata)), metadata.format_version
+    )
 
 
 def _partition_type(metadata: TableMetadata) -> StructType:
@@ -178,13 +180,6 @@ def _entries(
 def _read(file: PartitionStatisticsFile, type_: StructType, store: Store) -> PartitionRows | None:
     """The rows of a file; None for one that cannot be used."""
     try:
-        return _load(file, type_, store)
+        return read_partition_rows(store, file.statistics_path, type_)
     except (FileNotFound, CorruptTable, Unsupported):
         return None
-
-
-def _load(file: PartitionStatisticsFile, type_: StructType, store: Store) -> PartitionRows:
-    location = file.statistics_path
-    if not location.endswith(".parquet"):
-        raise Unsupported(f"the partition statistics file {location}, which is not of Parquet")
-    return decode_partition_rows(store.read(location), type_, location=location)

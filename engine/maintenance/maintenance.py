@@ -20,7 +20,7 @@ from engine.maintenance.build_index import BuiltIndex, build_file_index
 from engine.maintenance.cluster import ClusteringPass, cluster
 from engine.maintenance.compute_partition_stats import ComputedPartitionStats, compute_partition_stats
 from engine.maintenance.compute_table_stats import ComputedTableStats, compute_table_stats
-from engine.maintenance.contradictions import ExaminedFiles, examine_files
+from engine.maintenance.examine_files import ExaminedFiles, examine_files
 from engine.maintenance.executor_groups import ExecutorGroups
 from engine.maintenance.expire_snapshots import ExpiredSnapshots, commit_expiry, delete_expired, preview_expiry
 from engine.maintenance.file_groups import DEFAULT_SORTED_GROUP_SIZE_BYTES, Selection
@@ -288,7 +288,7 @@ class Maintenance:
 
     def examine_files(self) -> ExaminedFiles:
         """All files of the current snapshot that cannot be read, and all that contradict the metadata; see
-        `engine.maintenance.contradictions.examine_files`. Works on read-only tables."""
+        `engine.maintenance.examine_files.examine_files`. Works on read-only tables."""
         return examine_files(self.subject)
 
     def contradictions(self) -> tuple[Contradiction, ...]:

@@ -6,8 +6,7 @@ of row groups at a time, whatever the size of row groups, files and tables.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
@@ -31,14 +30,8 @@ from engine.runtime.counters import (
     ROWS_RETURNED,
     Counters,
 )
-from engine.runtime.local import LocalRunner
 from engine.runtime.runner import Runner
-from engine.spec.types import PrimitiveType
 from engine.spec.values import Value
-from engine.storage.resolve import is_remote
-
-_FEW_VALUES = 1 << 16
-"""With so many values a file of 22 columns takes as long by one thread as by two (docs/design/reading.md)."""
 
 
 def read_files(
@@ -54,7 +47,7 @@ def read_files(
     Args:
         files: The files. All are inspected before the first row, since deletes are loaded once for all.
         request: The columns to read, and properties of the table.
-        runner: Reads footers and row groups in parallel; but small local files are read by the caller's thread.
+        runner: Reads footers and row groups in parallel.
         counters: Count row groups, rows and deletes.
         delete_cache: Keeps decoded deletes between calls, for callers that read a plan in parts.
 
@@ -88,17 +81,8 @@ def read_files(
     def opened(file: FileRead) -> list[Work]:
         return _row_groups(file, deletes, request, counters)
 
-    for is_small, alike in groupby(ordered, _is_small(request)):
-        own = LocalRunner(1) if is_small else runner
-        works = (work for found in own.map(opened, alike) for work in found)
-        yield from row_group_batches(works, request, runner=own, counters=counters)
-
-
-def _is_small(request: ReadRequest) -> Callable[[FileRead], bool]:
-    """Whether a file is read faster by one thread: a local one with so little to decode that several threads would
-    mostly wait for Python's lock."""
-    columns = max(1, sum(isinstance(f.type, PrimitiveType) for f in request.stored.by_id.values()))
-    return lambda file: file.record_count * columns <= _FEW_VALUES and not is_remote(request.store, file.file_path)
+    works = (work for found in runner.map(opened, ordered) for work in found)
+    yield from row_group_batches(works, request, runner=runner, counters=counters)
 
 
 def list_row_groups(

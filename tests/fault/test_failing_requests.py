@@ -239,6 +239,20 @@ def faults(name: str, stride: int) -> Iterator[Fault]:
                 yield Fault(at, moment, forever)
 
 
+def carry_out(
+    change: Callable[[engine.Table], object], warehouse: Warehouse
+) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+    """A change of a new table without a fault: the states before and after it, and its requests."""
+    warehouse.create()
+    warehouse.reset()
+    old = warehouse.state()
+    counting = FaultyStore(warehouse.store)
+    assert attempt(warehouse, change, counting) == "acknowledged"
+    new = warehouse.state()
+    assert new != old
+    return old, new, counting.requests
+
+
 @pytest.mark.parametrize("name", CHANGES)
 @pytest.mark.parametrize("kind", KINDS)
 @sizes(61, 1)
@@ -247,14 +261,8 @@ def test_a_change_is_whole_or_not_at_all(
 ) -> None:
     change = CHANGES[name]
     warehouse = kind(tmp_path)
-    warehouse.create()
-    warehouse.reset()
-    old = warehouse.state()
-    counting = FaultyStore(warehouse.store)
-    assert attempt(warehouse, change, counting) == "acknowledged"
-    new = warehouse.state()
-    assert new != old
-    requests = len(counting.requests)
+    old, new, undisturbed = carry_out(change, warehouse)
+    requests = len(undisturbed)
     assert requests < MAX_REQUESTS
     outcomes: dict[str, int] = {}
     for fault in faults(name + kind.__name__, stride=size):
@@ -291,14 +299,9 @@ def test_an_interrupted_change_leaves_its_catalog_usable(
 ) -> None:
     change = CHANGES[name]
     warehouse = kind(tmp_path)
-    warehouse.create()
-    warehouse.reset()
-    old = warehouse.state()
-    counting = FaultyStore(warehouse.store)
-    assert attempt(warehouse, change, counting) == "acknowledged"
-    new = warehouse.state()
+    old, new, undisturbed = carry_out(change, warehouse)
     interrupts = 0
-    for at, request in enumerate(counting.requests):
+    for at, request in enumerate(undisturbed):
         for place, moment in enumerate(MOMENTS):
             drawn = (crc32((name + kind.__name__).encode()) + at * 3 + place) % size
             if drawn and not request.startswith("commit "):

@@ -156,14 +156,17 @@ STATS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("version", [2, 3])
-def test_partition_statistics_are_those_of_iceberg_java(version: int, spark: SparkSession, place: Place) -> None:
+@pytest.mark.parametrize(("version", "file_format"), [(2, "parquet"), (2, "avro"), (3, "parquet")])
+def test_partition_statistics_are_those_of_iceberg_java(
+    version: int, file_format: str, spark: SparkSession, place: Place
+) -> None:
     """Whole, and from a file of an ancestor, over an evolved spec and deletes; each reads those of the other."""
-    own = f"db.partitions_v{version}"
+    own = f"db.partitions_v{version}_{file_format}"
     name = f"{place.spark_catalog}.{own}"
     columns = pa.schema([("id", pa.int64()), ("kind", pa.string()), ("day", pa.date32())])
     spec = [("kind", "identity"), ("day", "month")]
-    table = place.ours.create_table(own, columns, partition_spec=spec, properties={"format-version": str(version)})
+    properties = {"format-version": str(version), "write.format.default": file_format}
+    table = place.ours.create_table(own, columns, partition_spec=spec, properties=properties)
 
     def add(start: int) -> None:
         kinds = ["ab"[i % 2] if i % 5 else None for i in range(20)]
@@ -187,6 +190,7 @@ def test_partition_statistics_are_those_of_iceberg_java(version: int, spark: Spa
     add(0)
     table.delete("id < 3", "merge-on-read")
     by_java = java()
+    assert table.refresh().metadata.partition_statistics[-1].statistics_path.endswith(file_format)
     assert ours() == by_java
     assert len(by_java[0]) == 9
     add(100)

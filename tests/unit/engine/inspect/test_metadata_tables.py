@@ -71,6 +71,25 @@ def test_files_by_what_they_hold(table: engine.Table) -> None:
     assert [whole[kind] for kind in kinds] == [3, 1, 1, 1]
 
 
+def test_deletion_vectors_are_delete_files_of_a_partition(table: engine.Table) -> None:
+    table.upgrade_format(3)
+    table.append(rows(1, 2, 3))
+    table.delete("id = 1", "merge-on-read")
+    names = ["record_count", "position_delete_record_count", "position_delete_file_count"]
+    assert table.inspect.partitions().select(names).to_pylist() == [dict(zip(names, (3, 1, 1), strict=True))]
+
+
+def test_a_partition_is_of_the_spec_of_its_newest_file(tmp_path: Path) -> None:
+    table = engine.load_catalog(str(tmp_path)).create_table("db.t", SCHEMA, partition_spec=[("id", "identity")])
+    table.append(rows(1))
+    table.update_spec(lambda spec: spec.add_field("n", "identity"))
+    table.append(pa.table({"id": [1], "n": [None]}, SCHEMA))
+    latest = table.current_snapshot
+    assert latest is not None
+    (found,) = table.inspect.partitions().select(["spec_id", "file_count", "last_updated_snapshot_id"]).to_pylist()
+    assert tuple(found.values()) == (1, 2, latest.snapshot_id)
+
+
 def test_partitions_of_two_specs_with_the_same_values_are_one(tmp_path: Path) -> None:
     table = engine.load_catalog(str(tmp_path)).create_table("db.p", SCHEMA, partition_spec=[("id", "identity")])
     table.append(rows(1, 1, 2))

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,13 +25,6 @@ ROWS = pa.schema(
         pa.field("l", pa.list_(pa.int64())),
     ]
 )
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[engine.Catalog]:
-    opened = engine.load_catalog(f"{tmp_path}/wh")
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

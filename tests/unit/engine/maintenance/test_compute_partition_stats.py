@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +10,17 @@ import pyarrow.parquet as pq
 import pytest
 
 import engine
-from engine.columnar.schemas import field_id_of
+from engine.columnar.schemas import field_id_of, to_arrow_schema
 from engine.commit.changes.statistics import UpdateStatistics
 from engine.errors import CorruptTable, Invalid, NotFound, Unsupported
+from engine.formats.partition_statistics import partition_rows_schema
+from engine.formats.writer import open_writer, write_options
 from engine.maintenance.compute_partition_stats import read_partition_stats
 from engine.spec.statistics import PartitionStatisticsFile
+from engine.spec.types import INT, STRING, NestedField, StructType
 from tests.unit.bench.cli.test_main import exit_code
 
 COLUMNS = pa.schema([("n", pa.int32()), ("t", pa.string())])
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[engine.Catalog]:
-    opened = engine.load_catalog(f"{tmp_path}/wh")
-    yield opened
-    opened.close()
 
 
 @pytest.fixture
@@ -120,7 +115,7 @@ def replaced(table: engine.Table, data: bytes) -> None:
     table.store.write(path, data)
 
 
-@pytest.mark.parametrize("damage", ["no parquet", "other columns", "gone", "wrong counts"])
+@pytest.mark.parametrize("damage", ["no parquet", "other columns", "no counts", "gone", "wrong counts"])
 def test_a_damaged_file_is_computed_anew(table: engine.Table, damage: str) -> None:
     table.maintenance.compute_partition_stats()
     file = newest(table)
@@ -133,22 +128,45 @@ def test_a_damaged_file_is_computed_anew(table: engine.Table, damage: str) -> No
         known = pq.read_table(pa.BufferReader(table.store.read(file.statistics_path)))
         at = known.schema.get_field_index("data_record_count")
         changed = known.set_column(at, known.schema.field(at), pa.array([9] * len(known), pa.int64()))
-        pq.write_table(pa.table({"a": [1]}) if damage == "other columns" else changed, out)
+        damaged = {"other columns": pa.table({"a": [1]}), "no counts": known.remove_column(at), "wrong counts": changed}
+        pq.write_table(damaged[damage], out)
         replaced(table, out.getvalue().to_pybytes())
-    if damage in ("no parquet", "other columns"):
-        with pytest.raises(CorruptTable, match="no partition statistics"):
+    said = {
+        "no parquet": "not a readable Parquet file",
+        "other columns": "has no field ids",
+        "no counts": "no partition statistics: column 'data_record_count' is missing",
+    }
+    if damage in said:
+        with pytest.raises((CorruptTable, Unsupported), match=said[damage]):
             read_partition_stats(table.metadata, file, table.store)
     append(table, (1, "a"))
     assert table.maintenance.compute_partition_stats().manifests_read == 2
     assert sum(row["data_record_count"] for row in rows(table)) == 6
 
 
-def test_files_of_other_formats_are_not_read(table: engine.Table) -> None:
+@pytest.mark.parametrize("file_format", ["orc", "avro"])
+def test_files_of_other_formats_are_read(table: engine.Table, file_format: str) -> None:
+    table.maintenance.compute_partition_stats()
+    found, file = rows(table), newest(table)
+    path = f"{file.statistics_path}.{file_format}"
+    parts = NestedField(field_id=1000, name="n", type=INT), NestedField(field_id=1001, name="t", type=STRING)
+    schema = partition_rows_schema(StructType(parts), 2)
+    out, columns = table.store.open_output(path), to_arrow_schema(schema)
+    writer = open_writer(out, columns, schema, modes={}, options=write_options(file_format, {}))
+    writer.add(pa.RecordBatch.from_pylist(found, columns))
+    writer.close()
+    other = PartitionStatisticsFile(snapshot_id=file.snapshot_id, statistics_path=path, file_size_in_bytes=1)
+    table.maintenance.table.commit([UpdateStatistics(partition=[other])])
+    assert rows(table) == found
+    assert table.maintenance.compute_partition_stats().manifests_read == 0
+
+
+def test_files_of_unknown_formats_are_computed_anew(table: engine.Table) -> None:
     snapshot = table.current_snapshot
     assert snapshot is not None
-    file = PartitionStatisticsFile(snapshot_id=snapshot.snapshot_id, statistics_path="/x.avro", file_size_in_bytes=1)
+    file = PartitionStatisticsFile(snapshot_id=snapshot.snapshot_id, statistics_path="/x.csv", file_size_in_bytes=1)
     table.maintenance.table.commit([UpdateStatistics(partition=[file])])
-    with pytest.raises(Unsupported, match="not of Parquet"):
+    with pytest.raises(Unsupported, match="reading csv files is not supported"):
         rows(table)
     assert table.maintenance.compute_partition_stats().manifests_read == 1
     assert len(rows(table)) == 5

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,13 +27,6 @@ ROWS = pa.schema(
         pa.field("l", pa.list_(pa.int64())),
     ]
 )
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[engine.Catalog]:
-    opened = engine.load_catalog(f"{tmp_path}/wh")
-    yield opened
-    opened.close()
 
 
 @pytest.fixture
