@@ -170,11 +170,13 @@ class RestCatalog:
         outcome = self.commit(identifier, base, [AssertCreate()], creation_updates(metadata))
         if isinstance(outcome, Committed):
             return outcome.state
-        found = _found(self.load_state, identifier)
+        found, unseen = _look(lambda: self.load_state(identifier))
         if found is not None and found.metadata.table_uuid == metadata.table_uuid:
             return found
-        if isinstance(outcome, Unknown):
-            raise CommitStateUnknown(f"whether table {dotted(identifier)} was created is not known: {outcome.cause}")
+        lost = outcome.cause if isinstance(outcome, Unknown) else None if outcome.is_certain else unseen
+        if lost is not None:
+            raise CommitStateUnknown(f"whether table {dotted(identifier)} was created is not known: {lost}") from lost
+        assert isinstance(outcome, Conflicted)
         if outcome.error is not None:
             raise outcome.error
         if outcome.is_certain:
@@ -285,24 +287,26 @@ class RestCatalog:
     ) -> None:
         subject = f"renaming {kind} {dotted(old)} to {dotted(new)}"
         request = Request(endpoint=endpoint, subject=subject, body=rename_to_json(old, new))
-        known = _found(uuid_of, old)
+        known, unseen = _look(lambda: uuid_of(old))
         try:
             self._in_namespace(new[:-1], lambda: self._session.ask(request))
         except NoSuchNamespace:
             raise
         except (CommitStateUnknown, NotFound, AlreadyExists) as error:
-            if not isinstance(error, CommitStateUnknown) and known is None:
+            if not isinstance(error, CommitStateUnknown) and known is None and unseen is None:
                 raise
-            if isinstance(error, AlreadyExists) and _found(uuid_of, old) == known:
+            if isinstance(error, AlreadyExists) and known is not None and _look(lambda: uuid_of(old))[0] == known:
                 raise
             what = f"{kind} {dotted(old)} was renamed to {dotted(new)}"
             settle(what, lambda: known is not None and uuid_of(new) == known, error)
 
     def _drop(self, request: Request, exists: Callable[[], bool]) -> None:
-        was_there = _found(lambda _: exists(), ())
+        was_there, unseen = _look(exists)
         try:
             self._session.ask(request)
-        except NotFound:
+        except NotFound as error:
+            if unseen is not None:
+                raise CommitStateUnknown(f"whether {request.subject} was dropped is not known: {error}") from error
             if not was_there:
                 raise
         except CommitStateUnknown as lost:
@@ -377,9 +381,11 @@ class RestCatalog:
             return ask()
 
 
-def _found(look: Callable[[Identifier], T], identifier: Identifier) -> T | None:
-    """What a look at a name finds; None where there is nothing, or nothing that can be read."""
+def _look(look: Callable[[], T]) -> tuple[T | None, EngineError | None]:
+    """What a look at a name finds, or the error for which it is not known what is there; neither if nothing is."""
     try:
-        return look(identifier)
-    except EngineError:
-        return None
+        return look(), None
+    except NotFound:
+        return None, None
+    except EngineError as error:
+        return None, error

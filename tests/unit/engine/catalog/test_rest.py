@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -171,6 +172,28 @@ def test_a_namespace_that_is_not_empty() -> None:
 def test_a_rename_that_fails(reply: Reply, expected: type[Exception]) -> None:
     with opened({"POST /v1/tables/rename": [reply]}) as o, pytest.raises(expected, match=r"rename|db\.t to x\.y"):
         RestCatalog(o.session).rename_table(NAME, ("x", "y"))
+
+
+@pytest.mark.parametrize(
+    ("request_", "change", "refusal"),
+    [
+        (f"DELETE {TABLE}", lambda catalog: catalog.drop_table(NAME), 404),
+        ("POST /v1/tables/rename", lambda catalog: catalog.rename_table(NAME, ("x", "y")), 404),
+        ("POST /v1/tables/rename", lambda catalog: catalog.rename_table(NAME, ("x", "y")), 409),
+        (f"POST {TABLE}", lambda catalog: catalog.create_table(NAME, metadata(), is_staged=True), 409),
+        (f"POST {TABLE}", lambda catalog: catalog.create_table(NAME, metadata(), is_staged=True), 400),
+    ],
+)
+def test_a_refused_change_of_a_name_that_cannot_be_looked_up_may_have_happened(
+    request_: str, change: Callable[[RestCatalog], object], refusal: int
+) -> None:
+    """The server may have carried out a first copy of the request, and refused the second."""
+    hidden = {f"{method} {TABLE}": [error(403, "ForbiddenException")] * 9 for method in ("GET", "HEAD")}
+    with (
+        opened({**hidden, request_: [error(refusal)] * 9}) as o,
+        pytest.raises(CommitStateUnknown, match="is not known"),
+    ):
+        change(RestCatalog(o.session))
 
 
 def test_a_server_that_repeats_the_token_does_not_show_it() -> None:
