@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +36,13 @@ def maintain() -> None:
     """
 
 
-def _of_table(command: Command) -> Command:
-    """The arguments and options that name a table, which is opened for the command."""
+def _of_table(command: Command, *, or_place: bool = False) -> Command:
+    """The arguments and options that name a table, or its place where nothing is committed; it is opened for the
+    command."""
 
     @wraps(command)
     def opened(*, names: tuple[str, ...], catalog: str | None, warehouse: str | None, **options: Any) -> int:  # noqa: ANN401 - of click
-        if len(names) != (2 if catalog is None else 1):
+        if len(names) != (2 if catalog is None else 1) and (len(names), or_place) != (1, True):
             raise click.UsageError("name the table: CATALOG TABLE, or --catalog CATALOG TABLE")
         return int(command(table=open_table(names, catalog, warehouse)[0], **options))
 
@@ -262,6 +263,34 @@ def rewrite_manifests(context: Context, *, table: engine.Table, branch: str) -> 
     for key in ("manifests-created", "manifests-kept", "manifests-replaced", "entries-processed"):
         if key in snapshot.summary:
             _line(context, key.replace("-", " "), snapshot.summary[key])
+    return 0
+
+
+@maintain.command("rewrite-table-path")
+@partial(_of_table, or_place=True)
+@click.option("--source-prefix", required=True, metavar="LOCATION", help="The directory to replace in all locations.")
+@click.option("--target-prefix", required=True, metavar="LOCATION", help="What replaces it.")
+@click.option("--start-version", metavar="NAME", help="The metadata file that was copied last: only what came later.")
+@click.option("--end-version", metavar="NAME", help="The newest metadata file to copy; the current one by default.")
+@click.option("--staging-location", metavar="LOCATION", help="A directory for what is written, by default a new one.")
+@pass_context
+def rewrite_table_path(
+    context: Context, *, table: engine.Table, source_prefix: str, target_prefix: str,
+    start_version: str | None, end_version: str | None, staging_location: str | None,
+) -> int:  # fmt: skip
+    """Stage the table's metadata with other locations, and list which files to copy where.
+
+    TABLE may be its directory or metadata file, too. Nothing else is copied.
+
+    Copy what is listed, in its order, and register the table at its new place.
+    """
+    done = table.maintenance.rewrite_table_path(
+        source_prefix, target_prefix, start_version=start_version, end_version=end_version,
+        staging_location=staging_location,
+    )  # fmt: skip
+    _line(context, "latest version", done.latest_version)
+    _line(context, "list of files", str(done.file_list_location))
+    _tell(context, done)
     return 0
 
 

@@ -10,6 +10,7 @@ from engine.errors import Contradiction, CorruptTable
 from engine.expressions.bound import BoundPredicate
 from engine.formats.source import Source
 from engine.spec.data_file import FileContent
+from engine.spec.manifest import ManifestEntry
 from engine.spec.partitioning import Partition, PartitionKey, partition_key
 from engine.spec.schema import FIRST_METADATA_COLUMN_ID, Schema
 from engine.storage.store import Store
@@ -33,6 +34,23 @@ class DeleteFile:
     referenced_data_file: str | None = None
     content_offset: int | None = None
     content_size_in_bytes: int | None = None
+
+    @classmethod
+    def of(cls, entry: ManifestEntry) -> DeleteFile:
+        """The delete file of a manifest entry, with sequence number 0 where that is still to be inherited."""
+        file = entry.data_file
+        return cls(
+            content=file.content,
+            file_path=file.file_path,
+            file_format=file.file_format,
+            record_count=file.record_count,
+            file_size_in_bytes=file.file_size_in_bytes,
+            sequence_number=entry.sequence_number or 0,
+            equality_ids=file.equality_ids or (),
+            referenced_data_file=file.referenced_data_file,
+            content_offset=file.content_offset,
+            content_size_in_bytes=file.content_size_in_bytes,
+        )
 
     @property
     def is_vector(self) -> bool:

@@ -6,7 +6,7 @@ runs of one data file, which are kept as slices.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -107,6 +107,17 @@ def _load(
 ) -> dict[str, Positions]:
     """Load a file's positions, by the result of `find` for each path."""
     runs: dict[str, list[Positions]] = {}
+    for batch in position_batches(file, store, needed_by):
+        for path, positions in _runs(batch):
+            data_file = find(path, file.file_path)
+            if data_file is not None:
+                runs.setdefault(data_file, []).append(positions)
+    return {path: _ascending(found) for path, found in runs.items()}
+
+
+def position_batches(file: DeleteFile, store: Store, needed_by: str | None = None) -> Iterator[pa.RecordBatch]:
+    """All rows of a position-delete file, in order: ``path`` (a dictionary) and ``pos`` (int64), neither null; raises
+    as `load_positions`."""
     with open_source(
         store,
         file.file_path,
@@ -124,23 +135,21 @@ def _load(
             ids = [field_id_of(f) for f in table.schema]
             named = table.rename_columns([_COLUMN_OF.get(i, f"other {at}") for at, i in enumerate(ids)])
             for batch in named.to_batches():
-                for path, positions in _runs(batch, file.file_path):
-                    data_file = find(path, file.file_path)
-                    if data_file is not None:
-                        runs.setdefault(data_file, []).append(positions)
-    return {path: _ascending(found) for path, found in runs.items()}
+                paths, positions = batch.column("path"), batch.column("pos")
+                if paths.null_count or positions.null_count:
+                    reason = "a position-delete file with a null path or position"
+                    raise CorruptTable(reason, location=file.file_path)
+                encoded = paths if isinstance(paths, pa.DictionaryArray) else paths.dictionary_encode()
+                yield pa.RecordBatch.from_arrays([encoded, positions.cast(pa.int64())], names=["path", "pos"])
 
 
-def _runs(batch: pa.RecordBatch, location: str) -> Iterable[tuple[str, Positions]]:
+def _runs(batch: pa.RecordBatch) -> Iterable[tuple[str, Positions]]:
     """Ranges of rows with one path."""
     if not batch.num_rows:
         return
-    paths, column = batch.column("path"), batch.column("pos")
-    if paths.null_count or column.null_count:
-        raise CorruptTable("a position-delete file with a null path or position", location=location)
-    encoded = paths if isinstance(paths, pa.DictionaryArray) else paths.dictionary_encode()
+    encoded = batch.column("path")
     codes = encoded.indices.to_numpy(zero_copy_only=False)
-    positions = column.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    positions = batch.column("pos").to_numpy(zero_copy_only=False)
     starts = np.concatenate(([0], np.flatnonzero(codes[1:] != codes[:-1]) + 1, [len(codes)]))
     for start, end in pairwise(starts.tolist()):
         yield encoded.dictionary[codes[start]].as_py(), positions[start:end]

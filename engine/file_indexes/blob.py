@@ -20,7 +20,8 @@ from __future__ import annotations
 import math
 import struct
 import zlib
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
@@ -141,6 +142,12 @@ def joined_index(old: FileIndex, kept: BoolArray, new: FileIndex) -> FileIndex:
     places = _offsets([*blocks[files].tolist(), *np.diff(new.places).tolist()])
     content = np.concatenate([words, new.content])
     return FileIndex(kind="bloom", paths=paths, sizes=sizes, places=places, content=content)
+
+
+def moved_index(index: FileIndex, moved: Callable[[str], str | None]) -> FileIndex:
+    """The index with the files' locations changed by `moved`, which returns None for those that stay."""
+    paths = [path.decode() for path in index.paths.to_pylist()]
+    return replace(index, paths=bytes_array_of([(moved(path) or path).encode() for path in paths]))
 
 
 def encode_index(index: FileIndex) -> bytes:

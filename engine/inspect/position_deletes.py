@@ -14,7 +14,6 @@ from engine.inspect.contents import Contents, live
 from engine.inspect.files import partitions_of
 from engine.runtime.counters import Counters
 from engine.spec.data_file import DataFile, FileContent
-from engine.spec.manifest import ManifestEntry
 from engine.spec.snapshots import Snapshot
 from engine.storage.resolve import default_runner
 
@@ -37,7 +36,7 @@ def position_deletes(contents: Contents, snapshot: Snapshot | None) -> pa.Table:
         if entry.data_file.content is FileContent.POSITION_DELETES
     ]
     needed_by = None if snapshot is None else f"snapshot {snapshot.snapshot_id}"
-    found = _positions([_delete_file(entry) for entry in entries], contents, needed_by)
+    found = _positions([DeleteFile.of(entry) for entry in entries], contents, needed_by)
     files: list[DataFile] = [entry.data_file for entry in entries]
     owners: list[int] = []
     paths: list[pa.Array] = []
@@ -84,18 +83,3 @@ def _positions(files: list[DeleteFile], contents: Contents, needed_by: str | Non
         return positions_by_path(file, contents.store, needed_by)
 
     return list(runner.map(load, files))
-
-
-def _delete_file(entry: ManifestEntry) -> DeleteFile:
-    file = entry.data_file
-    return DeleteFile(
-        content=file.content,
-        file_path=file.file_path,
-        file_format=file.file_format,
-        record_count=file.record_count,
-        file_size_in_bytes=file.file_size_in_bytes,
-        sequence_number=entry.sequence_number or 0,
-        referenced_data_file=file.referenced_data_file,
-        content_offset=file.content_offset,
-        content_size_in_bytes=file.content_size_in_bytes,
-    )

@@ -35,6 +35,7 @@ from engine.maintenance.rewrite_data_files import (
 )
 from engine.maintenance.rewrite_deletes import DeleteRewrite, RewrittenDeletes
 from engine.maintenance.rewrite_manifests import rewrite_manifests
+from engine.maintenance.rewrite_table_path import RewrittenTablePath, rewrite_table_path
 from engine.plan.snapshots import AsOf, milliseconds
 from engine.runtime.counters import Counters
 from engine.spec.metadata import TableMetadata
@@ -89,8 +90,8 @@ class RewriteOptions(SelectionOptions, CourseOptions, total=False):
 class Maintenance:
     """Operations that change how a table is stored and its history, never its rows, and the portrait of a table.
 
-    All but `profile` raise CommitFailed where the change is not visible, for `CommitStateUnknown` it may or may not be;
-    and Unsupported for a read-only table.
+    All but `profile` and `rewrite_table_path` raise CommitFailed where the change is not visible, for
+    `CommitStateUnknown` it may or may not be; and Unsupported for a read-only table.
 
     Args:
         subject: The table as loaded.
@@ -473,6 +474,51 @@ class Maintenance:
         )
         self.advance(state)
         return snapshot
+
+    def rewrite_table_path(
+        self,
+        source_prefix: str,
+        target_prefix: str,
+        *,
+        start_version: str | None = None,
+        end_version: str | None = None,
+        staging_location: str | None = None,
+        create_file_list: bool = True,
+    ) -> RewrittenTablePath:
+        """Stage a copy of the table's metadata in which `target_prefix` replaces `source_prefix`, and list which files
+        to copy where. Copies nothing else, changes nothing, and works on read-only tables.
+
+        Written again are metadata files, manifest lists, manifests, position deletes, Puffin files of deletion vectors,
+        and statistics files with indexes. Once all listed files are copied, the table is registered at its new place,
+        or opened there. As Iceberg's procedure of that name, with the differences in `docs/design/maintenance.md`.
+
+        Args:
+            source_prefix: A directory, by whole segments: ``/a/t`` has nothing to do with ``/a/t2``.
+            target_prefix: What replaces it.
+            start_version: Name or location of a metadata file that was copied before, with all it refers to: only what
+                came later is staged and listed. It must have been staged by the same version of icebench. None stages
+                all versions of the metadata log.
+            end_version: Name or location of the newest metadata file to stage; None means the loaded one.
+            staging_location: An own directory for what is written, in the table's storage; None makes one in the
+                table's metadata directory. For a table that is read elsewhere than its metadata say, give one.
+            create_file_list: Write the list, ``file-list`` in the staging directory.
+
+        Raises:
+            Invalid: A file or a property of the table is not below the source prefix; no such version; the prefixes are
+                equal. Nothing stays staged.
+            AlreadyExists: The staging directory has files of an earlier rewrite.
+            FileNotFound, CorruptTable: A metadata file, manifest or delete file cannot be read.
+        """
+        return rewrite_table_path(
+            self.subject,
+            source_prefix,
+            target_prefix,
+            start_version=start_version,
+            end_version=end_version,
+            staging_location=staging_location,
+            create_file_list=create_file_list,
+            new_id=self.new_id,
+        )
 
 
 def _executors(spark: Any) -> ExecutorGroups:  # noqa: ANN401 - Spark's own types are at home in `engine.spark` alone

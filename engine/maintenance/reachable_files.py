@@ -97,6 +97,13 @@ class Reach:
             found.update(self.canonical.path(location) for _, location in files)
         return found
 
+    def readable(self, snapshots: Collection[Snapshot]) -> tuple[set[str], set[str]]:
+        """Locations of the manifests of these snapshots, and of the files that they list as live, without what only
+        files lead to that are gone."""
+        manifests = self._manifests(snapshots, may_be_missing=True).values()
+        files = {location for found in self.runner.map(self._live_or_none, manifests) for _, location in found}
+        return {manifest.manifest_path for manifest in manifests}, files
+
     def _manifests(self, snapshots: Collection[Snapshot], *, may_be_missing: bool) -> dict[str, ManifestFile]:
         """The manifests of snapshots by canonical path."""
 

@@ -5,7 +5,8 @@ A snapshot has one, so whoever adds blobs writes the others again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 
 from engine.codec.puffin.file import EncodedPuffin, NewBlob, PuffinBlob, decode_blob, read_footer, write_puffin
 from engine.commit.changes.statistics import UpdateStatistics
@@ -13,6 +14,7 @@ from engine.commit.committer import TableState
 from engine.commit.staging import metadata_file_location
 from engine.commit.target import Target
 from engine.errors import FileNotFound, Invalid
+from engine.file_indexes.blob import FILE_INDEX, decode_index, encode_index, moved_index
 from engine.spec.metadata import TableMetadata
 from engine.spec.schema import Schema
 from engine.spec.snapshots import Snapshot
@@ -55,6 +57,29 @@ def commit_blobs(
         made_from={snapshot.snapshot_id: None if old is None else old.statistics_path},
     )
     return table.commit_staged(staging, [change], [location]), location
+
+
+def with_moved_indexes(file: StatisticsFile, moved: Callable[[str], str | None], store: Store) -> EncodedPuffin | None:
+    """A statistics file in which the file indexes name data files by other locations.
+
+    Args:
+        file: The file.
+        moved: The new location of a data file; None leaves it as it is.
+        store: Where the file is.
+
+    Returns:
+        The file's new content; None if nothing changes, since there is no index in it, or if the file is gone.
+    """
+    if not any(blob.type == FILE_INDEX for blob in file.blob_metadata):
+        return None
+    blobs = _other_blobs(file, (), store)
+    if not blobs:
+        return None
+    for number, blob in enumerate(blobs):
+        if blob.type == FILE_INDEX:
+            index = moved_index(decode_index(blob.data, location=file.statistics_path), moved)
+            blobs[number] = replace(blob, data=encode_index(index))
+    return write_puffin(blobs, properties={"created-by": CREATED_BY})
 
 
 def _other_blobs(

@@ -69,6 +69,12 @@ def rest_below(location: str, directory: str) -> str | None:
     return path[len(root) :] if path == root or path.startswith(root + "/") else None
 
 
+def moved_location(location: str, source: str, target: str) -> str | None:
+    """A location below `source`, or that directory itself, with `target` in its place; None for other places."""
+    rest = rest_below(location, source)
+    return None if rest is None else target.rstrip("/") + rest
+
+
 def normalise_path(path: str) -> str:
     """A path without empty, ``.`` and ``..`` segments and without a slash at the end; ``""`` for the root."""
     if not _UNTIDY.search(path):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from os.path import realpath
 
 from engine.errors import Invalid, Unsupported
-from engine.spec.locations import is_relative, parts, rest_below, same_storage
+from engine.spec.locations import is_relative, moved_location, parts, rest_below, same_storage
 from engine.storage.forwarding import ForwardingStore
 from engine.storage.store import FileInfo, OutputFile, Store
 
@@ -27,7 +27,7 @@ class RelocatedStore(ForwardingStore):
     def __init__(self, store_for: Callable[[str], Store], prefixes: Mapping[str, str], root: str | None = None) -> None:
         self._store_for = store_for
         self._prefixes = sorted(
-            ((old.rstrip("/"), new.rstrip("/")) for old, new in prefixes.items()), key=lambda p: -len(parts(p[0])[2])
+            ((old.rstrip("/"), new) for old, new in prefixes.items()), key=lambda p: -len(parts(p[0])[2])
         )
         self._root = root
 
@@ -37,9 +37,9 @@ class RelocatedStore(ForwardingStore):
 
     def physical(self, location: str) -> str:
         for old, new in self._prefixes:
-            rest = rest_below(location, old)
-            if rest is not None:
-                return new + rest
+            moved = moved_location(location, old, new)
+            if moved is not None:
+                return moved
         if self._root is not None and is_relative(location):
             return f"{self._root}/{parts(location)[2]}"
         return location
@@ -51,13 +51,20 @@ class RelocatedStore(ForwardingStore):
             yield FileInfo(prefix.rstrip("/") + info.location[cut:], info.size_bytes, info.modified_ms)
 
     def write(self, location: str, data: bytes, *, overwrite: bool = False) -> None:
-        raise _read_only(location)
+        super().write(self._own(location), data, overwrite=overwrite)
 
     def delete(self, location: str) -> None:
-        raise _read_only(location)
+        super().delete(self._own(location))
 
     def open_output(self, location: str, *, overwrite: bool = False) -> OutputFile:
-        raise _read_only(location)
+        return super().open_output(self._own(location), overwrite=overwrite)
+
+    def _own(self, location: str) -> str:
+        """The location, if it is not read from elsewhere; Unsupported otherwise."""
+        if self.physical(location) != location:
+            elsewhere = f"{location}, read from {self.physical(location)}"
+            raise Unsupported(f"a relocated table is read-only: {elsewhere}, cannot be written or deleted")
+        return location
 
     def _at(self, location: str) -> tuple[Store, str]:
         physical = self.physical(location)
@@ -108,7 +115,3 @@ def was_moved(stated: str, home: str, sample: str | None, store_for: Callable[[s
 def _is_same_directory(left: str, right: str) -> bool:
     own, other = parts(left), parts(right)
     return own[0] == other[0] == "" and "\0" not in left + right and realpath(own[2]) == realpath(other[2])
-
-
-def _read_only(location: str) -> Unsupported:
-    return Unsupported(f"a relocated table is read-only, so {location} cannot be written or deleted")

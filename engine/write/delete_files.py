@@ -159,6 +159,27 @@ def _write_all(writer: RollingWriter, batches: Iterable[pa.RecordBatch], store: 
     return writer.files
 
 
+def copy_position_deletes(
+    batches: Iterable[pa.RecordBatch], location: str, *, file_format: str, metadata: TableMetadata, store: Store
+) -> None:
+    """Write one position-delete file.
+
+    Args:
+        batches: Rows of a dictionary of paths and of positions, ordered by both; at least one row.
+        location: Where.
+        file_format: Its format.
+        metadata: The table, for compression and the like.
+        store: Its storage.
+
+    Raises:
+        StorageFailed: The storage refused; nothing is left.
+    """
+    properties = {**metadata.properties, DELETE_FILE_FORMAT.name: file_format}
+    format = _position_format(WriteTarget.of(metadata, store, properties=properties))
+    writer = RollingWriter(replace(format, target_size_bytes=1 << 62), (), lambda: location)
+    _write_all(writer, (batch.rename_columns(["file_path", "pos"]) for batch in batches), store)
+
+
 def _position_format(target: WriteTarget) -> FileFormat:
     # Paths repeat: as a dictionary they take four bytes per row in memory. Readers see plain text.
     path, pos = to_arrow_schema(POSITION_DELETES)

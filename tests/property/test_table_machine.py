@@ -20,6 +20,7 @@ from engine.maintenance.maintenance import Maintenance
 from engine.maintenance.rewrite_deletes import RewrittenDeletes
 from engine.operations.row_changes import Mode
 from engine.spec.snapshots import Snapshot
+from tests.property.table_copies import rewrite_and_copy
 
 Row = dict[int, Any]
 """Column -> value; columns are numbers of the model, so that a name may move from one to another."""
@@ -81,6 +82,8 @@ class TableMachine(RuleBasedStateMachine):
         self.states: dict[int, State] = {}
         self.heads: dict[str, int] = {}
         self.partitioned: set[str] = set()
+        self.copied: str | None = None
+        self.copied_to = f"{self.place}/elsewhere/and further/t"
 
     @initialize(version=st.sampled_from([1, 2, 3]), merge=st.sampled_from(["2", "100"]))
     def create(self, version: int, merge: str) -> None:
@@ -90,10 +93,20 @@ class TableMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "table"):
-            for snapshot_id, state in self.states.items():
-                assert self.read(state.columns, snapshot_id=snapshot_id) == state.counted(state.columns)
+            self.snapshots_hold_what_they_should()
+            self.copy()
+            # Nothing is left at the old place that the copy could lean on.
+            shutil.rmtree(f"{self.place}/db")
+            metadata = f"{self.copied_to}/metadata/{self.copied}"
+            self.table = engine.load_table(metadata, relocate={}, verify="strict")
+            self.snapshots_hold_what_they_should()
+            self.branches_hold_what_they_should()
         self.catalog.close()
         shutil.rmtree(self.place)
+
+    def snapshots_hold_what_they_should(self) -> None:
+        for snapshot_id, state in self.states.items():
+            assert self.read(state.columns, snapshot_id=snapshot_id) == state.counted(state.columns)
 
     # ---- the model ---------------------------------------------------------------------------------------------------
 
@@ -353,6 +366,14 @@ class TableMachine(RuleBasedStateMachine):
         # Rows from before an upgrade get their ids with the next commit, whatever it is.
         columns += lineage if self.version == 3 and not found["_row_id"].null_count else []
         return columns, bag(found.select(columns))
+
+    @rule()
+    def copy(self) -> None:
+        """Bring the copy of the table up to date, by what came since the last time."""
+        if self.copied == self.table.metadata_location.rpartition("/")[2]:
+            return
+        done = rewrite_and_copy(self.table, self.copied_to, f"{self.place}/staging", start_version=self.copied)
+        self.copied = done.latest_version
 
     # ---- what must hold ----------------------------------------------------------------------------------------------
 

@@ -7,8 +7,8 @@ little-endian. The payload is JSON that locates the blobs.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 import zstandard
@@ -190,10 +190,23 @@ def write_puffin(blobs: Iterable[NewBlob], *, properties: Mapping[str, str] | No
         parts.append(stored)
         offset += len(stored)
     written = dict(properties or {})
-    payload = write_json({"blobs": [_blob_to_json(blob) for blob in described], "properties": written})
-    footer = MAGIC + payload + struct.pack("<iI", len(payload), 0) + MAGIC
+    footer = _encode_footer(described, written)
     made = PuffinFooter(blobs=tuple(described), properties=written, size_bytes=len(footer))
     return EncodedPuffin(data=b"".join([*parts, footer]), footer=made)
+
+
+def with_blob_properties(
+    data: bytes, changed: Callable[[Mapping[str, str]], Mapping[str, str]], *, location: str | None = None
+) -> bytes:
+    """The same file with other properties of its blobs, which keep their offsets; raises as `read_footer`."""
+    footer = read_footer(data, location=location)
+    blobs = [replace(blob, properties=changed(blob.properties)) for blob in footer.blobs]
+    return data[: len(data) - footer.size_bytes] + _encode_footer(blobs, footer.properties)
+
+
+def _encode_footer(blobs: Iterable[PuffinBlob], properties: Mapping[str, str]) -> bytes:
+    payload = write_json({"blobs": [_blob_to_json(blob) for blob in blobs], "properties": dict(properties)})
+    return MAGIC + payload + struct.pack("<iI", len(payload), 0) + MAGIC
 
 
 def _blob_to_json(blob: PuffinBlob) -> dict[str, object]:

@@ -59,6 +59,8 @@ def test_nothing_is_written(store: RelocatedStore) -> None:
     ):
         with pytest.raises(Unsupported, match="read-only"):
             attempt()
+    store.write("memory://elsewhere/d", b"8")  # what is not read from another place is not moved
+    assert store.read("memory://elsewhere/d") == b"8"
 
 
 @pytest.mark.parametrize(
