@@ -269,7 +269,7 @@ class FileSystemCatalog:
         directory = self._metadata_directory(identifier)
         location = f"{directory}/v{version}.metadata.json"
         data = encode_metadata(metadata)
-        unknown = partial(Unknown, metadata_location=location, base_location=base and base[0])
+        unknown = partial(Unknown, metadata_location=location, metadata=data, base_location=base and base[0])
         try:
             self._store.write(location, data)
         except AlreadyExists:

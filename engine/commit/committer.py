@@ -53,12 +53,14 @@ class Unknown:
     Args:
         cause: What went wrong.
         metadata_location: The metadata file that the change would make current, where the committer names it.
+        metadata: The content of that file, where another writer's may get the same name.
         base_location: The metadata file that the compare-and-swap compares with, where that is how it commits: once
             the table is at another one, the lost change cannot land any more.
     """
 
     cause: Exception
     metadata_location: str | None = None
+    metadata: bytes | None = None
     base_location: str | None = None
 
 

@@ -3,7 +3,8 @@
 The snapshot's id in the table proves the commit. Its absence proves nothing: the snapshot may have expired since, and
 later snapshots have its files, perhaps in other manifests. So one of these is required:
 
-* where the catalog names metadata files: the file of the attempt, or what else followed its base;
+* where the catalog names metadata files: the file of the attempt, with its content if names are not unique, or what
+  else followed its base;
 * the history of the branch, back to where the attempt began, without a gap in which an expired snapshot was;
 * an entry of the snapshot in a branch or tag: entries keep their snapshot's id when manifests are written again.
 
@@ -22,7 +23,7 @@ from engine.codec.metadata_json.table import decode_metadata
 from engine.commit.committer import TableState, Unknown
 from engine.commit.manifests import load_manifests
 from engine.commit.snapshots import Staged
-from engine.errors import EngineError
+from engine.errors import EngineError, FileNotFound
 from engine.spec.inheritance import apply_inheritance
 from engine.spec.metadata import TableMetadata
 from engine.spec.requirements import AssertRefSnapshotId
@@ -55,14 +56,25 @@ class LostAttempt:
         if self.answer.metadata_location is not None:
             history = _history(state)
             if self.answer.metadata_location in history:
-                return True
-            if self.answer.base_location in history:
+                is_own = self._wrote(self.answer.metadata_location, store)
+                if is_own is not None:
+                    return is_own
+            elif self.answer.base_location in history:
                 return False
         if not added:
             return None if self.answer.metadata_location is not None else self._is_in_metadata(state, store)
         if _is_absent(self.staged, metadata):
             return False
         return True if _has_entries(added, metadata, store) else None
+
+    def _wrote(self, location: str, store: Store) -> bool | None:
+        """Whether a metadata file of the table is the attempt's own; None if it is gone and its name does not tell."""
+        if self.answer.metadata is None:
+            return True
+        try:
+            return store.read(location) == self.answer.metadata
+        except FileNotFound:
+            return None
 
     def _is_in_metadata(self, state: TableState, store: Store) -> bool | None:
         """Whether a change without a snapshot is in the table, by the metadata files since its base."""

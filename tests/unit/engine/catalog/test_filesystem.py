@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import get_args
 
+import pyarrow as pa
 import pytest
 from pyarrow import fs
 
+import engine
 from engine.catalog.filesystem import FileSystemCatalog
 from engine.codec.metadata_json.table import encode_metadata
 from engine.commit.committer import Committed, Conflicted, Outcome, TableState, Unknown
@@ -86,6 +88,59 @@ class Overtaken(MemoryStore):
         yield
         if act is not None and self._when == "after":
             act()
+
+
+class Cut(MemoryStore):
+    """Fails to write a version and to read thereafter; somebody else acts between the two."""
+
+    def __init__(self, inner: MemoryStore, version: int, act: Callable[[], object]) -> None:
+        super().__init__()
+        self._files = inner._files
+        self._version = f"{PLACE}/v{version}.metadata.json"
+        self._act = act
+        self._left = 2
+
+    def write(self, location: str, data: bytes, *, overwrite: bool = False) -> None:
+        if location == self._version and self._left == 2:
+            self._left -= 1
+            raise StorageFailed("no route to host")
+        super().write(location, data, overwrite=overwrite)
+
+    def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
+        if self._left == 1:
+            self._left -= 1
+            self._act()
+            raise StorageFailed("no route to host")
+        return super().read(location, offset, length)
+
+
+@pytest.mark.parametrize("is_forgotten", [False, True])
+@pytest.mark.parametrize("change", ["append", "set_properties"])
+def test_a_version_of_the_same_name_is_not_a_lost_one(change: str, is_forgotten: bool) -> None:
+    """Where neither the writing of a version nor its reading was answered, and another writer made that version."""
+    store, rows = MemoryStore(), pa.table({"n": [1]})
+    theirs = engine.Catalog(FileSystemCatalog("memory://wh", store)).create_table("db.t", rows.schema)
+
+    def others() -> None:
+        theirs.append(rows)
+        if is_forgotten:
+            theirs.append(rows)
+            store.delete(f"{PLACE}/v2.metadata.json")
+
+    changed = {"append": 2, "set_properties": 1}[change] + is_forgotten
+    ours = engine.Catalog(FileSystemCatalog("memory://wh", Cut(store, 2, others))).load_table("db.t")
+    if is_forgotten and change == "set_properties":
+        # Nothing is left that tells whose version it was.
+        with pytest.raises(CommitStateUnknown):
+            ours.set_properties({"a": "1"})
+        return
+    if change == "append":
+        ours.append(rows)
+    else:
+        ours.set_properties({"a": "1"})
+    found = theirs.refresh()
+    assert found.scan().count() == changed
+    assert (found.properties.get("a") == "1") is (change == "set_properties")
 
 
 class TestStalledWriters:
