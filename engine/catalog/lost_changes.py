@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
-from engine.errors import CommitStateUnknown, EngineError
+from engine.errors import CommitStateUnknown, EngineError, StorageFailed
+
+
+class CatalogBusy(StorageFailed):
+    """Another writer holds the catalog or table; nothing was changed and trying again helps."""
+
+
+class AnswerLost(StorageFailed):
+    """The connection broke while the change was being made durable: it may or may not have been."""
 
 
 def settle(change: str, happened: Callable[[], bool], lost: Exception) -> None:

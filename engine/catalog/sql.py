@@ -9,44 +9,34 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, insert, inspect, select, union, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from engine.catalog.catalog import Namespace
 from engine.catalog.identifiers import dotted
-from engine.catalog.lost_changes import settle
-from engine.catalog.metadata_files import MetadataFiles
-from engine.catalog.sql_database import AnswerLost, Database, DatabaseBusy
+from engine.catalog.pointers import TABLE_TYPE, PointerCatalog
+from engine.catalog.sql_database import Database
 from engine.catalog.sql_tables import (
     EXISTS_PROPERTY,
     PROPERTIES,
-    TABLE_TYPE,
     TABLES,
     create_all,
     of_kind,
     overlapping,
     row_of,
 )
-from engine.commit.committer import Committed, Conflicted, Identifier, Outcome, TableState, Unknown
+from engine.commit.committer import Identifier, TableState
 from engine.errors import (
     AlreadyExists,
-    CommitConflict,
-    CommitStateUnknown,
-    CorruptTable,
-    EngineError,
     Invalid,
     NotFound,
 )
-from engine.spec.metadata import TableMetadata
-from engine.spec.requirements import TableRequirement, check_requirements
-from engine.spec.updates import TableUpdate, apply_updates
-from engine.storage.resolve import Stores
 from engine.storage.store import Store
 
 
-class SqlCatalog:
+class SqlCatalog(PointerCatalog):
     """Tables in a SQL database. Dropping a table keeps its files.
 
     Args:
@@ -68,35 +58,19 @@ class SqlCatalog:
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         new_id: Callable[[], uuid.UUID] = uuid.uuid4,
     ) -> None:
-        self._name = name
-        self._warehouse = warehouse
-        self._store_at = store_at or Stores()
-        self._now_ms = now_ms
-        self._new_id = new_id
-        self._files = MetadataFiles(self._store_at, new_id)
+        super().__init__(name=name, warehouse=warehouse, store_at=store_at, now_ms=now_ms, new_id=new_id)
         self._database = Database(url)
         self._has_types = self._prepare()
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    def store_at(self, location: str) -> Store:
-        return self._store_at(location)
 
     def close(self) -> None:
         self._database.close()
 
-    def default_location(self, identifier: Identifier) -> str:
-        """The directory named after the table; with a UUID appended if that directory belongs, or overlaps with one
-        that belongs, to a table or view that was renamed or dropped."""
-        place = self._named_location(identifier)
+    def list_tables(self, namespace: Namespace) -> list[Identifier]:
+        return self._list(namespace)
+
+    def _is_taken(self, place: str) -> bool:
         with self._database.reading() as connection:
-            is_taken = overlapping(connection, place) is not None
-        store = self._store_at(place)
-        if is_taken or any(True for name in ("metadata", "data") for _ in store.list(f"{place}/{name}")):
-            return f"{place}-{self._new_id()}"
-        return place
+            return overlapping(connection, place) is not None
 
     def _named_location(self, identifier: Identifier) -> str:
         *namespace, table = identifier
@@ -110,84 +84,6 @@ class SqlCatalog:
         if self._warehouse is None:
             raise Invalid(f"{dotted(identifier)} needs a location: the catalog has no warehouse")
         return "/".join([self._warehouse, *identifier])
-
-    # Tables.
-
-    def load_state(self, identifier: Identifier) -> TableState:
-        state = self._find(identifier)
-        if state is None:
-            raise self._not_found(identifier)
-        return state
-
-    def table_exists(self, identifier: Identifier) -> bool:
-        return self._location_of(identifier) is not None
-
-    def stage_table(self, identifier: Identifier, metadata: TableMetadata) -> TableMetadata:
-        if self.table_exists(identifier):
-            raise AlreadyExists(f"table {dotted(identifier)} exists already")
-        return metadata
-
-    def create_table(self, identifier: Identifier, metadata: TableMetadata, *, is_staged: bool = False) -> TableState:
-        self.stage_table(identifier, metadata)
-        location = self._files.write_next(metadata, None)
-        try:
-            self._insert(identifier, location, metadata.location)
-        except CommitStateUnknown:
-            raise
-        except EngineError:
-            self._files.delete(location)
-            raise
-        return TableState(metadata=metadata, metadata_location=location)
-
-    def register_table(self, identifier: Identifier, metadata_location: str) -> TableState:
-        state = TableState(metadata=self._files.load(metadata_location), metadata_location=metadata_location)
-        self._insert(identifier, metadata_location)
-        return state
-
-    def commit(
-        self,
-        identifier: Identifier,
-        base: TableState,
-        requirements: Sequence[TableRequirement],
-        updates: Sequence[TableUpdate],
-    ) -> Outcome:
-        current = self._location_of(identifier)
-        if current is None:
-            raise self._not_found(identifier)
-        if current != base.metadata_location:
-            # The swap would find that too, but only after a metadata file was written for nothing.
-            return _conflict(identifier)
-        try:
-            check_requirements(base.metadata, requirements)
-            metadata = apply_updates(
-                base.metadata, updates, now_ms=self._now_ms(), base_location=base.metadata_location
-            )
-        except CommitConflict as conflict:
-            return Conflicted(str(conflict))
-        if metadata is base.metadata:
-            return Committed(base)
-        location = self._files.write_next(metadata, base.metadata_location)
-        try:
-            outcome = self._swap(identifier, base, TableState(metadata=metadata, metadata_location=location))
-        except EngineError:
-            self._files.delete(location)
-            raise
-        if isinstance(outcome, Conflicted):
-            self._files.delete(location)
-        elif isinstance(outcome, Committed):
-            self._files.delete_outdated(base.metadata, metadata)
-        return outcome
-
-    def list_tables(self, namespace: Namespace) -> list[Identifier]:
-        return self._list(namespace)
-
-    def rename_table(self, old: Identifier, new: Identifier) -> None:
-        if not self._rename(old, new, lambda location: self._files.load(location).table_uuid):
-            raise self._not_found(old)
-
-    def drop_table(self, identifier: Identifier) -> None:
-        if not self._drop(identifier):
-            raise self._not_found(identifier)
 
     # Namespaces.
 
@@ -267,28 +163,13 @@ class SqlCatalog:
             self._check_namespace(connection, namespace)
             return sorted((*namespace, name) for name in connection.scalars(query))
 
-    def _location_of(self, identifier: Identifier, kind: str = TABLE_TYPE) -> str | None:
+    def _entry(self, identifier: Identifier, kind: str = TABLE_TYPE) -> tuple[str | None] | None:
         with self._database.reading() as connection:
             row = connection.execute(select(TABLES.c.metadata_location).where(self._row(identifier, kind))).first()
-        if row is None:
-            return None
-        if row[0] is None:
-            raise CorruptTable(f"the catalog has no metadata location for {dotted(identifier)}")
-        location: str = row[0]
-        return location
+        return row and (row[0],)
 
-    def _find(self, identifier: Identifier) -> TableState | None:
-        location = self._location_of(identifier)
-        if location is None:
-            return None
-        return TableState(metadata=self._files.load(location), metadata_location=location)
-
-    def _insert(self, identifier: Identifier, location: str, directory: str | None = None) -> None:
-        """Add a table's row; raises Invalid where a directory is given and others have files in it."""
-        try:
-            self._insert_row(identifier, location, directory)
-        except AnswerLost as lost:
-            settle(f"{dotted(identifier)} was created", lambda: self._location_of(identifier) == location, lost)
+    def _add(self, identifier: Identifier, state: TableState, *, is_new: bool) -> None:
+        self._insert_row(identifier, state.metadata_location, state.metadata.location if is_new else None)
 
     def _insert_row(self, identifier: Identifier, location: str, directory: str | None, kind: str = TABLE_TYPE) -> None:
         *namespace, name = identifier
@@ -311,56 +192,15 @@ class SqlCatalog:
                     "it: maintenance of one would delete files of the other; choose another with location="
                 )
 
-    def _rename(
-        self,
-        old: Identifier,
-        new: Identifier,
-        uuid_in: Callable[[str], str],
-        kind: str = TABLE_TYPE,
-    ) -> bool:
-        """Give a table's or view's row another name; whether there was one. `uuid_in` reads a metadata file."""
-        before = self._named_file(self._row(old, kind))
+    def _move(self, old: Identifier, new: Identifier, kind: str) -> bool:
         change = update(TABLES).where(self._row(old, kind)).values(table_namespace=dotted(new[:-1]), table_name=new[-1])
+        return self._database.change(change, f"{dotted(new)} exists already") > 0
 
-        def happened() -> bool:
-            now = self._named_file(self._row(new, kind))
-            if before is None or now is None:
-                return False
-            # A commit may have come after the rename.
-            return now == before or uuid_in(now) == uuid_in(before)
+    def _remove(self, identifier: Identifier, kind: str) -> bool:
+        return self._database.change(delete(TABLES).where(self._row(identifier, kind))) > 0
 
-        try:
-            return self._database.change(change, f"{dotted(new)} exists already") > 0
-        except AnswerLost as lost:
-            settle(f"{dotted(old)} was renamed to {dotted(new)}", happened, lost)
-            return True
-
-    def _drop(self, identifier: Identifier, kind: str = TABLE_TYPE) -> bool:
-        """Delete a table's or view's row; whether there was one."""
-        row = self._row(identifier, kind)
-        try:
-            return self._database.change(delete(TABLES).where(row)) > 0
-        except AnswerLost as lost:
-            settle(f"{dotted(identifier)} was dropped", lambda: not self._has(row), lost)
-            return True
-
-    def _has(self, row: ColumnElement[bool]) -> bool:
-        with self._database.reading() as connection:
-            return connection.execute(select(TABLES.c.table_name).where(row)).first() is not None
-
-    def _named_file(self, row: ColumnElement[bool]) -> str | None:
-        """The metadata file that a row names; None where it names none, or is not there."""
-        with self._database.reading() as connection:
-            return connection.scalars(select(TABLES.c.metadata_location).where(row)).first()
-
-    def _swap(self, identifier: Identifier, base: TableState, new: TableState) -> Outcome:
-        try:
-            changed = self._swap_row(identifier, base.metadata_location, new.metadata_location)
-        except DatabaseBusy as busy:
-            return Conflicted(str(busy))
-        except AnswerLost as lost:
-            return Unknown(cause=lost, metadata_location=new.metadata_location, base_location=base.metadata_location)
-        return Committed(new) if changed else _conflict(identifier)
+    def _point(self, identifier: Identifier, base: TableState, new: TableState) -> bool:
+        return self._swap_row(identifier, base.metadata_location, new.metadata_location)
 
     def _swap_row(self, identifier: Identifier, base: str, new: str, kind: str = TABLE_TYPE) -> bool:
         """Point the row to another metadata file if it still points to `base`; whether it did."""
@@ -397,7 +237,3 @@ class SqlCatalog:
             others = sorted(set(connection.scalars(select(TABLES.c.catalog_name).distinct())) - {self._name})
         hint = f"; the database also has catalogs named {', '.join(others)}" if others else ""
         return NotFound(f"no table {dotted(identifier)} in catalog {self._name!r}{hint}")
-
-
-def _conflict(identifier: Identifier) -> Conflicted:
-    return Conflicted(f"{dotted(identifier)} was changed by another commit")

@@ -11,20 +11,13 @@ from sqlalchemy import Connection, Delete, Engine, Insert, QueuePool, Update, cr
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, OperationalError, SQLAlchemyError
 
+from engine.catalog.lost_changes import AnswerLost, CatalogBusy
 from engine.errors import AlreadyExists, Invalid, StorageFailed
 
 _BUSY_SECONDS = 30
 """How long SQLite waits for another writer."""
 
 _BUSY_CODES = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-
-
-class DatabaseBusy(StorageFailed):
-    """Another writer holds the database; nothing was changed and trying again helps."""
-
-
-class AnswerLost(StorageFailed):
-    """The connection broke while the change was being made durable: it may or may not have been."""
 
 
 class Database:
@@ -62,7 +55,7 @@ class Database:
 
         Raises:
             AlreadyExists: A row with that key exists.
-            DatabaseBusy: Another writer was at work for too long; nothing was changed.
+            CatalogBusy: Another writer was at work for too long; nothing was changed.
             AnswerLost: The changes may or may not have been made.
             StorageFailed: The database refused; nothing was changed.
         """
@@ -94,7 +87,7 @@ class Database:
             raise
         except Exception as error:
             is_undone = _roll_back(connection)
-            if is_undone and isinstance(error, SQLAlchemyError) and isinstance(self._failed(error), DatabaseBusy):
+            if is_undone and isinstance(error, SQLAlchemyError) and isinstance(self._failed(error), CatalogBusy):
                 # SQLite could not commit beside a reader, and had kept the transaction open.
                 raise self._failed(error) from error
             # Whatever it is, the answer did not arrive.
@@ -108,7 +101,7 @@ class Database:
         cause = error.orig if isinstance(error, OperationalError) else None
         # The low byte is the primary result code.
         if isinstance(cause, sqlite3.OperationalError) and cause.sqlite_errorcode & 0xFF in _BUSY_CODES:
-            return DatabaseBusy(text)
+            return CatalogBusy(text)
         return StorageFailed(text)
 
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from sqlalchemy import Column, ColumnElement, Connection, Engine, MetaData, String, Table, and_, or_, select
 
+from engine.catalog.pointers import TABLE_TYPE, VIEW_TYPE
 from engine.spec.locations import lies_inside, parts, path_of
 
-TABLE_TYPE, VIEW_TYPE = "TABLE", "VIEW"
 _UNTIDY = ("", ".", "..")
 
 _METADATA = MetaData()

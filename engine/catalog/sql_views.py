@@ -6,10 +6,9 @@ from collections.abc import Mapping
 
 from engine.catalog.catalog import Namespace
 from engine.catalog.identifiers import dotted
-from engine.catalog.lost_changes import settle
+from engine.catalog.lost_changes import AnswerLost, CatalogBusy, settle
+from engine.catalog.pointers import VIEW_TYPE
 from engine.catalog.sql import SqlCatalog
-from engine.catalog.sql_database import AnswerLost, DatabaseBusy
-from engine.catalog.sql_tables import VIEW_TYPE
 from engine.catalog.versions import next_version
 from engine.catalog.views import ViewState
 from engine.codec.metadata_json.views import decode_view, encode_view
@@ -119,7 +118,7 @@ class SqlViewCatalog(SqlCatalog):
     def _swap_view(self, identifier: Identifier, base: ViewState, new: ViewState) -> bool:
         try:
             return self._swap_row(identifier, base.metadata_location, new.metadata_location, VIEW_TYPE)
-        except DatabaseBusy:
+        except CatalogBusy:
             return False
         except AnswerLost as lost:
             self._settle(identifier, new, lost)

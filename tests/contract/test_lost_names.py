@@ -14,9 +14,10 @@ import pytest
 from sqlalchemy import Connection
 
 from engine.catalog.catalog import Catalog
+from engine.catalog.lost_changes import AnswerLost
 from engine.catalog.rest_session import open_session
 from engine.catalog.rest_views import RestViewCatalog
-from engine.catalog.sql_database import AnswerLost, Database
+from engine.catalog.sql_database import Database
 from engine.catalog.sql_views import SqlViewCatalog
 from engine.catalog.views import ViewCatalog
 from engine.codec.metadata_json.table import encode_metadata

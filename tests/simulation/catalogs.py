@@ -14,14 +14,15 @@ from sqlalchemy import Connection, Delete, Insert, Update, delete, insert, selec
 
 from engine.catalog.catalog import Catalog
 from engine.catalog.filesystem import FileSystemCatalog
+from engine.catalog.lost_changes import AnswerLost as DatabaseAnswerLost
+from engine.catalog.lost_changes import CatalogBusy
 from engine.catalog.metadata_files import MetadataFiles
 from engine.catalog.rest import RestCatalog
 from engine.catalog.rest_auth import BearerToken
 from engine.catalog.rest_http import Answer, AnswerLost, HttpClient, Secrets, Unreachable
 from engine.catalog.rest_session import Session
 from engine.catalog.sql import SqlCatalog
-from engine.catalog.sql_database import AnswerLost as DatabaseAnswerLost
-from engine.catalog.sql_database import Database, DatabaseBusy
+from engine.catalog.sql_database import Database
 from engine.catalog.sql_tables import TABLES
 from engine.catalog.versions import version_of
 from engine.codec.metadata_json.objects import JsonObject
@@ -169,7 +170,7 @@ class SimulatedDatabase(Database):
         faults = {
             "lose": raising(lost, done),
             "unsent": raising(lost),
-            "busy": raising(DatabaseBusy("database: busy")),
+            "busy": raising(CatalogBusy("database: busy")),
         }
         return self._place.world.call("commit", "database", done, faults=faults)
 

@@ -10,8 +10,9 @@ import pytest
 from sqlalchemy import Connection, event
 from sqlalchemy.exc import OperationalError
 
+from engine.catalog.lost_changes import AnswerLost, CatalogBusy
 from engine.catalog.sql import SqlCatalog
-from engine.catalog.sql_database import AnswerLost, Database, DatabaseBusy
+from engine.catalog.sql_database import Database
 from engine.catalog.sql_tables import overlapping
 from engine.codec.metadata_json.table import encode_metadata
 from engine.commit.committer import Committed, Conflicted, Unknown
@@ -212,7 +213,7 @@ def test_a_commit_that_waits_for_a_reader_in_vain_is_a_conflict(
     outcome = impatient.commit(NAME, base, [], [SetProperties({"a": "1"})])
     assert isinstance(outcome, Conflicted)
     assert impatient.load_state(NAME) == base
-    with pytest.raises(DatabaseBusy):
+    with pytest.raises(CatalogBusy):
         impatient.create_namespace(("other",))
     reader.execute("rollback")
     reader.close()
@@ -236,9 +237,9 @@ def test_a_change_that_finds_no_row_has_no_answer_to_lose(
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
-        (sqlite3.SQLITE_BUSY, DatabaseBusy),
-        (sqlite3.SQLITE_BUSY_SNAPSHOT, DatabaseBusy),
-        (sqlite3.SQLITE_LOCKED_SHAREDCACHE, DatabaseBusy),
+        (sqlite3.SQLITE_BUSY, CatalogBusy),
+        (sqlite3.SQLITE_BUSY_SNAPSHOT, CatalogBusy),
+        (sqlite3.SQLITE_LOCKED_SHAREDCACHE, CatalogBusy),
         (sqlite3.SQLITE_READONLY_DBMOVED, StorageFailed),
     ],
 )
@@ -279,7 +280,7 @@ def test_a_busy_database_is_a_conflict(
     writer = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
     writer.execute("begin immediate")
     outcome = impatient.commit(NAME, base, [], [SetProperties({"a": "1"})])
-    with pytest.raises(DatabaseBusy):
+    with pytest.raises(CatalogBusy):
         impatient.create_namespace(("other",))
     writer.execute("rollback")
     writer.close()

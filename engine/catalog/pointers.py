@@ -1,0 +1,262 @@
+"""Catalogs in which a service keeps, for each table's name, which metadata file is its current one.
+
+A commit writes a new metadata file and then has the service point to it if it still points to the base: of several
+commits on one base exactly one succeeds. What the service is, and how it compares, is the implementation's.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+
+from engine.catalog.identifiers import dotted
+from engine.catalog.lost_changes import AnswerLost, CatalogBusy, settle
+from engine.catalog.metadata_files import MetadataFiles
+from engine.commit.committer import Committed, Conflicted, Identifier, Outcome, TableState, Unknown
+from engine.errors import AlreadyExists, CommitConflict, CommitStateUnknown, CorruptTable, EngineError, NotFound
+from engine.spec.metadata import TableMetadata
+from engine.spec.requirements import TableRequirement, check_requirements
+from engine.spec.updates import TableUpdate, apply_updates
+from engine.storage.resolve import Stores
+from engine.storage.store import Store
+
+TABLE_TYPE, VIEW_TYPE = "TABLE", "VIEW"
+
+
+class PointerCatalog(ABC):
+    """Tables by name. Dropping a table keeps its files.
+
+    Args:
+        name: The catalog's name.
+        warehouse: The location below which tables are created by default, without a slash at the end.
+        store_at: The store of a location.
+        now_ms: The clock.
+        new_id: Makes the unique part of names.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str = "default",
+        warehouse: str | None = None,
+        store_at: Callable[[str], Store] | None = None,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        new_id: Callable[[], uuid.UUID] = uuid.uuid4,
+    ) -> None:
+        self._name = name
+        self._warehouse = warehouse
+        self._store_at = store_at or Stores()
+        self._now_ms = now_ms
+        self._new_id = new_id
+        self._files = MetadataFiles(self._store_at, new_id)
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def store_at(self, location: str) -> Store:
+        return self._store_at(location)
+
+    def default_location(self, identifier: Identifier) -> str:
+        """The directory named after the table; with a UUID appended if that directory belongs, or overlaps with one
+        that belongs, to a table or view that was renamed or dropped."""
+        place = self._named_location(identifier)
+        is_taken = self._is_taken(place)
+        store = self._store_at(place)
+        if is_taken or any(True for name in ("metadata", "data") for _ in store.list(f"{place}/{name}")):
+            return f"{place}-{self._new_id()}"
+        return place
+
+    # Tables.
+
+    def load_state(self, identifier: Identifier) -> TableState:
+        location = self._location_of(identifier)
+        if location is None:
+            raise self._not_found(identifier)
+        return TableState(metadata=self._files.load(location), metadata_location=location)
+
+    def table_exists(self, identifier: Identifier) -> bool:
+        return self._location_of(identifier) is not None
+
+    def stage_table(self, identifier: Identifier, metadata: TableMetadata) -> TableMetadata:
+        if self.table_exists(identifier):
+            raise AlreadyExists(f"table {dotted(identifier)} exists already")
+        return metadata
+
+    def create_table(self, identifier: Identifier, metadata: TableMetadata, *, is_staged: bool = False) -> TableState:
+        self.stage_table(identifier, metadata)
+        location = self._files.write_next(metadata, None)
+        state = TableState(metadata=metadata, metadata_location=location)
+        try:
+            self._insert(identifier, state, is_new=True)
+        except CommitStateUnknown:
+            raise
+        except EngineError:
+            self._files.delete(location)
+            raise
+        return state
+
+    def register_table(self, identifier: Identifier, metadata_location: str) -> TableState:
+        state = TableState(metadata=self._files.load(metadata_location), metadata_location=metadata_location)
+        self._insert(identifier, state, is_new=False)
+        return state
+
+    def commit(
+        self,
+        identifier: Identifier,
+        base: TableState,
+        requirements: Sequence[TableRequirement],
+        updates: Sequence[TableUpdate],
+    ) -> Outcome:
+        current = self._location_of(identifier)
+        if current is None:
+            raise self._not_found(identifier)
+        if current != base.metadata_location:
+            # The swap would find that too, but only after a metadata file was written for nothing.
+            return _conflict(identifier)
+        try:
+            check_requirements(base.metadata, requirements)
+            metadata = apply_updates(
+                base.metadata, updates, now_ms=self._now_ms(), base_location=base.metadata_location
+            )
+        except CommitConflict as conflict:
+            return Conflicted(str(conflict))
+        if metadata is base.metadata:
+            return Committed(base)
+        location = self._files.write_next(metadata, base.metadata_location)
+        try:
+            outcome = self._swap(identifier, base, TableState(metadata=metadata, metadata_location=location))
+        except EngineError:
+            self._files.delete(location)
+            raise
+        if isinstance(outcome, Conflicted):
+            self._files.delete(location)
+        elif isinstance(outcome, Committed):
+            self._files.delete_outdated(base.metadata, metadata)
+        return outcome
+
+    def rename_table(self, old: Identifier, new: Identifier) -> None:
+        if not self._rename(old, new, lambda location: self._files.load(location).table_uuid):
+            raise self._not_found(old)
+
+    def drop_table(self, identifier: Identifier) -> None:
+        if not self._drop(identifier):
+            raise self._not_found(identifier)
+
+    # What the service does.
+
+    @abstractmethod
+    def _named_location(self, identifier: Identifier) -> str:
+        """The directory named after a table; raises Invalid without a warehouse."""
+
+    def _is_taken(self, place: str) -> bool:
+        """Whether the service itself knows of a table in a directory; files there are looked for in any case."""
+        return False
+
+    @abstractmethod
+    def _entry(self, identifier: Identifier, kind: str = TABLE_TYPE) -> tuple[str | None] | None:
+        """The metadata file of a table or view; None where there is nothing of that name."""
+
+    @abstractmethod
+    def _add(self, identifier: Identifier, state: TableState, *, is_new: bool) -> None:
+        """Add a table.
+
+        Args:
+            identifier: Its name.
+            state: Its metadata.
+            is_new: Whether nobody may have files in its directory.
+
+        Raises:
+            AlreadyExists: Something has the name.
+            AnswerLost: It may have been added.
+            Invalid: Others have files in the directory of a new table.
+        """
+
+    @abstractmethod
+    def _point(self, identifier: Identifier, base: TableState, new: TableState) -> bool:
+        """Point to another metadata file if the table is still at `base`; whether it was. Raises CatalogBusy,
+        AnswerLost."""
+
+    @abstractmethod
+    def _move(self, old: Identifier, new: Identifier, kind: str) -> bool:
+        """Give a table or view another name; whether there was one. Raises AlreadyExists, AnswerLost."""
+
+    @abstractmethod
+    def _remove(self, identifier: Identifier, kind: str) -> bool:
+        """Forget a table or view; whether there was one. Raises AnswerLost."""
+
+    # Look-ups.
+
+    def _has(self, identifier: Identifier, kind: str = TABLE_TYPE) -> bool:
+        return self._entry(identifier, kind) is not None
+
+    def _pointer(self, identifier: Identifier, kind: str = TABLE_TYPE) -> str | None:
+        """The metadata file that an entry names; None where it names none, or is not there."""
+        entry = self._entry(identifier, kind)
+        return entry and entry[0]
+
+    def _location_of(self, identifier: Identifier, kind: str = TABLE_TYPE) -> str | None:
+        entry = self._entry(identifier, kind)
+        if entry is None:
+            return None
+        if entry[0] is None:
+            raise CorruptTable(f"the catalog has no metadata location for {dotted(identifier)}")
+        return entry[0]
+
+    def _not_found(self, identifier: Identifier) -> NotFound:
+        return NotFound(f"no table {dotted(identifier)} in catalog {self._name!r}")
+
+    # Changes, whose lost answers are settled.
+
+    def _insert(self, identifier: Identifier, state: TableState, *, is_new: bool) -> None:
+        try:
+            self._add(identifier, state, is_new=is_new)
+        except AnswerLost as lost:
+            location = state.metadata_location
+            settle(f"{dotted(identifier)} was created", lambda: self._location_of(identifier) == location, lost)
+
+    def _rename(
+        self,
+        old: Identifier,
+        new: Identifier,
+        uuid_in: Callable[[str], str],
+        kind: str = TABLE_TYPE,
+    ) -> bool:
+        """Give a table or view another name; whether there was one. `uuid_in` reads a metadata file."""
+        before = self._pointer(old, kind)
+
+        def happened() -> bool:
+            now = self._pointer(new, kind)
+            if before is None or now is None:
+                return False
+            # A commit may have come after the rename.
+            return now == before or uuid_in(now) == uuid_in(before)
+
+        try:
+            return self._move(old, new, kind)
+        except AnswerLost as lost:
+            settle(f"{dotted(old)} was renamed to {dotted(new)}", happened, lost)
+            return True
+
+    def _drop(self, identifier: Identifier, kind: str = TABLE_TYPE) -> bool:
+        """Forget a table or view; whether there was one."""
+        try:
+            return self._remove(identifier, kind)
+        except AnswerLost as lost:
+            settle(f"{dotted(identifier)} was dropped", lambda: not self._has(identifier, kind), lost)
+            return True
+
+    def _swap(self, identifier: Identifier, base: TableState, new: TableState) -> Outcome:
+        try:
+            changed = self._point(identifier, base, new)
+        except CatalogBusy as busy:
+            return Conflicted(str(busy))
+        except AnswerLost as lost:
+            return Unknown(cause=lost, metadata_location=new.metadata_location, base_location=base.metadata_location)
+        return Committed(new) if changed else _conflict(identifier)
+
+
+def _conflict(identifier: Identifier) -> Conflicted:
+    return Conflicted(f"{dotted(identifier)} was changed by another commit")
