@@ -8,12 +8,12 @@ from typing import Any
 from engine.errors import NotInstalled
 
 EXTRAS = {
-    "boto3": "glue",
     "botocore": "aws",
     "duckdb": "peers",
     "pandas": "peers",
     "polars": "peers",
     "pyspark": "spark",
+    "thriftpy2": "hive",
     "xxhash": "spark",
 }
 """The extra of this distribution that brings a package."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from engine.catalog import catalog as rooms
-from engine.catalog.addresses import catalog_address, is_name
+from engine.catalog.addresses import CatalogAddress, Kind, catalog_address, is_name
 from engine.catalog.identifiers import dotted, namespace_identifier, table_identifier
 from engine.catalog.properties import TABLE_DEFAULT, TABLE_OVERRIDE, check_properties
 from engine.catalog.versions import current_metadata_file
@@ -33,13 +33,14 @@ from engine.spec.sorting import UNSORTED, SortOrder
 from engine.spec.transforms import Transform, parse_transform
 from engine.spec.views import SqlRepresentation, ViewMetadata, ViewVersion
 from engine.storage.contradictions import Verify, VerifyingStore
+from engine.storage.object_stores import flag
 from engine.storage.relocated import RelocatedStore, home_of, root_of_relative_locations, was_moved
 from engine.storage.resolve import Stores, absolute_location, normalise_location, store_for
 from engine.storage.user_configuration import configured_catalogs
 from engine.table import Table
 
 if TYPE_CHECKING:
-    from engine.catalog import filesystem, rest, rest_session, rest_views, sql_views
+    from engine.catalog import filesystem, glue, hive, hive_client, rest, rest_session, rest_views, sql_views
     from engine.commit import one_table, target
     from engine.commit.changes import replace_table
     from engine.commit.target import Target
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
     from engine.operations.transaction import TableTransaction
 else:  # a catalog's libraries are loaded with it: SQLAlchemy, the HTTP client
     filesystem = LazyModule("engine.catalog.filesystem")
+    glue = LazyModule("engine.catalog.glue")
+    hive = LazyModule("engine.catalog.hive")
+    hive_client = LazyModule("engine.catalog.hive_client")
     rest = LazyModule("engine.catalog.rest")
     rest_session = LazyModule("engine.catalog.rest_session")
     rest_views = LazyModule("engine.catalog.rest_views")
@@ -418,7 +422,7 @@ class Catalog:
     @property
     def _views(self) -> ViewCatalog:
         if not isinstance(self._inner, ViewCatalog):
-            raise Unsupported(f"views in catalog {self.name!r}: a directory catalog has none")
+            raise Unsupported(f"views in catalog {self.name!r}: {type(self._inner).__name__} has none")
         return self._inner
 
     def _definition(self, queries: Mapping[str, str], namespace: Name, catalog: str | None) -> ViewVersion:
@@ -452,7 +456,8 @@ def load_catalog(
     Args:
         address: The URL of a SQL database (``sqlite:///wh/catalog.db``, ``postgresql+psycopg://...``), the same that
             Iceberg's JDBC catalog and PyIceberg's SQL catalog use; or a directory, laid out as HadoopCatalog does; or
-            the address of a REST catalog (``https://host/api``, without ``/v1``); or a name that is configured for
+            the address of a REST catalog (``https://host/api``, without ``/v1``) or of a Hive metastore
+            (``thrift://host:9083``); or a name that is configured for
             PyIceberg, in ``.pyiceberg.yaml`` or in variables ``PYICEBERG_CATALOG__NAME__KEY`` (``./name`` is the
             directory), or whose ``uri`` or ``type`` is among `properties`. Arguments stand above what is configured.
         warehouse: Where a SQL catalog puts new tables; relative paths are made absolute. For a REST catalog, which of
@@ -477,7 +482,7 @@ def load_catalog(
     configured = configured_catalogs().get(address.lower(), {}) if is_name(address) else {}
     own = configured | dict(properties or {})
     at = catalog_address(address, warehouse=warehouse, name=name, properties=own)
-    read = rest_session.REST_PROPERTIES if at.kind == "rest" else ()
+    read = _properties_of(at.kind)
     check_properties(at.properties, {TABLE_DEFAULT, TABLE_OVERRIDE, *read}, subject=f"a {at.kind} catalog")
     stores = Stores(at.properties)
     if at.kind == "rest":
@@ -492,9 +497,29 @@ def load_catalog(
         store = store_for(root, at.properties, is_catalog=True)
         inner = filesystem.FileSystemCatalog(root, store, name=at.name)
     else:
-        root_or_none = None if at.warehouse is None else normalise_location(at.warehouse)
-        inner = sql_views.SqlViewCatalog(at.uri, warehouse=root_or_none, name=at.name, store_at=stores)
+        inner = _with_pointers(at, stores)
     return Catalog(inner, cache=cache, verify=verify, properties=at.properties)
+
+
+def _properties_of(kind: Kind) -> Collection[str]:
+    """The properties that a kind of catalog reads itself."""
+    if kind == "rest":
+        return rest_session.REST_PROPERTIES
+    if kind == "hive":
+        return hive.HIVE_PROPERTIES
+    return glue.GLUE_PROPERTIES if kind == "glue" else ()
+
+
+def _with_pointers(at: CatalogAddress, stores: Stores) -> rooms.Catalog:
+    root = None if at.warehouse is None else normalise_location(at.warehouse)
+    if at.kind == "sql":
+        return sql_views.SqlViewCatalog(at.uri, warehouse=root, name=at.name, store_at=stores)
+    if at.kind == "glue":
+        service = glue.open_glue(at.properties, endpoint=at.uri)
+        return glue.GlueCatalog(service, warehouse=root, name=at.name, store_at=stores)
+    metastore = hive_client.Metastore(at.uri, ugi=at.properties.get("ugi"))
+    is_hive2 = flag(hive.HIVE2, at.properties.get(hive.HIVE2, "false"))
+    return hive.HiveCatalog(metastore, is_hive2=is_hive2, warehouse=root, name=at.name, store_at=stores)
 
 
 def load_table(

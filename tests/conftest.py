@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from engine.catalog.hive_client import Metastore
+from tests.services.hive_metastore import hive_metastore
 from tests.services.postgres import find_initdb, postgres
 
 if TYPE_CHECKING:
@@ -73,6 +75,33 @@ def bucket(s3_server: "S3Server") -> str:
     s3_server.buckets.append(name)
     s3_server.client().create_bucket(Bucket=name)
     return name
+
+
+@pytest.fixture
+def glue_properties(s3_server: "S3Server") -> dict[str, str]:
+    """Properties of a Glue catalog without databases."""
+    client = s3_server.client("glue")
+    for database in client.get_databases()["DatabaseList"]:
+        client.delete_database(Name=database["Name"])
+    return s3_server.glue_properties
+
+
+@pytest.fixture(scope="session")
+def _hive_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with hive_metastore(tmp_path_factory.mktemp("metastore")) as uri:
+        yield uri
+
+
+@pytest.fixture
+def hive_uri(_hive_metastore: str) -> str:
+    """The address of a Hive metastore that has only its database `default`, which is empty."""
+    with Metastore(_hive_metastore).connected() as server:
+        for name in server.read("get_all_databases"):
+            for table in server.read("get_all_tables", name):
+                server.change("drop_table", name, table, False)
+            if name != "default":
+                server.change("drop_database", name, False, False)
+    return _hive_metastore
 
 
 @pytest.fixture(scope="session")

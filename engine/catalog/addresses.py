@@ -9,9 +9,12 @@ from typing import Literal
 from engine.errors import Invalid, Unsupported
 from engine.storage.resolve import STORAGE_SCHEMES, scheme_of
 
-Kind = Literal["rest", "sql", "directory"]
+Kind = Literal["rest", "sql", "directory", "hive", "glue"]
 
-_TYPES: dict[str, Kind] = {"rest": "rest", "sql": "sql", "jdbc": "sql", "hadoop": "directory"}
+_TYPES: dict[str, Kind] = {
+    "rest": "rest", "sql": "sql", "jdbc": "sql", "hadoop": "directory", "hive": "hive", "glue": "glue"
+}  # fmt: skip
+_BY_SCHEME: dict[str, Kind] = {"http": "rest", "https": "rest", "thrift": "hive"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +23,7 @@ class CatalogAddress:
 
     Args:
         kind: Which implementation.
-        uri: The URL of the server or database, or the directory.
+        uri: The URL of the server or database, or the directory; empty for AWS Glue.
         warehouse: As `engine.load_catalog`; None for a directory.
         name: The catalog's name.
         properties: All others.
@@ -49,7 +52,7 @@ def catalog_address(
     """
     if not is_name(address) or not {"uri", "type"} & properties.keys():
         scheme = scheme_of(address)
-        kind: Kind = "rest" if scheme in ("http", "https") else "directory" if scheme in STORAGE_SCHEMES else "sql"
+        kind = _BY_SCHEME.get(scheme) or ("directory" if scheme in STORAGE_SCHEMES else "sql")
         if kind == "directory" and warehouse is not None:
             raise Invalid("a directory catalog is its own warehouse; give one of the two")
         return CatalogAddress(
@@ -62,11 +65,9 @@ def catalog_address(
     if said and said not in _TYPES:
         raise Unsupported(f"catalog {address!r}: type {said!r}; there are {', '.join(sorted(_TYPES))}")
     scheme = scheme_of(uri or "")
-    found: Kind = _TYPES[said] if said else "rest" if scheme in ("http", "https") else "sql"
-    if not said and scheme == "thrift":
-        raise Unsupported(f"catalog {address!r}: a Hive metastore")
+    found: Kind = _TYPES[said] if said else _BY_SCHEME.get(scheme, "sql")
     if found == "directory":
         uri, root = root, None
-    if not uri:
+    if not uri and found != "glue":
         raise Invalid(f"catalog {address!r} has no {'warehouse' if found == 'directory' else 'uri'}")
-    return CatalogAddress(kind=found, uri=uri, warehouse=root, name=name or address, properties=own)
+    return CatalogAddress(kind=found, uri=uri or "", warehouse=root, name=name or address, properties=own)

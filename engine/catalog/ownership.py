@@ -1,14 +1,15 @@
-"""Checks which files belong to a table, and may be deleted with it."""
+"""Checks which files belong to a table, and may be deleted with it, and that tables do not share directories."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from engine.codec.metadata_json.files import parse_json_file
 from engine.commit.committer import TableState
 from engine.errors import CorruptTable, FileNotFound, Invalid
 from engine.runtime.runner import Runner
+from engine.spec.locations import lies_inside, parts, path_of
 from engine.spec.metadata import TableMetadata
 from engine.spec.properties import METADATA_PATH
 from engine.storage.canonical_paths import CanonicalPaths
@@ -16,8 +17,33 @@ from engine.storage.store import FileInfo, Store
 
 _METADATA_FILES = (".metadata.json", ".metadata.json.gz")
 _HEAD_BYTES = 4096
+_UNTIDY = ("", ".", "..")
 _UUID = re.compile(r'"(?:table|view)-uuid"\s*:\s*"([^"\\]*)"')
 """Inside a string the quotes are escaped, so that this matches members alone."""
+
+
+def overlapping(tables: Iterable[tuple[str, str]], location: str) -> str | None:
+    """The name of a table or view that has its files in a directory, or has that directory in its own.
+
+    What a catalog tells of a table's directory is where its metadata file is: ``metadata/`` below it, unless
+    ``write.metadata.path`` says otherwise, where only that directory is known. All tables are looked at: prefixes of
+    text do not find other spellings.
+
+    Args:
+        tables: Names and metadata files.
+        location: The directory.
+    """
+    segments = path_of(location).split("/")
+    for name, metadata_location in tables:
+        directory = metadata_location.rpartition("/")[0].removesuffix("/metadata")
+        # Normalising is dear: most tables have nothing in common, in whatever spelling.
+        last = directory.rpartition("/")[2]
+        if segments[-1] not in metadata_location and last not in segments and last not in _UNTIDY:
+            continue
+        is_root = parts(f"{directory}/")[1:] == ("", "/")
+        if lies_inside(metadata_location, location) or (not is_root and lies_inside(location, directory)):
+            return name
+    return None
 
 
 def check_ownership(

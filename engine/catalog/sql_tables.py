@@ -10,10 +10,8 @@ from collections.abc import Sequence
 
 from sqlalchemy import Column, ColumnElement, Connection, Engine, MetaData, String, Table, and_, or_, select
 
+from engine.catalog import ownership
 from engine.catalog.pointers import TABLE_TYPE, VIEW_TYPE
-from engine.spec.locations import lies_inside, parts, path_of
-
-_UNTIDY = ("", ".", "..")
 
 _METADATA = MetaData()
 
@@ -62,31 +60,16 @@ def of_kind(kind: str, *, has_types: bool) -> ColumnElement[bool]:
 
 
 def overlapping(connection: Connection, location: str, *, but: str | None = None) -> str | None:
-    """The name of a table or view of the database that has its files in a directory, or has that directory in its own.
-
-    What a row tells of its directory is where its metadata file is: ``metadata/`` below it, unless
-    ``write.metadata.path`` says otherwise, where only that directory is known. All rows are looked at, of whatever
-    catalog: prefixes of text do not find other spellings.
+    """The name of a table or view of the database, of whatever catalog, that shares files with a directory.
 
     Args:
         connection: To the database.
         location: The directory.
         but: The metadata file of the table or view whose directory it is to be.
     """
-    segments = path_of(location).split("/")
     columns = (TABLES.c.table_namespace, TABLES.c.table_name, TABLES.c.metadata_location)
-    for namespace, name, metadata_location in connection.execute(select(*columns)):
-        if metadata_location is None or metadata_location == but:
-            continue
-        directory = metadata_location.rpartition("/")[0].removesuffix("/metadata")
-        # Normalising is dear: most rows have nothing in common, in whatever spelling.
-        last = directory.rpartition("/")[2]
-        if segments[-1] not in metadata_location and last not in segments and last not in _UNTIDY:
-            continue
-        is_root = parts(f"{directory}/")[1:] == ("", "/")
-        if lies_inside(metadata_location, location) or (not is_root and lies_inside(location, directory)):
-            return f"{namespace}.{name}"
-    return None
+    rows = connection.execute(select(*columns).where(TABLES.c.metadata_location.is_not(None)))
+    return ownership.overlapping(((f"{row[0]}.{row[1]}", row[2]) for row in rows if row[2] != but), location)
 
 
 def create_all(engine: Engine) -> None:

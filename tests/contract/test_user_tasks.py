@@ -1,4 +1,4 @@
-"""What people do with tables, a short test for each task, over catalogs that need no server."""
+"""What people do with tables, a short test for each task, over several catalogs."""
 
 from __future__ import annotations
 
@@ -31,8 +31,13 @@ def ids(scan: Any) -> list[int]:
     return sorted(scan.to_arrow()["id"].to_pylist())
 
 
-@pytest.fixture(params=["sqlite", "directory"])
+@pytest.fixture(params=["sqlite", "directory", "hive", "glue"])
 def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> engine.Catalog:
+    if request.param == "hive":
+        return engine.load_catalog(request.getfixturevalue("hive_uri"), warehouse=str(tmp_path / "wh"))
+    if request.param == "glue":
+        properties = request.getfixturevalue("glue_properties")
+        return engine.load_catalog("cloud", warehouse=str(tmp_path / "wh"), properties=properties)
     if request.param == "directory":
         return engine.load_catalog(str(tmp_path / "wh"))
     return engine.load_catalog(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path / "wh"))

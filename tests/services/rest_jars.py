@@ -49,7 +49,7 @@ def class_path(ivy_home: Path = IVY_HOME) -> list[Path]:
     directory = _directory(ivy_home)
     if not directory.is_dir():
         fetch(ivy_home)
-    return [*sorted(directory.glob("*.jar")), *(jar for pattern in _FROM_SPARK for jar in _spark_jars(pattern))]
+    return [*sorted(directory.glob("*.jar")), *(jar for pattern in _FROM_SPARK for jar in spark_jars(pattern))]
 
 
 def sqlite_driver(ivy_home: Path = IVY_HOME) -> list[Path]:
@@ -65,7 +65,7 @@ def fetch(ivy_home: Path = IVY_HOME) -> None:
         description = Path(temporary, "ivy.xml")
         description.write_text(_DESCRIPTION)
         jars = Path(temporary, "jars")
-        ivy = [str(find_java_home() / "bin" / "java"), "-jar", str(_spark_jars("ivy-*.jar")[0]), "-warn"]
+        ivy = [str(find_java_home() / "bin" / "java"), "-jar", str(spark_jars("ivy-*.jar")[0]), "-warn"]
         ivy += ["-ivy", str(description), "-cache", str(ivy_home / "cache")]
         ivy += ["-retrieve", f"{jars}/[artifact]-[revision](-[classifier]).[ext]"]
         done = subprocess.run(ivy, capture_output=True, text=True, check=False)
@@ -80,7 +80,8 @@ def _directory(ivy_home: Path) -> Path:
     return ivy_home / f"iceberg-rest-server-{hashlib.sha256(_DESCRIPTION.encode()).hexdigest()[:12]}"
 
 
-def _spark_jars(pattern: str) -> list[Path]:
+def spark_jars(pattern: str) -> list[Path]:
+    """Jars of PySpark, by name; raises BenchError where there are none."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise BenchError("PySpark is not installed")

@@ -73,7 +73,7 @@ ENGINE_LIBRARIES: dict[str, tuple[str, ...]] = {
     "read": ("numpy", "pyarrow"),
     "write": ("numpy", "pyarrow"),
     "commit": ("numpy", "pyarrow"),
-    "catalog": ("botocore", "sqlalchemy", "urllib3"),
+    "catalog": ("botocore", "sqlalchemy", "thriftpy2", "urllib3"),
     "operations": ("numpy", "pyarrow"),
     "inspect": ("pyarrow",),
     "maintenance": ("numpy", "pyarrow"),

@@ -17,7 +17,7 @@ from bench.cli.failures import explain
 PEERS = ("duckdb", "polars", "pyiceberg")
 EXTRAS = (
     *PEERS, "asv", "boto3", "botocore", "cpuinfo", "jinja2", "matplotlib", "packaging", "psutil", "pydoe",
-    "pyinstrument", "pyspark", "ruptures", "scipy", "xxhash",
+    "pyinstrument", "pyspark", "ruptures", "scipy", "thriftpy2", "xxhash",
 )  # fmt: skip
 
 
@@ -58,9 +58,14 @@ def test_commands_that_need_none_work(blocked: Sequence[str], arguments: str, wa
         ("bench", "doctor"),
         ("bench", "profile {} db.events --html x.html"),
         ("peers", "sql select"),
+        ("hive", "profile thrift://127.0.0.1:1 db.events"),
+        ("aws", "profile --catalog cloud db.events"),
     ],
 )
-def test_others_name_the_extra_in_one_line(extra: str, arguments: str, warehouse: Path) -> None:
+def test_others_name_the_extra_in_one_line(
+    extra: str, arguments: str, warehouse: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__CLOUD__TYPE", "glue")
     done = run(EXTRAS, *arguments.format(warehouse).split())
     assert done.returncode == 2
     assert done.stderr.startswith("icebench: ")

@@ -72,7 +72,7 @@ def test_a_directory_by_name(configured: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "kind", "said"),
     [
-        ("metastore", Unsupported, "Hive"),
+        ("metastore", StorageFailed, "Hive metastore 127.0.0.1:1"),
         ("cloud", Unsupported, "'dynamodb'"),
         ("lost", Invalid, "no uri"),
         ("server", StorageFailed, "127.0.0.1:9"),
@@ -84,7 +84,7 @@ def test_what_cannot_be_opened_tells_no_secret(
     configured: Path, capsys: pytest.CaptureFixture[str], name: str, kind: type[EngineError], said: str
 ) -> None:
     with pytest.raises(kind, match=said) as caught:
-        engine.load_catalog(name)
+        engine.load_catalog(name).load_table("db.t")
     assert "hidden" not in str(caught.value)
     assert exit_code("profile", "--catalog", name, "db.t") == 2
     captured = capsys.readouterr()

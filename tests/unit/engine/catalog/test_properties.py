@@ -12,6 +12,8 @@ import pytest
 
 import engine
 from engine.catalog import properties as rules
+from engine.catalog.glue import GLUE_PROPERTIES
+from engine.catalog.hive import HIVE_PROPERTIES
 from engine.catalog.properties import TABLE_DEFAULT, TABLE_OVERRIDE, check_properties
 from engine.catalog.rest_session import REST_PROPERTIES
 from engine.errors import IgnoredPropertyWarning, Unsupported
@@ -68,7 +70,15 @@ def test_each_name_that_a_rest_catalog_is_said_to_read_is_in_its_code() -> None:
 
 def test_the_guide_lists_every_name() -> None:
     told = set(re.findall(r"`([^`\n]+)`", (REPOSITORY / _PAGE).read_text()))
-    every = {*REST_PROPERTIES, *STORAGE_PROPERTIES, *rules._TUNING, TABLE_DEFAULT, TABLE_OVERRIDE}
+    every = {
+        *REST_PROPERTIES,
+        *HIVE_PROPERTIES,
+        *GLUE_PROPERTIES,
+        *STORAGE_PROPERTIES,
+        *rules._TUNING,
+        TABLE_DEFAULT,
+        TABLE_OVERRIDE,
+    }
     assert not sorted(name for name in every if name not in told)
 
 
