@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -342,7 +343,7 @@ class TestLostAnswersAndExpiry:
             if arrives:
                 w.committer.apply(requirements, updates)
             self.theirs(w, *changes)
-            names = {"metadata_location": "lost", "base_location": base} if named else {}
+            names: dict[str, Any] = {"metadata_location": "lost", "base_location": base} if named else {}
             return Unknown(cause=StorageFailed("connection reset"), **names)
 
         w.committer.handle = answer
