@@ -315,7 +315,7 @@ class RowGroupReader:
         if isinstance(file.residual, BoundConstant):
             keep[:] = file.residual.value
         elif file.residual is not None:
-            known, wanted = self._beside(known, next(columns), number, rows)
+            known, wanted = self._projected(known, next(columns), number, rows)
             keep = row_mask(wanted, file.residual, request.schema).to_numpy(zero_copy_only=False)
         deleted: Mask | None = None
         if (len(positions) or groups) and keep.any():
@@ -326,7 +326,7 @@ class RowGroupReader:
                 alive = np.flatnonzero(keep & ~deleted)
                 if not len(alive) and not request.keeps_deleted:
                     break
-                known, keys = self._beside(known, next(columns), number, rows)
+                known, keys = self._projected(known, next(columns), number, rows)
                 keys = keys if len(alive) == rows else keys.take(pa.array(alive))
                 deleted[alive[group.deleted(keys, file.data_sequence_number)]] = True
             self._counters.add(ROWS_DELETED, int(np.count_nonzero(deleted)))
@@ -334,15 +334,22 @@ class RowGroupReader:
                 keep = keep & ~deleted
         if not keep.any():
             return None
-        known, _ = self._beside(known, stages[-1], number, rows)
+        known = self._beside(known, stages[-1], number, rows)
         return _Piece(known, stages[-1].wanted, start, None if keep.all() else keep, deleted)
 
-    def _beside(self, known: pa.Table | None, columns: _Columns, piece: int, rows: int) -> tuple[pa.Table, pa.Table]:
-        """A piece with these columns added, and these columns in the table's types, with decimals as narrow as they
-        were decoded."""
+    def _beside(self, known: pa.Table | None, columns: _Columns, piece: int, rows: int) -> pa.Table:
+        """A piece with these columns added."""
         table = columns.beside(known, piece)
         if table.num_rows != rows:
             raise CorruptTable(f"row group {self._work.group.index} has other rows than the footer says")
+        return table
+
+    def _projected(
+        self, known: pa.Table | None, columns: _Columns, piece: int, rows: int
+    ) -> tuple[pa.Table, pa.Table]:
+        """A piece with these columns added, and these columns in the table's types, with decimals as narrow as they
+        were decoded."""
+        table = self._beside(known, columns, piece, rows)
         narrow = {field_id_of(f) for f in table.schema if is_narrow(f.type)}
         ids = [field_id for field_id in narrow if field_id is not None]
         return table, self._projector.table(table, columns.wanted, narrow=ids)

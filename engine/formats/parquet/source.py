@@ -87,9 +87,11 @@ class ParquetSource(Source):
             tail = footer_bytes(self._input, size)
             if tail is not None:
                 check_footer(tail, size, location=location)
+            known = None if in_memory and not dictionaries else tail
             if tail is not None and self._field_ids is not None:
-                tail = slim_footer(tail, self._field_ids) or tail
-            self._readers = ParquetReaders(self._input, tail, dictionaries, in_memory=in_memory)
+                slim = slim_footer(tail, self._field_ids)
+                tail, known = slim or tail, slim or known
+            self._readers = ParquetReaders(self._input, known, dictionaries, in_memory=in_memory)
             self.footer: Footer = self._readers.footer
             self.num_rows = int(self.footer.num_rows)
             self.row_groups = _row_groups(self.footer)
