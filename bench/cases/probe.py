@@ -127,6 +127,7 @@ def _parquet(counted: Counter[str]) -> Iterator[None]:
 
     class Counted(file):  # type: ignore[misc, valid-type]
         def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - whatever pyarrow takes
+            counted[FOOTERS_PARSED] += options.get("metadata") is None
             super().__init__(*arguments, **options)
             self.reader: _Reader = _Reader(self.reader, self.metadata, counted)
 

@@ -18,6 +18,7 @@ from engine.formats.opening import check_format
 from engine.formats.parquet.row_groups import RowGroupStatistics, matching_row_groups
 from engine.formats.parquet.source import ParquetSource
 from engine.formats.source import RowGroup, Source
+from engine.read.joining import join_small
 from engine.read.request import ReadRequest
 from engine.read.row_group import Work, open_file, works_of
 from engine.read.row_group_stream import row_group_batches
@@ -82,7 +83,7 @@ def read_files(
         return _row_groups(file, deletes, request, counters)
 
     works = (work for found in runner.map(opened, ordered) for work in found)
-    yield from row_group_batches(works, request, runner=runner, counters=counters)
+    yield from row_group_batches(join_small(works, request), request, runner=runner, counters=counters)
 
 
 def list_row_groups(

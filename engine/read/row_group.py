@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,7 @@ from engine.deletes.files import FileRead, check_file
 from engine.deletes.loaded_deletes import FileDeletes
 from engine.errors import CorruptTable
 from engine.expressions.bound import BoundConstant
+from engine.formats.file_columns import FileColumns
 from engine.formats.opening import open_source
 from engine.formats.source import RowGroup, Source, keep_rows, slice_table
 from engine.read.request import ReadRequest
@@ -63,6 +65,19 @@ _LEAST_ROWS, _MOST_ROWS = 1 << 10, 1 << 17
 """Limits of a piece's rows: enough to keep Python's share small."""
 
 
+class Batches(Protocol):
+    """What is read of an open file; see `engine.formats.source.Source`."""
+
+    @property
+    def columns(self) -> FileColumns: ...
+
+    def batches(
+        self, row_group: int, wanted: Schema, *, rows: int, narrow: bool = False, threads: bool = False
+    ) -> Iterator[pa.Table]: ...
+
+    def close(self) -> None: ...
+
+
 class SharedSource:
     """An open file that is closed after its last use.
 
@@ -71,18 +86,18 @@ class SharedSource:
         users: The number of calls of `use`; a file without users is closed at once.
     """
 
-    def __init__(self, source: Source, users: int) -> None:
-        self._source = source
+    def __init__(self, source: Batches, users: int) -> None:
+        self.source = source
         self._left = users
         self._lock = Lock()
         if not users:
             source.close()
 
     @contextmanager
-    def use(self) -> Iterator[Source]:
+    def use(self) -> Iterator[Batches]:
         """Context of one use of the file."""
         try:
-            yield self._source
+            yield self.source
         finally:
             self.give_up()
 
@@ -92,17 +107,33 @@ class SharedSource:
             self._left -= 1
             last = not self._left
         if last:
-            self._source.close()
+            self.source.close()
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A row group to read, of an open file."""
+    """A row group to read, of an open file, or those of several files: see `engine.read.joining`.
+
+    Args:
+        file: The file, or the first one.
+        group: The row group.
+        source: The open file.
+        deletes: Those of the file.
+        files: Of how many files it is.
+    """
 
     file: FileRead
     group: RowGroup
     source: SharedSource
     deletes: FileDeletes
+    files: int = 1
+
+    @property
+    def location(self) -> str:
+        """The file, for errors."""
+        if self.files == 1:
+            return self.file.file_path
+        return f"{self.file.file_path} or one of the {self.files - 1} files after it"
 
 
 def works_of(
@@ -266,9 +297,9 @@ class RowGroupReader:
             self._counters.add(ROWS_DELETED, rows)
             self._work.source.give_up()
             return
-        self._counters.add(ROW_GROUPS_READ)
+        self._counters.add(ROW_GROUPS_READ, self._work.files)
         self._counters.add(ROWS_DECODED, rows)
-        with self._request.naming(self._work.file.file_path), self._work.source.use() as source:
+        with self._request.naming(self._work.location), self._work.source.use() as source:
             stages = self._stages(source)
             for number in range(self._count):
                 start = number * self._rows
@@ -279,7 +310,7 @@ class RowGroupReader:
             for columns in stages:
                 columns.finish(self._count)
 
-    def _stages(self, source: Source) -> list[_Columns]:
+    def _stages(self, source: Batches) -> list[_Columns]:
         """The stages of decoding: columns of the filter, of each set of keys, and columns to return."""
         request = self._request
         schemas = [group.schema for group in self._work.deletes.equality]
@@ -344,9 +375,7 @@ class RowGroupReader:
             raise CorruptTable(f"row group {self._work.group.index} has other rows than the footer says")
         return table
 
-    def _projected(
-        self, known: pa.Table | None, columns: _Columns, piece: int, rows: int
-    ) -> tuple[pa.Table, pa.Table]:
+    def _projected(self, known: pa.Table | None, columns: _Columns, piece: int, rows: int) -> tuple[pa.Table, pa.Table]:
         """A piece with these columns added, and these columns in the table's types, with decimals as narrow as they
         were decoded."""
         table = self._beside(known, columns, piece, rows)
@@ -357,7 +386,7 @@ class RowGroupReader:
     def _finish(self, piece: _Piece) -> list[pa.RecordBatch]:
         """The rows of a piece to return."""
         request = self._request
-        with request.naming(self._work.file.file_path):
+        with request.naming(self._work.location):
             narrow = piece.wanted.by_id if request.narrow_decimals else ()
             body = self._projector.table(keep_rows(piece.columns, piece.keep), piece.wanted, narrow=narrow)
             if len(request.stored.fields) < len(request.projection.fields):

@@ -13,7 +13,7 @@ from engine.expressions.bound import BoundAnd, BoundCompare, BoundIn, BoundIsNul
 from engine.formats.parquet import footer as parquet_footer
 from engine.formats.parquet import source as parquet
 from engine.formats.parquet.machine_kernels import LIST_CHUNKS, SLIM_FOOTER
-from engine.read import row_group, row_group_stream
+from engine.read import joining, row_group, row_group_stream
 from engine.read.plans import count_rows, planned_files, read_plan
 from engine.runtime.counters import ROWS_DECODED, ROWS_DELETED, ROWS_RETURNED
 from engine.runtime.local import LocalRunner
@@ -25,8 +25,8 @@ from tests.property import table_model as model
 
 @pytest.fixture(autouse=True, scope="module", params=["kernels", "pieces"])
 def reader(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Footers read with the kernels, those without unwanted columns among them; and as in a process that has none, row
-    groups piece by piece."""
+    """Footers read with the kernels, those without unwanted columns among them, and files joined; and as in a process
+    that has none, each file alone, its row groups piece by piece."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "kernels":
             assert LIST_CHUNKS.load()
@@ -39,6 +39,7 @@ def reader(request: pytest.FixtureRequest) -> Iterator[None]:
             patch.setattr(row_group, "_MOST_ROWS", 2)
             patch.setattr(row_group_stream, "_WHOLE_BYTES", 0)
             patch.setattr(parquet, "_AT_ONCE_BYTES", 0)
+            patch.setattr(joining, "_MOST_FILES", 1)
         yield
 
 

@@ -23,8 +23,8 @@ class ParquetReaders:
 
     Args:
         file: The file, which threads may share.
-        footer: Its footer (see `engine.formats.parquet.footer_bytes`); None to let pyarrow read it, which is faster where
-            the file is in memory.
+        footer: Its footer (see `engine.formats.parquet.footer_bytes`); None to let pyarrow read it, which is
+            faster where the file is in memory.
         dictionaries: Text columns, by name, to decode as Arrow dictionaries, if there are any.
         in_memory: Whether the file is in memory already.
 
