@@ -175,6 +175,8 @@ class HiveCatalog(MetastoreCatalog):
         """Have a table of the IDL describe a state; what others said of how Hive reads it stays."""
         made, metadata = idl(), state.metadata
         table.parameters = parameters_of(state, present=table.parameters or {}, base=base)
+        # Else the metastore counts the files in the table's directory.
+        table.parameters["DO_NOT_UPDATE_STATS"] = "true"
         table.sd = table.sd or made.StorageDescriptor(compressed=False, numBuckets=0, bucketCols=[], sortCols=[])
         table.sd.location = metadata.location
         columns = current_schema_columns(metadata, zoned=self._zoned)

@@ -224,7 +224,11 @@ class Connection:
         request = made.LockRequest(
             component=[component], user=self._metastore.user, hostname=socket.gethostname(), agentInfo="icebench"
         )
-        answer = self.read("lock", request)
+        try:
+            answer = self.read("lock", request)
+        except Refused as error:
+            # Its database does not serialise requests for locks: some fail.
+            raise CatalogBusy(str(error)) from error
         lock_id: int = answer.lockid
         try:
             attempts = self._metastore.lock_waits.attempts()

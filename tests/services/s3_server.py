@@ -47,7 +47,7 @@ class S3Server:
     def glue_properties(self) -> dict[str, str]:
         """Properties of a Glue catalog there, without its warehouse."""
         own = {"glue.endpoint": self.address, "glue.region": REGION, "glue.access-key-id": KEY}
-        return {"type": "glue", **own, "glue.secret-access-key": SECRET, "glue.max-retries": "2"}
+        return {"type": "glue", **own, "glue.secret-access-key": SECRET}
 
     @cache  # noqa: B019 - there is one server
     def client(self, service: str = "s3") -> Any:
