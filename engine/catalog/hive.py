@@ -9,11 +9,11 @@ slow, and other writers hold the lock only, or expect only (``engine.hive.lock-e
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 from engine.catalog.catalog import Namespace
-from engine.catalog.hive_client import Connection, Metastore, Refused, idl
+from engine.catalog.hive_client import Connection, Metastore, Refused, RequestPending, idl
 from engine.catalog.identifiers import dotted
 from engine.catalog.lost_changes import AnswerLost
 from engine.catalog.metastore import (
@@ -125,6 +125,9 @@ class HiveCatalog(MetastoreCatalog):
                     raise StorageFailed(str(error)) from error
                 if now != new.metadata_location:
                     raise AnswerLost(str(error)) from error
+            except RequestPending:
+                if not self._appears(identifier, new.metadata_location):
+                    raise
         return True
 
     def _move(self, old: Identifier, new: Identifier, kind: str) -> bool:
@@ -148,7 +151,19 @@ class HiveCatalog(MetastoreCatalog):
                     raise
                 if found.get(LOCATION) != expected[LOCATION]:
                     raise AlreadyExists(f"{dotted(new)} exists already") from error
+            except RequestPending:
+                if not self._appears(new, expected[LOCATION]):
+                    raise
         return True
+
+    def _appears(self, identifier: Identifier, location: str) -> bool:
+        """Whether a table comes to be at a metadata file, by a request that may still be carried out. Meanwhile the
+        lock is held: a metastore that does not compare could carry it out after the next writer's commit."""
+        for _ in self._metastore.late_waits.attempts():
+            with suppress(StorageFailed):
+                if self._pointer(identifier) == location:
+                    return True
+        return False
 
     def _remove(self, identifier: Identifier, kind: str) -> bool:
         if not self._has(identifier):

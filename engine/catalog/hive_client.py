@@ -22,10 +22,11 @@ _PROTOCOL, _TRANSPORT = LazyModule("thriftpy2.protocol"), LazyModule("thriftpy2.
 
 _PORT = 9083
 _TIMEOUT_SECONDS = 100
-"""Two requests are made under a lock, which the metastore takes back after 300 seconds (``hive.txn.timeout``)."""
+"""Two requests are made under a lock, which the metastore may take back after 300 seconds (``hive.txn.timeout``)."""
 _IDLE_SECONDS = 60
 """How long a connection is kept for another request: to open one costs the metastore ten times what a request does."""
 _LOCK_WAITS: dict[str, Any] = {"retries": 1000, "min_wait_ms": 50, "max_wait_ms": 1_000, "total_timeout_ms": 180_000}
+_LATE_WAITS: dict[str, Any] = {**_LOCK_WAITS, "total_timeout_ms": 10_000}
 
 
 class RequestPending(AnswerLost):
@@ -64,6 +65,8 @@ class Metastore:
         self.user = user or _system_user()
         self.waiting = waiting or Waiting()
         self.lock_waits = Backoff(**_LOCK_WAITS, waiting=self.waiting)
+        self.late_waits = Backoff(**_LATE_WAITS, waiting=self.waiting)
+        """How long to look for a change whose request had no answer, before another writer may change the table."""
         self._mutex = Lock()
         self._idle: list[Connection] = []
         idl()
@@ -197,20 +200,14 @@ class Connection:
         """Hold the metastore's exclusive lock of a table, which is waited for while the table has the expected
         parameters.
 
-        A lock is not given back where a request under it may still be carried out: the metastore takes it back itself,
-        so long after that the request was carried out by then.
-
         Raises:
             CatalogBusy: Others held it for too long, or changed the table.
         """
         lock_id = self._lock(identifier, expected)
         try:
             yield
-        except EngineError as error:
-            if not isinstance(error, RequestPending):
-                self._unlock(lock_id)
-            raise
-        self._unlock(lock_id)
+        finally:
+            self._unlock(lock_id)
 
     def _lock(self, identifier: Sequence[str], expected: Mapping[str, str]) -> int:
         made, (database, name) = idl(), identifier
