@@ -5,7 +5,8 @@ from __future__ import annotations
 import getpass
 import select
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from threading import Lock
@@ -51,13 +52,22 @@ class Metastore:
         uri: ``thrift://host:9083``; of several, with commas between, the first one that answers is used.
         ugi: ``user`` or ``user:group,group``, for a metastore that takes its clients' word.
         waiting: Waits for locks; its clock tells how long a connection is idle.
+        new_id: Names requests for locks.
 
     Raises:
         Invalid: Not such an address.
         NotInstalled: thriftpy2 is not installed.
     """
 
-    def __init__(self, uri: str, *, ugi: str | None = None, waiting: Waiting | None = None) -> None:
+    def __init__(
+        self,
+        uri: str,
+        *,
+        ugi: str | None = None,
+        waiting: Waiting | None = None,
+        new_id: Callable[[], uuid.UUID] = uuid.uuid4,
+    ) -> None:
+        self.new_id = new_id
         self.uri = uri
         self._addresses = [_address(part.strip()) for part in uri.split(",")]
         user, _, groups = (ugi or "").partition(":")
@@ -218,14 +228,23 @@ class Connection:
             tablename=name,
             operationType=made.DataOperationType.NO_TXN,
         )
+        agent = f"icebench-{self._metastore.new_id()}"
         request = made.LockRequest(
-            component=[component], user=self._metastore.user, hostname=socket.gethostname(), agentInfo="icebench"
+            component=[component], user=self._metastore.user, hostname=socket.gethostname(), agentInfo=agent
         )
         try:
             answer = self.read("lock", request)
         except Refused as error:
             # Its database does not serialise requests for locks: some fail.
             raise CatalogBusy(str(error)) from error
+        except StorageFailed:
+            # Without an answer it may have been given: by its name it is given back.
+            with suppress(EngineError), self._metastore.connected() as other:
+                wanted = made.ShowLocksRequest(dbname=database, tablename=name)
+                for lock in other.read("show_locks", wanted).locks:
+                    if lock.agentInfo == agent:
+                        other.change("unlock", made.UnlockRequest(lockid=lock.lockid))
+            raise
         lock_id: int = answer.lockid
         try:
             attempts = self._metastore.lock_waits.attempts()

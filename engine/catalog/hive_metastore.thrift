@@ -52,6 +52,9 @@ struct LockRequest {
 }
 struct LockResponse { 1: required i64 lockid, 2: required LockState state }
 struct CheckLockRequest { 1: required i64 lockid }
+struct ShowLocksRequest { 1: optional string dbname, 2: optional string tablename }
+struct ShowLocksResponseElement { 1: required i64 lockid, 13: optional string agentInfo }
+struct ShowLocksResponse { 1: list<ShowLocksResponseElement> locks }
 struct UnlockRequest { 1: required i64 lockid }
 
 exception AlreadyExistsException { 1: string message }
@@ -91,5 +94,6 @@ service ThriftHiveMetastore {
   LockResponse lock(1: LockRequest rqst) throws (1: NoSuchTxnException o1, 2: TxnAbortedException o2)
   LockResponse check_lock(1: CheckLockRequest rqst)
     throws (1: NoSuchTxnException o1, 2: TxnAbortedException o2, 3: NoSuchLockException o3)
+  ShowLocksResponse show_locks(1: ShowLocksRequest rqst)
   void unlock(1: UnlockRequest rqst) throws (1: NoSuchLockException o1, 2: TxnOpenException o2)
 }

@@ -264,6 +264,15 @@ class TestHive:
             with scene.truth._metastore.connected() as server, server.locked((NAME[0], fault), {}):
                 pass
 
+    @pytest.mark.parametrize("fault", ["unsent", "lost"])
+    def test_a_lock_whose_answer_is_lost_is_given_back(self, scene: Scene, fault: Fault) -> None:
+        base = scene.make()
+        scene.kind, scene.fault = "lock", fault
+        with pytest.raises(StorageFailed, match="connection reset"):
+            commit(scene, base)
+        assert scene.files(base) == [base.metadata_location]
+        assert isinstance(commit(replace(scene, catalog=scene.truth), base), Committed)
+
     def test_a_lock_of_another_is_a_conflict(self, scene: Scene) -> None:
         base = scene.make()
         with scene.truth._metastore.connected() as server, server.locked(NAME, {}):
