@@ -93,6 +93,31 @@ def test_what_cannot_be_opened_tells_no_secret(
     assert "hidden" not in captured.err
 
 
+@pytest.mark.parametrize("kind", ["hive", "glue"])
+def test_commands_take_a_configured_metastore(
+    tmp_path: Path,
+    kind: str,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given = {"type": "hive", "uri": request.getfixturevalue("hive_uri")} if kind == "hive" else {}
+    given = given or request.getfixturevalue("glue_properties")
+    catalogs = {"metastore": {**given, "warehouse": f"file://{tmp_path}/wh"}}
+    (tmp_path / ".pyiceberg.yaml").write_text(yaml.safe_dump({"catalog": catalogs}))
+    monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
+    monkeypatch.setenv("PYICEBERG_CATALOG__METASTORE__TABLE_DEFAULT__OWNER", "ann")
+    catalog = engine.load_catalog("metastore")
+    made = catalog.create_table("db.t", ROWS.schema)
+    made.append(ROWS)
+    assert made.metadata.properties["owner"] == "ann"
+    assert made.location.removeprefix("file:").removeprefix("//") == f"{tmp_path}/wh/db.db/t"
+    assert exit_code("profile", "--catalog", "metastore", "db.t") == 0
+    with pytest.raises(Unsupported, match="views"):
+        catalog.create_view("db.v", {"spark": "select 1"}, ROWS.schema)
+    catalog.close()
+
+
 def test_commands_take_a_configured_name(configured: Path, capsys: pytest.CaptureFixture[str]) -> None:
     engine.load_catalog("prod").create_table("db.t", ROWS.schema).append(ROWS)
     for command in (
