@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import engine
-from bench.advise.queries import Query, logged_queries, parse_queries
+from bench.advise.queries import Query, logged_queries, read_queries
 from bench.definition import one_of
 from bench.errors import ConfigError
 
@@ -90,7 +90,7 @@ def examine_columns(
     asked: Sequence[Query]
     try:
         if queries is not None:
-            asked = parse_queries(queries.read_text(encoding="utf-8"), table, path=str(queries)).queries
+            asked = read_queries(queries, table).queries
         elif scans is not None:
             asked = logged_queries(scans.read_text(encoding="utf-8").splitlines(), table, path=str(scans)).queries
         else:

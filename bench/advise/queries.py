@@ -8,9 +8,12 @@ account should be known.
 from __future__ import annotations
 
 import json
+import logging
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import ClassVar
 
 import sqlglot
@@ -21,6 +24,7 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 from sqlglot.optimizer.simplify import simplify
 
 import engine
+from bench.advise.query_logs import LoggedQuery, LoggedScan, read_log, text_of
 from bench.errors import ConfigError
 from engine.errors import EngineError
 
@@ -28,6 +32,19 @@ _WEIGHT = re.compile(r"\bweight\b\s*[:=]?\s*(\d+(?:\.\d+)?)", re.IGNORECASE)
 _EQUALITIES = (exp.EQ, exp.In, exp.NullSafeEQ)
 _RANGES = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.Like, exp.StartsWith)
 _SHOWN = 100
+_NO_SQL = "no SQL"
+_BEGIN = re.compile(
+    r"(?:select|with|insert|create|drop|alter|update|delete|merge|set|call|pragma|copy|attach)\b", re.IGNORECASE
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FROM_NUMBER: dict[str, Callable[[int], str]] = {
+    "date": lambda days: (_EPOCH + timedelta(days)).date().isoformat(),
+    "timestamp": lambda micros: (_EPOCH + timedelta(microseconds=micros)).replace(tzinfo=None).isoformat(),
+    "timestamptz": lambda micros: (_EPOCH + timedelta(microseconds=micros)).isoformat(),
+}
+"""What a number in a filter of Iceberg Java stands for, by the type of the column."""
+
+logging.getLogger("sqlglot").setLevel(logging.ERROR)  # statements that it does not know well are none of queries
 
 
 class _EngineSql(Dialect):
@@ -71,15 +88,39 @@ class Unused:
 
 @dataclass(frozen=True, kw_only=True)
 class Queries:
-    """The distinct scans of a table, each with its weight, and what could not be used of them."""
+    """The distinct scans of a table, each with its weight, what could not be used of them, and how many statements or
+    scans were about something else."""
 
     queries: tuple[Query, ...]
     unused: tuple[Unused, ...] = ()
+    others: int = 0
 
     @property
     def total_weight(self) -> float:
         """Of all queries."""
         return sum(query.weight for query in self.queries)
+
+
+def read_queries(path: Path, table: engine.Table, *, name: str | None = None, dialect: str | None = None) -> Queries:
+    """The queries of a file that read the table: an SQL script, a log of another engine (`bench.advise.query_logs`), or
+    one of this engine's scans.
+
+    Args:
+        path: The file; for a log of Spark that was rolled, the directory.
+        table: The table.
+        name: What queries call it; see `parse_queries`.
+        dialect: Of sqlglot; by default that of the engine whose log it is.
+
+    Raises:
+        ConfigError: As `parse_queries` and `read_log`.
+    """
+    log = read_log(path)
+    if log is not None:
+        return _asked(log.queries, table, name, dialect or log.dialect, str(path))
+    text = text_of(path)
+    if text.lstrip().startswith("{"):
+        return logged_queries(text.splitlines(), table, path=str(path))
+    return parse_queries(text, table, name=name, dialect=dialect, path=str(path))
 
 
 def parse_queries(
@@ -90,7 +131,7 @@ def parse_queries(
     A statement counts as often as it occurs, or as the comment ``weight: N`` before it says.
 
     Args:
-        text: Statements, each ended by a semicolon.
+        text: Statements, each ended by a semicolon, or begun on a line of its own, as DuckDB logs them.
         table: The table.
         name: What queries call it; by default its own name, with or without what stands before the last dot.
         dialect: Of sqlglot, such as ``spark`` or ``trino``; by default what most have in common.
@@ -99,31 +140,54 @@ def parse_queries(
     Raises:
         ConfigError: No SQL, or no query reads the table.
     """
-    try:
-        statements = sqlglot.parse(text, dialect=dialect)
-    except (SqlglotError, ValueError) as error:
-        raise ConfigError(f"no SQL: {str(error).splitlines()[0]}", path=path) from error
+    queries = (LoggedQuery(sql=each) for each in _split(text, dialect))
+    return _asked(queries, table, name, dialect, path)
+
+
+def _asked(
+    queries: Iterable[LoggedQuery], table: engine.Table, name: str | None, dialect: str | None, path: str
+) -> Queries:
     reader = _Reader(table, (name or table.name).lower())
     found: list[Query] = []
-    weight: float | None = None
-    number = 0
-    for statement in statements:
-        if statement is None:
-            continue
-        said = _weight(statement)
-        if isinstance(statement, exp.Semicolon):  # a comment before the next statement
-            weight = said
-            continue
-        number += 1
-        scans = list(reader.scans(statement, f"q{number}"))
-        times = said or weight or 1.0
-        weight = None
-        for place, scan in enumerate(scans, 1):
-            own = f"q{number}" if len(scans) == 1 else f"q{number}.{place}"
-            found.append(replace(scan, name=own, weight=times))
+    others = 0
+    for number, query in enumerate(queries, 1):
+        left = len(reader.unused)
+        scans = list(reader.logged(query, f"q{number}", dialect))
+        found += scans if len(scans) == 1 else [replace(s, name=f"q{number}.{n}") for n, s in enumerate(scans, 1)]
+        others += not scans and len(reader.unused) == left
     if not found:
-        raise ConfigError(f"no query reads a table {reader.name!r}", path=path)
-    return Queries(queries=merged(found), unused=tuple(reader.unused))
+        broken = [each.reason for each in reader.unused if each.reason.startswith(_NO_SQL)]
+        raise ConfigError(broken[0] if broken else f"no query reads a table {reader.name!r}", path=path)
+    return Queries(queries=merged(found), unused=tuple(reader.unused), others=others)
+
+
+def _split(text: str, dialect: str | None) -> Iterator[str]:
+    """The statements of a script, comments with the statement that follows.
+
+    A statement also ends before a line that begins another if it is whole there.
+    """
+    try:
+        ends = [token for token in sqlglot.tokenize(text, dialect) if token.token_type is sqlglot.TokenType.SEMICOLON]
+        begins = [0, *(token.end + 1 for token in ends)]
+        parts = [text[a:b] for a, b in zip(begins, [*(token.start for token in ends), len(text)], strict=True)]
+    except SqlglotError:
+        parts = re.split(r";(?=\s*(?:--[^\n]*)?\n)", text)
+    for part in parts:
+        whole = ""
+        for line in part.splitlines(keepends=True):
+            if _BEGIN.match(line) and _is_whole(whole, dialect):
+                yield whole
+                whole = ""
+            whole += line
+        if whole.strip():
+            yield whole
+
+
+def _is_whole(text: str, dialect: str | None) -> bool:
+    try:
+        return any(sqlglot.parse(text, dialect=dialect)) if text.strip() else False
+    except (SqlglotError, ValueError):
+        return False
 
 
 def logged_queries(lines: Iterable[str], table: engine.Table, *, path: str = "--scans") -> Queries:
@@ -136,6 +200,7 @@ def logged_queries(lines: Iterable[str], table: engine.Table, *, path: str = "--
     """
     reader = _Reader(table, table.name.lower())
     found = []
+    others = 0
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -147,9 +212,11 @@ def logged_queries(lines: Iterable[str], table: engine.Table, *, path: str = "--
             raise ConfigError(f"line {number} reports no scan", path=path) from error
         if location == table.location:
             found.append(reader.scan(f"s{number}", parts, columns))
+        else:
+            others += 1
     if not found:
         raise ConfigError(f"no scan is of the table at {table.location}", path=path)
-    return Queries(queries=merged(found), unused=tuple(reader.unused))
+    return Queries(queries=merged(found), unused=tuple(reader.unused), others=others)
 
 
 def _parse_filter(text: str) -> exp.Expr:
@@ -164,6 +231,10 @@ def merged(queries: Iterable[Query]) -> tuple[Query, ...]:
         known = found.get(key)
         found[key] = query if known is None else replace(known, weight=known.weight + query.weight)
     return tuple(found.values())
+
+
+def _is_below(place: str, directory: str) -> bool:
+    return f"{place.rstrip('/')}/".startswith(f"{directory.rstrip('/')}/")
 
 
 def _weight(statement: exp.Expr) -> float | None:
@@ -181,18 +252,66 @@ class _Reader:
     def __init__(self, table: engine.Table, name: str) -> None:
         self._table = table
         self.name = name
-        schema = table.schema()
+        self._schema = schema = table.schema()
         self._names = {column.lower(): column for column in schema.id_of}
         self._top_of = {column: schema.path_of(field_id)[0] for column, field_id in schema.id_of.items()}
         self._tops = {name.lower() for name in self._top_of.values()}
         self._order = {field.name: place for place, field in enumerate(schema.fields)}
         self.unused: list[Unused] = []
 
+    def logged(self, query: LoggedQuery, name: str, dialect: str | None) -> Iterator[Query]:
+        """Each scan of the table in a query: by its text if that is SQL which reads the table, else by its plan."""
+        statements: list[exp.Expr | None] = []
+        error = query.error
+        try:
+            statements = [] if error else sqlglot.parse(query.sql, dialect=dialect)
+        except (SqlglotError, ValueError, RecursionError) as refused:
+            error = f"{_NO_SQL}: {str(refused).splitlines()[0]}"
+        if query.scans is None and error:
+            self._leave(name, query.sql, error)
+        left = len(self.unused)
+        of_text = [
+            replace(scan, weight=_weight(each) or 1.0) for each in statements if each for scan in self.scans(each, name)
+        ]
+        yield from of_text
+        if query.scans is not None and not of_text:
+            del self.unused[left:]
+            yield from (self._planned(each, name) for each in query.scans if self._is_named(each.table))
+
+    def _planned(self, scan: LoggedScan, name: str) -> Query:
+        parts: list[exp.Expr] = []
+        try:
+            # That a column is not null follows from what is said of it otherwise.
+            listed = sqlglot.parse_one(f"select {scan.filters or 'true'}", dialect="spark").expressions
+            for condition in listed:
+                if all(self._column(column, "", alone=True) for column in condition.find_all(exp.Column)):
+                    parts += (self._own(part, "", alone=True) for part in _conjuncts(condition))
+        except SqlglotError:
+            self._leave(name, scan.filters, f"{_NO_SQL}: names and quotes are not escaped in plans")
+        said = [part for part in parts if not isinstance(part, exp.Not) or not isinstance(part.this, exp.Is)]
+        compared = {column.name for part in said for column in part.find_all(exp.Column)}
+        kept = [part for part in parts if part in said or not {c.name for c in part.find_all(exp.Column)} <= compared]
+        columns = list(self._order) if scan.columns is None else scan.columns
+        return self.scan(name, [self._with_times(part) for part in kept], columns)
+
+    def _with_times(self, part: exp.Expr) -> exp.Expr:
+        """The condition with dates and times in place of the numbers that stand for them."""
+        for leaf in part.find_all(*_EQUALITIES, *_RANGES):
+            types = {str(self._schema.find(column.name).type) for column in leaf.find_all(exp.Column)}
+            for literal in list(leaf.find_all(exp.Literal)):
+                kind = next(iter(types)) if len(types) == 1 else ""
+                if not literal.is_string and literal.name.lstrip("-").isdigit() and kind in _FROM_NUMBER:
+                    number = -int(literal.name) if isinstance(literal.parent, exp.Neg) else int(literal.name)
+                    place = literal.parent if isinstance(literal.parent, exp.Neg) else literal
+                    place.replace(exp.Literal.string(_FROM_NUMBER[kind](number)))
+        return part
+
     def scans(self, statement: exp.Expr, name: str) -> Iterator[Query]:
         """Each scan of the table in a statement."""
         query = statement if isinstance(statement, exp.Query) else statement.find(exp.Query)
         if query is None:
-            self._leave(name, statement, "is no query")
+            if any(self._is_table(source) for source in statement.find_all(exp.Table)):
+                self._leave(name, statement, "is no query")
             return
         try:
             scopes = traverse_scope(query)
@@ -205,8 +324,13 @@ class _Reader:
                     yield self._of_scope(scope, alias.lower(), name)
 
     def _is_table(self, source: exp.Table) -> bool:
-        called = ".".join(part.name for part in source.parts).lower()
-        return called == self.name or called.split(".")[-1] == self.name.split(".")[-1]
+        if isinstance(source.this, exp.Func):  # such as iceberg_scan('place') of DuckDB
+            place = source.this.find(exp.Literal)
+            return place is not None and _is_below(place.name, self._table.location)
+        return self._is_named(".".join(part.name for part in source.parts))
+
+    def _is_named(self, called: str) -> bool:
+        return called.lower() == self.name or called.lower().split(".")[-1] == self.name.split(".")[-1]
 
     def _of_scope(self, scope: Scope, alias: str, name: str) -> Query:
         found: list[exp.Expr] = []
@@ -283,8 +407,8 @@ class _Reader:
 
         return part.copy().transform(renamed)
 
-    def _leave(self, name: str, node: exp.Expr, reason: str) -> None:
-        text = node.sql(_EngineSql)
+    def _leave(self, name: str, node: exp.Expr | str, reason: str) -> None:
+        text = node.strip() if isinstance(node, str) else node.sql(_EngineSql)
         self.unused.append(Unused(query=name, text=text[:_SHOWN] + "..." * (len(text) > _SHOWN), reason=reason))
 
 

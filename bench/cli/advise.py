@@ -9,7 +9,7 @@ import click
 
 import engine
 from bench.advise.advice import QUANTITIES, Options, Quantity, advise
-from bench.advise.queries import Queries, logged_queries, merged, parse_queries
+from bench.advise.queries import Queries, logged_queries, merged, read_queries
 from bench.cli.context import Context, pass_context
 from bench.cli.naming import catalog_options, open_table
 from bench.cli.places import write_whole
@@ -20,13 +20,14 @@ from bench.report.advice import advice_lines, advice_report, advice_values
 _LINES = 25
 _DEFAULT = Options()
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_LOG = click.Path(exists=True, path_type=Path)
 
 
 @click.command("advise")
 @click.argument("address", metavar="PLACE")
 @click.argument("name", metavar="[TABLE]", required=False)
 @catalog_options
-@click.option("--queries", type=_FILE, metavar="FILE", help="SQL; a comment 'weight: N' counts for the next statement.")
+@click.option("--queries", type=_LOG, metavar="FILE", help="SQL, or a log of queries of Spark, Trino or DuckDB.")
 @click.option("--scans", type=_FILE, metavar="FILE", help="Scans that this engine has reported, a JSON object a line.")
 @click.option("--dialect", metavar="NAME", help="Of the SQL, such as spark, trino or duckdb.")
 @click.option("--called", metavar="NAME", help="What the queries call the table; its own name by default.")
@@ -102,12 +103,15 @@ def _asked(
 ) -> Queries:
     found = []
     if queries is not None:
-        text = queries.read_text(encoding="utf-8")
-        found.append(parse_queries(text, table, name=called, dialect=dialect, path=str(queries)))
+        found.append(read_queries(queries, table, name=called, dialect=dialect))
     if scans is not None:
         with scans.open(encoding="utf-8") as lines:
             found.append(logged_queries(lines, table, path=str(scans)))
     if not found:
         raise ConfigError("say what is asked of the table: --queries FILE or --scans FILE", path="advise")
     every = [query for each in found for query in each.queries]
-    return Queries(queries=merged(every), unused=tuple(left for each in found for left in each.unused))
+    return Queries(
+        queries=merged(every),
+        unused=tuple(left for each in found for left in each.unused),
+        others=sum(each.others for each in found),
+    )

@@ -158,7 +158,7 @@ def run(
 
 @maintain.command("columns")
 @_of_table
-@click.option("--queries", type=click.Path(path_type=Path), metavar="FILE.sql", help="The queries, as SQL.")
+@click.option("--queries", type=click.Path(path_type=Path), metavar="FILE", help="The queries: SQL or a log.")
 @click.option("--scans", type=click.Path(path_type=Path), metavar="FILE", help="A log of scan reports, a line each.")
 @click.option("--used", metavar="NAME", multiple=True, help="A column that filters use. Repeatable.")
 @click.option("--deep", is_flag=True, help="Open all data files for the bytes of columns.")

@@ -90,6 +90,8 @@ def advice_lines(
     told = [f"not used: {left.query}: {left.text}: {left.reason}" for left in unused[:_SHOWN_UNUSED]]
     if len(unused) > _SHOWN_UNUSED:
         told.append(f"not used: {len(unused) - _SHOWN_UNUSED} more conditions (--json lists them)")
+    if advice.queries.others:
+        told.append(f"left out: {advice.queries.others} statements that do not read the table")
     parts += [Text(line, style="dim", overflow="ellipsis") for line in told]
     if not advice.recommendations:
         parts.append(Text("No layout that was tried is better than today's."))
@@ -144,6 +146,7 @@ def advice_values(advice: Advice, table: engine.Table, place: Place) -> dict[str
         "data_bytes": advice.data_bytes,
         "queries": [vars(query) for query in advice.queries.queries],
         "unused": [vars(each) for each in advice.queries.unused],
+        "others": advice.queries.others,
         "recommendations": [_values(each, advice, table, place) for each in advice.recommendations],
     }
 

@@ -62,7 +62,8 @@ def test_what_is_read(table: engine.Table, sql: str, filter: str | None, columns
 def test_what_is_not_used_is_named(table: engine.Table) -> None:
     found = parse_queries(
         "select id from visits where upper(city) = 'X' and id = 'no number' and k = id and k in (select k from d); "
-        "select d.k from d left join visits v on d.k = v.k where v.id is null; set x = 1",
+        "select d.k from d left join visits v on d.k = v.k where v.id is null; "
+        "update visits set k = 1 where id = 3; set x = 1",
         table,
     )
     reasons = [(each.query, each.reason.split(":")[0]) for each in found.unused]
@@ -70,6 +71,7 @@ def test_what_is_not_used_is_named(table: engine.Table) -> None:
     expected = {"compares with a subquery", "is no query", "compares with another table"}
     assert {reason for _, reason in reasons} > expected | {"also finds rows that an outer join lacks"}
     assert [query.filter for query in found.queries] == [None, None]
+    assert found.others == 1
 
 
 def test_weights(table: engine.Table) -> None:

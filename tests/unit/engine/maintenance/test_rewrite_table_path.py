@@ -243,6 +243,15 @@ def test_versions_are_staged_as_asked_for(catalog: engine.Catalog, tmp_path: Pat
         )
 
 
+def test_manifests_that_were_rewritten_list_no_file_again(catalog: engine.Catalog, tmp_path: Path) -> None:
+    table = filled(catalog)
+    start = rewrite_and_copy(table, f"{tmp_path}/copy", f"{tmp_path}/staging").latest_version
+    table.maintenance.rewrite_manifests()
+    done = rewrite_and_copy(table, f"{tmp_path}/copy", f"{tmp_path}/staging", start_version=start)
+    assert done.rewritten_delete_files == 0
+    assert done.listed_files == done.rewritten_manifests + 2
+
+
 def test_what_expired_in_between_is_not_needed(catalog: engine.Catalog, tmp_path: Path) -> None:
     table = filled(catalog)
     start = rewrite_and_copy(table, f"{tmp_path}/copy", f"{tmp_path}/staging").latest_version
