@@ -203,14 +203,16 @@ def columns(
 @_of_table
 @click.option("--min-input-files", type=click.IntRange(min=1), default=5, show_default=True, help="Of a partition.")
 @click.option("--rewrite-all", is_flag=True, help="Files of any size and number.")
+@click.option("--dry-run", is_flag=True, help="Only count what would go and come.")
 @click.option("--branch", default="main", show_default=True, help="Where.")
 @pass_context
 def rewrite_position_deletes(
-    context: Context, *, table: engine.Table, min_input_files: int, rewrite_all: bool, branch: str
+    context: Context, *, table: engine.Table, min_input_files: int, rewrite_all: bool, dry_run: bool, branch: str
 ) -> int:
     """Put small position-delete files together; in format version 3 make them deletion vectors."""
     rewrite = table.maintenance.rewrite_position_deletes
-    _tell(context, rewrite(min_input_files=min_input_files, rewrite_all=rewrite_all, branch=branch))
+    done = rewrite(min_input_files=min_input_files, rewrite_all=rewrite_all, dry_run=dry_run, branch=branch)
+    _tell(context, done)
     return 0
 
 

@@ -101,21 +101,27 @@ def _by_reasons(table: engine.Table, profile: engine.TableProfile, policy: Polic
 def _delete_files(table: engine.Table, profile: engine.TableProfile, policy: Policy) -> Iterator[Candidate]:
     """Rewrites of delete files that leave the data files as they are."""
     deletes = profile.deletes
-    # One delete file for each data file; in version 3 the vectors of a rewrite share a file.
-    left = 1 if table.metadata.format_version >= 3 else deletes.data_files
-    for action, call, kind, fewest, read in (
-        ("position_deletes", "rewrite_position_deletes", deletes.positions, 5, 0),
-        ("equality_deletes", "convert_equality_deletes", deletes.equality, 1, deletes.data_bytes),
+    vectors = table.metadata.format_version >= 3
+    for action, call, kind, read in (
+        ("position_deletes", "rewrite_position_deletes", deletes.positions, 0),
+        ("equality_deletes", "convert_equality_deletes", deletes.equality, deletes.data_bytes),
     ):
-        files, size = kind.files - kind.dangling_files, kind.size_bytes - kind.dangling_bytes
-        fewer = files - left
-        # In version 2 fewer than `min_input_files` of a partition are left; all positions become vectors in version 3.
-        if fewer <= 0 or (files < fewest and table.metadata.format_version < 3):
+        files, size, left = kind.files - kind.dangling_files, kind.size_bytes - kind.dangling_bytes, deletes.data_files
+        if action not in policy.actions or not files:
+            continue
+        if action == "position_deletes":
+            # Which of them a rewrite takes depends on their partitions and sizes: what it leaves must not be due again.
+            plan = table.maintenance.rewrite_position_deletes(dry_run=True)
+            files, size = plan.removed_delete_files - kind.dangling_files, plan.removed_bytes - kind.dangling_bytes
+            left = plan.added_delete_files
+        # In version 3 the vectors of a rewrite share a file.
+        fewer = files - (1 if vectors else left)
+        if fewer <= 0:
             continue
         yield Candidate(
             action=action,
             why=f"{files:,} {action.replace('_', '-')[:-1]} files are opened with {deletes.data_files:,} data files; "
-            f"about {left:,} would do",
+            f"about {files - fewer:,} would do",
             gain_bytes=fewer * _open_cost(table) * policy.reads,
             work_bytes=_MOVED * size + read,
             call=call,

@@ -414,6 +414,7 @@ class Maintenance:
         *,
         min_input_files: int = 5,
         rewrite_all: bool = False,
+        dry_run: bool = False,
         branch: str = MAIN,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> RewrittenDeletes:
@@ -428,6 +429,7 @@ class Maintenance:
         Args:
             min_input_files: A partition with fewer small files is left; version 2 only.
             rewrite_all: Rewrite files of any size and number; version 2 only.
+            dry_run: Only count what would go, and at most how many files would come; added bytes are then 0.
             branch: Where.
             snapshot_properties: Entries for the snapshot summary.
 
@@ -437,7 +439,9 @@ class Maintenance:
             Unsupported: A column of a data file's partition spec was dropped.
         """
         rewrite = self._delete_rewrite(branch, snapshot_properties)
-        return self._rewritten_deletes(rewrite.of_positions(min_input_files=min_input_files, rewrite_all=rewrite_all))
+        return self._rewritten_deletes(
+            rewrite.of_positions(min_input_files=min_input_files, rewrite_all=rewrite_all, dry_run=dry_run)
+        )
 
     def _delete_rewrite(self, branch: str, properties: Mapping[str, str] | None) -> DeleteRewrite:
         return DeleteRewrite(self.table, self.table.load(), branch, dict(properties or {}))

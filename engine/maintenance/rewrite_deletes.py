@@ -94,7 +94,9 @@ class DeleteRewrite:
     def _head(self) -> Snapshot | None:
         return self._metadata.head(self.branch)
 
-    def of_positions(self, *, min_input_files: int, rewrite_all: bool) -> tuple[TableState, RewrittenDeletes]:
+    def of_positions(
+        self, *, min_input_files: int, rewrite_all: bool, dry_run: bool = False
+    ) -> tuple[TableState, RewrittenDeletes]:
         """See `Maintenance.rewrite_position_deletes`."""
         if min_input_files < 1:
             raise Invalid(f"min_input_files must be positive, not {min_input_files}")
@@ -108,6 +110,13 @@ class DeleteRewrite:
         if not vectors:
             old = self._due(old, files, min_input_files=min_input_files, rewrite_all=rewrite_all)
             files = _with_deletes_in(files, {entry.data_file.file_path for entry in old})
+        if dry_run:
+            shared = not vectors and DELETE_GRANULARITY.of(self._metadata.properties) == "partition"
+            return self.state, RewrittenDeletes(
+                removed_delete_files=len(old),
+                removed_bytes=_size_bytes([entry.data_file for entry in old]),
+                added_delete_files=len({file.scope for file in files}) if shared else len(files),
+            )
         matches = list(self._rows_at(plan, files, dict.fromkeys((f.file_path for f in files), _NO_POSITIONS)))
         return self._commit(
             self._written(matches),

@@ -337,9 +337,17 @@ class TableMachine(RuleBasedStateMachine):
     @rule(branch=branches, rewrite_all=st.booleans(), granularity=st.sampled_from(["file", "partition"]))
     def rewrite_position_deletes(self, branch: str, granularity: str, *, rewrite_all: bool) -> None:
         self.table.set_properties({"write.delete.granularity": granularity})
-        self.rewrite_deletes(
-            branch, "position_deletes", lambda m: m.rewrite_position_deletes(rewrite_all=rewrite_all, branch=branch)
-        )
+
+        def rewrite(maintenance: Maintenance) -> RewrittenDeletes:
+            foretold = maintenance.rewrite_position_deletes(rewrite_all=rewrite_all, branch=branch, dry_run=True)
+            done = maintenance.rewrite_position_deletes(rewrite_all=rewrite_all, branch=branch)
+            assert (foretold.removed_delete_files, foretold.removed_bytes, foretold.snapshot) == (
+                done.removed_delete_files, done.removed_bytes, None,
+            )  # fmt: skip
+            assert foretold.added_delete_files == done.added_delete_files
+            return done
+
+        self.rewrite_deletes(branch, "position_deletes", rewrite)
 
     @precondition(lambda self: "main" in self.heads)
     @rule(branch=branches)

@@ -141,6 +141,35 @@ def test_delete_files_are_rewritten_before_data_files(tmp_path: Path, version: i
     assert {each.decision for each in decide(table, policy, execute=True).values()} == {"skip"}
 
 
+@pytest.mark.parametrize("granularity", ["file", "partition"])
+@pytest.mark.parametrize(("partitions", "deletes", "due"), [(3, 2, False), (2, 5, True), (1, 4, False), (1, 5, True)])
+def test_delete_files_that_a_rewrite_leaves_are_not_due(
+    tmp_path: Path, partitions: int, deletes: int, granularity: str, *, due: bool
+) -> None:
+    """Which it takes depends on how many a partition has; what is due is rewritten, and is not due again."""
+    given = {"read.split.open-file-cost": "1000000", "write.delete.granularity": "partition", "format-version": "2"}
+    schema = pa.schema([("id", pa.int64()), ("part", pa.int64())])
+    table = engine.load_catalog(str(tmp_path)).create_table(
+        "db.t", schema, partition_spec=[("part", "identity")], properties=given
+    )
+    table.append(pa.table({"id": range(600), "part": [i % partitions for i in range(600)]}))
+    for start in range(deletes):
+        table.delete(f"id between {start * 10} and {start * 10 + 5}", "merge-on-read")
+    assert len(table.inspect.delete_files()) == partitions * deletes
+    table.set_properties({"write.delete.granularity": granularity})
+    policy = {"reads": 100, "actions": {"position_deletes": True, "compaction": False, "deletes": False}}
+    done = decide(table, policy, execute=True)["position_deletes"]
+    assert done.decision == ("done" if due else "skip")
+    if due:
+        assert done.result is not None
+        assert (done.result["removed_delete_files"], done.result["added_delete_files"]) == (
+            partitions * deletes, partitions,
+        )  # fmt: skip
+    table.set_properties({"somebody": "else"})  # the tag of the snapshot is not why it is not due
+    table.append(pa.table({"id": [1000], "part": [0]}))
+    assert decide(table, policy, execute=True)["position_deletes"].decision == "skip"
+
+
 def test_statistics_are_due_where_they_are_asked_for_and_stale(tmp_path: Path) -> None:
     schema = pa.schema([("id", pa.int64()), ("x", pa.string())])
     table = engine.load_catalog(str(tmp_path)).create_table("db.t", schema, partition_spec=[("x", "identity")])
