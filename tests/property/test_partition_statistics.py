@@ -9,6 +9,7 @@ from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -131,6 +132,20 @@ def _check(table: engine.Table) -> None:
     for key, at in times.items():
         assert at is None or latest[key] >= at.timestamp() * 1000 - 1
     assert table.maintenance.compute_partition_stats().manifests_read == 0
+    _check_profile(table, rows)
+
+
+def _check_profile(table: engine.Table, rows: list[dict[str, Any]]) -> None:
+    """The portrait, which reads manifests, says of partitions what their statistics say."""
+    held = [row for row in rows if row["data_file_count"]]
+    figures = table.maintenance.profile().partitions
+    if not held or figures is None:
+        return
+    sizes = sorted((row["total_data_file_size_in_bytes"] for row in held), reverse=True)
+    assert figures.partitions == len(held)
+    assert figures.skew == pytest.approx(sizes[0] * len(sizes) / sum(sizes))
+    assert [each.size_bytes for each in figures.largest] == sizes[: len(figures.largest)]
+    assert figures.files.most == max(row["data_file_count"] for row in held)
 
 
 def _key(row: dict[str, Any]) -> Any:
