@@ -55,13 +55,14 @@ _THEMES = (
 )
 """Kinds of which two or more are known to matter to each other. Half of the seeds have one of these."""
 _INSTEAD = {
-    1: "cluster",
-    2: "rewrite_position_deletes",
-    3: "convert_equality_deletes",
-    4: "convert_equality_deletes",
-    6: "cluster",
-}
-"""Other rewrites of what is stored, by the rows and keys that were drawn before."""
+    "rewrite": (
+        None, "cluster", "rewrite_position_deletes", "convert_equality_deletes", "convert_equality_deletes", None,
+        "cluster",
+    ),
+    "sort_order": (None, "compute_table_stats", "compute_partition_stats"),
+}  # fmt: skip
+"""Other operations in place of some, by the rows and keys that were drawn before."""
+_NEVER_DRAWN = frozenset(name for names in _INSTEAD.values() for name in names)
 _FAULTS = ("fail", "lose", "die", "die-after", "unsent", "busy", "late", "twice", "stall")
 
 
@@ -81,7 +82,7 @@ def drawn(seed: int) -> tuple[Schedule, Drawn]:
     """The schedule of a seed, and what decides its interrupts."""
     rng = random.Random(seed)
     variant = drawn_variant(rng)
-    possible = [name for name, kind in KINDS.items() if kind.suits(variant) and name not in _INSTEAD.values()]
+    possible = [name for name, kind in KINDS.items() if kind.suits(variant) and name not in _NEVER_DRAWN]
     if variant.format_version >= 3:
         possible.remove("upgrade")
     if rng.random() < 0.5:
@@ -117,10 +118,10 @@ def simulate(seed: int, *, ending: Ending | None = None) -> tuple[Schedule, Resu
 def _operation(kind: str, drawing: Drawing) -> Operation:
     if kind != "transaction":
         operation = Operation(kind, KINDS[kind].draw(drawing))
-        # Some of the rewrites, and no draw of their own: what known seeds find stays.
-        instead = _INSTEAD.get((drawing.rows + drawing.keys[0]) % 7, kind)
-        is_other = kind == "rewrite" and KINDS[instead].suits(drawing.variant)
-        return replace(operation, kind=instead) if is_other else operation
+        # They have no draw of their own: what known seeds find stays.
+        others = _INSTEAD.get(kind, (None,))
+        instead = others[(drawing.rows + drawing.keys[0]) % len(others)] or kind
+        return replace(operation, kind=instead) if KINDS[instead].suits(drawing.variant) else operation
     rng = drawing.rng
     names = rng.choice(_PAIRS) if rng.random() < 0.67 else rng.choices(_IN_TRANSACTIONS, k=2)
     suiting = [name if KINDS[name].suits(drawing.variant) else "append" for name in names]

@@ -9,7 +9,7 @@ with the versions that they made.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from engine.commit.committer import Identifier
@@ -27,6 +27,7 @@ _OF_ROWS = frozenset((
     "last-sequence-number", "next-row-id",
 ))  # fmt: skip
 """Keys of metadata that snapshots and references change."""
+_STATISTICS = frozenset(("statistics", "partition-statistics"))
 
 
 @dataclass(eq=False)
@@ -182,7 +183,9 @@ class Judge:
 
     def _note_needed(self, uuid: str) -> None:
         version = self.versions[uuid][-1]
-        needed = {version.location}.union(*(self.reader.reach(s) for s in version.metadata.get("snapshots", ())))
+        metadata = version.metadata
+        needed = {version.location}.union(*(self.reader.reach(s) for s in metadata.get("snapshots", ())))
+        needed.update(each["statistics-path"] for key in _STATISTICS for each in metadata.get(key, ()))
         self._needed[uuid] = frozenset(needed)
 
     def _take_version(self, uuid: str, version: Version) -> None:
@@ -236,7 +239,10 @@ class Judge:
             _expect(ref["snapshot-id"] in now, "reference to nothing", f"{name}, after {record}")
         if group not in {"shape", "many"}:
             changed = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
-            _expect(changed <= _OF_ROWS, "changed more", f"{record} changed {sorted(changed - _OF_ROWS)}")
+            may = _OF_ROWS | (_STATISTICS if group in {"forget", "statistics"} else frozenset())
+            _expect(changed <= may, "changed more", f"{record} changed {sorted(changed - may)}")
+        if group == "statistics":
+            self._check_statistics(before, after, now, record)
         self._check_numbers(before, after, new, record)
         line = self._check_snapshots(before, after, new, record)
         refs = _references(before)
@@ -248,6 +254,30 @@ class Judge:
             heads = [_references(version.metadata).get("main") for version in self._since(record)]
             wanted = {**wanted, **({name: found[name]} if found.get(name) in heads else {})}
         _expect(wanted is None or found == wanted, "wrong references", f"{record} left {found} and not {wanted}")
+
+    def _check_statistics(self, before: Json, after: Json, snapshots: Mapping[int, Json], record: Record) -> None:
+        """New statistics files say what is so of their snapshots, which the table has."""
+        for key in _STATISTICS:
+            old = {each["statistics-path"] for each in before.get(key, ())}
+            for file in after.get(key, ()):
+                if file["statistics-path"] in old:
+                    continue
+                snapshot = snapshots.get(file["snapshot-id"])
+                if snapshot is None:
+                    raise Violation("wrong statistics", f"{record}: of snapshot {file['snapshot-id']}, which is gone")
+                if key == "statistics":
+                    blobs = [(each["fields"][0], int(each["properties"]["ndv"])) for each in file["blob-metadata"]]
+                    wanted: object = [(field, self.reader.distinct(snapshot, field)) for field, _ in blobs]
+                    _expect(blobs == wanted, "wrong statistics", f"{record}: {blobs}, not {wanted}")
+                else:
+                    contents = [e["data_file"].get("content", 0) for _, e in self.reader.entries(snapshot)]
+                    sums = self.reader.partition_sums(file["statistics-path"])
+                    found = (
+                        sums["data_file_count"], sums["position_delete_file_count"] + sums.get("dv_count", 0),
+                        sums["equality_delete_file_count"],
+                    )  # fmt: skip
+                    wanted = tuple(contents.count(content) for content in (0, 1, 2))
+                    _expect(found == wanted, "wrong statistics", f"{record}: {found} files, not {wanted}")
 
     def _check_numbers(self, before: Json, after: Json, new: Sequence[Json], record: Record) -> None:
         last = before.get("last-sequence-number", 0)
@@ -442,8 +472,8 @@ class Judge:
                 count = record.names
                 done = count == 1 or (count == 0 and self._was_done_by_another(record))
                 _expect(record.outcome != "ok" or done, "lost commit", f"{record} was acknowledged and not done")
-            at_most = 20 if group == "stored" else 1
-            if record.outcome == "failed" and group != "stored":
+            at_most = {"stored": 20, "statistics": 2}.get(group, 1)
+            if record.outcome == "failed" and group not in {"stored", "statistics"}:
                 at_most = 0
             _expect(
                 count <= at_most, "committed though it failed" if at_most == 0 else "committed twice",

@@ -64,7 +64,8 @@ class Kind:
         call: Calls the public API.
         effect: What it does to rows; None where it does nothing to them.
         group: ``rows``; ``stored``, the same rows in other files; ``refs``; ``pick``; ``shape``: schema, spec, order,
-            version, properties; ``forget``: expiry; ``files``: no commit; ``name``: made, renamed, dropped.
+            version, properties; ``statistics``; ``forget``: expiry; ``files``: no commit; ``name``: made, renamed,
+            dropped.
         needs: The least format version.
         catalogs: Those that can.
     """
@@ -324,6 +325,15 @@ def _convert_equality_deletes(target: Any, step: Step) -> object:
     return target.maintenance.convert_equality_deletes()
 
 
+def _compute(compute: Callable[..., object], target: Any) -> object:
+    """Statistics of main's head, often from those of its parent."""
+    head = target.metadata.current_snapshot
+    parent = None if head is None else head.parent_snapshot_id
+    if parent is not None and parent in target.metadata.snapshot_by_id and parent % 4:
+        compute(snapshot_id=parent)
+    return compute()
+
+
 def _expire(target: Any, step: Step) -> object:
     args = step.operation.args
     cut = target.world.now_ms - args["days"] * 86_400_000
@@ -427,6 +437,14 @@ KINDS: Mapping[str, Kind] = {
     "drop_column": Kind(lambda d: {}, _drop_column, group="shape"),
     "evolve_spec": Kind(lambda d: {}, _evolve_spec, group="shape"),
     "sort_order": Kind(lambda d: {}, _sort, group="shape"),
+    "compute_table_stats": Kind(
+        lambda d: {}, lambda target, step: _compute(target.maintenance.compute_table_stats, target), group="statistics"
+    ),
+    "compute_partition_stats": Kind(
+        lambda d: {},
+        lambda target, step: _compute(target.maintenance.compute_partition_stats, target),
+        group="statistics",
+    ),
     "set_properties": Kind(
         lambda d: {"value": str(d.rng.randrange(9))},
         lambda target, step: target.set_properties({"a": step.operation.args["value"]}),

@@ -103,6 +103,15 @@ class Reader:
             self._reach[location] = frozenset(found)
         return self._reach[location]
 
+    def distinct(self, snapshot: Json, field_id: int) -> int:
+        """How many values other than null a column has."""
+        return len({dict(row.values).get(field_id) for row in self.rows(snapshot)} - {None})
+
+    def partition_sums(self, location: str) -> Mapping[str, int]:
+        """The sums over all rows of a partition statistics file, by column."""
+        table = pq.ParquetFile(pa.BufferReader(self._data(location))).read(use_threads=False)
+        return {f.name: sum(table[f.name].drop_null().to_pylist()) for f in table.schema if f.name.endswith("_count")}
+
     def entries(self, snapshot: Json) -> Iterator[tuple[Json, Json]]:
         """Each manifest of a snapshot with each of its live entries."""
         for manifest in _avro(self._data(snapshot["manifest-list"])):
