@@ -77,7 +77,7 @@ def test_the_logs_of_duckdb_as_csv(
 ) -> None:
     """Other messages than queries do not count."""
     place = f", storage='file', storage_config={{'path': '{tmp_path}/logs'}}" if storage == "file" else ""
-    connection.execute(f"call enable_logging(['QueryLog', 'FileSystem']{place})")
+    connection.execute(f"call enable_logging(['QueryLog', 'FileSystem'], level='trace'{place})")
     (tmp_path / "some.csv").write_text("id\n1\n")
     connection.execute(f"select * from '{tmp_path}/some.csv'")  # opens a file, which is logged
     played(connection)
@@ -86,10 +86,12 @@ def test_the_logs_of_duckdb_as_csv(
         log = tmp_path / "log.csv"
         connection.execute(f"copy (select * from duckdb_logs) to '{log}'")
     connection.execute("call disable_logging()")
-    assert "FileSystem" in log.read_text()
+    with log.open(newline="") as file:
+        types = [row["type"] for row in csv.DictReader(file)]
+    assert "FileSystem" in types
     found = read_queries(log, table)
     assert asked(found) == EXPECTED
-    assert found.unused == ()
+    assert (found.unused, found.others) == ((), types.count("QueryLog") - found.total_weight)
 
 
 def test_scans_of_duckdb_that_name_the_place(table: engine.Table, tmp_path: Path) -> None:

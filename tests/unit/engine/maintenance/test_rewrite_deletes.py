@@ -252,3 +252,24 @@ def test_rows_that_are_deleted_meanwhile_stay_deleted(tmp_path: Path, version: i
             rewrite()
     expected = np.setdiff1d(np.arange(30), [1, 3, 5, 21, 23, 11, 13, 7]).tolist()
     assert [row["id"] for row in contents(table.refresh())] == expected
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("granularity", ["file", "partition"])
+def test_a_dry_run_foretells(tmp_path: Path, version: int, granularity: str) -> None:
+    """What goes, and how many files come: one for each data file, or for each partition."""
+    table = filled(tmp_path, 2, write_delete_granularity="partition")
+    for number in range(3):  # each concerns all data files
+        table.delete(f"id % 10 in ({2 * number}, {2 * number + 1})", "merge-on-read")
+    if version == 3:
+        table.upgrade_format(3)
+    table.set_properties({"write.delete.granularity": granularity})
+    before, states = contents(table), len(table.snapshots)
+    foretold = table.maintenance.rewrite_position_deletes(rewrite_all=True, dry_run=True)
+    assert (foretold.snapshot, len(table.refresh().snapshots)) == (None, states)
+    done = table.maintenance.rewrite_position_deletes(rewrite_all=True)
+    assert foretold.removed_delete_files == done.removed_delete_files == 6
+    assert foretold.removed_bytes == done.removed_bytes
+    assert foretold.added_delete_files == done.added_delete_files
+    assert done.added_delete_files == (2 if (version, granularity) == (2, "partition") else 6)
+    assert [row["id"] for row in contents(table)] == [row["id"] for row in before]
