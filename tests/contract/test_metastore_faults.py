@@ -367,6 +367,16 @@ class TestGlue:
             assert scene.truth.load_state(OTHER) == base
             scene.truth.rename_table(OTHER, NAME)
 
+    def test_an_error_of_the_server_does_not_say_what_happened(
+        self, scene: Scene, glue_properties: dict[str, str]
+    ) -> None:
+        base = scene.make()
+        scene.catalog = GlueCatalog(open_glue({**glue_properties, "glue.max-retries": "0"}))
+        scene.kind, scene.fault = ALTER, "failed"
+        outcome = commit(scene, base)
+        assert isinstance(outcome, Unknown)
+        assert outcome.metadata_location == scene.truth.load_state(NAME).metadata_location
+
     def test_a_rename_loses_no_commit(self, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
         base = scene.make()
         glue = scene.catalog._glue
