@@ -27,6 +27,7 @@ from engine.spec.manifest import ManifestEntry
 from engine.spec.metadata_columns import DELETE_FILE_PATH_ID
 from tests.property.table_copies import read_list, rewrite_and_copy
 from tests.unit.bench.cli.test_main import exit_code
+from tests.unit.engine.maintenance.test_rewrite_deletes import before_commit
 from tests.unit.engine.test_contradictions import rewrite
 
 COLUMNS = pa.schema([("id", pa.int64()), ("part", pa.string())])
@@ -142,11 +143,15 @@ def test_files_keep_the_sequence_numbers_that_they_state(catalog: engine.Catalog
     """Rewritten data files are older than equality deletes that came meanwhile: if they inherited, rows came back."""
     table = catalog.create_table("db.table", COLUMNS)
     table.append(pa.table({"id": range(5), "part": ["a"] * 5}))
-    stream = table.keyed_stream(["id"])
-    stream.delete(pa.table({"id": [3]}))
-    early = catalog.load_table("db.table")
-    stream.commit()
-    early.maintenance.rewrite_data_files(rewrite_all=True)
+    other = catalog.load_table("db.table")
+
+    def delete_meanwhile() -> None:
+        stream = other.keyed_stream(["id"])
+        stream.delete(pa.table({"id": [3]}))
+        stream.commit()
+
+    with before_commit(delete_meanwhile):
+        table.maintenance.rewrite_data_files(rewrite_all=True)
     assert ids(copied(table.refresh(), tmp_path / "copy")) == [0, 1, 2, 4]
 
 
