@@ -44,18 +44,18 @@ class _DataFile(NamedTuple):
     entry: Json
 
 
-@lru_cache(50_000)
+@lru_cache(2_000)
 def decoded_metadata(data: bytes) -> Json:
     """A metadata file."""
     return json.loads(data)
 
 
-@lru_cache(50_000)
+@lru_cache(2_000)
 def _avro(data: bytes) -> tuple[Json, ...]:
     return tuple(fastavro.reader(io.BytesIO(data)))
 
 
-@lru_cache(50_000)
+@lru_cache(2_000)
 def _columns(data: bytes) -> tuple[tuple[int, tuple[object, ...]], ...]:
     """A Parquet file's columns: field id and values."""
     table = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
@@ -63,7 +63,7 @@ def _columns(data: bytes) -> tuple[tuple[int, tuple[object, ...]], ...]:
     return tuple((i, tuple(map(_plain, column.to_pylist()))) for i, column in zip(ids, table.columns, strict=True))
 
 
-@lru_cache(50_000)
+@lru_cache(2_000)
 def _vector(data: bytes) -> frozenset[int]:
     return frozenset(BitMap64.deserialize(data[8:-4]))
 
