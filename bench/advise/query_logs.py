@@ -39,6 +39,7 @@ _CUT = re.compile(r"\.\.\. \d+ more fields$")
 _LZ4_BLOCK = b"LZ4Block"
 _LZ4_HEADER = 21
 _STORED = 0x10
+_NOT_READ = {b"\x82SNAPPY\x00": "Snappy", b"ZV\x00": "LZF", b"ZV\x01": "LZF"}
 _MAX_FIELD = 1 << 27
 
 
@@ -190,8 +191,9 @@ def _number(path: Path) -> int:
 def _opened(path: Path) -> BinaryIO:
     with path.open("rb") as file:
         start = file.read(16)
-    if start.startswith(b"\x82SNAPPY\x00"):
-        raise ConfigError("is compressed by Snappy, which is not read here", path=str(path))
+    for mark, unread in _NOT_READ.items():
+        if start.startswith(mark):
+            raise ConfigError(f"is compressed by {unread}, which is not read here", path=str(path))
     if start.startswith(_LZ4_BLOCK):
         return io.BytesIO(b"".join(_lz4_blocks(path.read_bytes())))
     codec = "zstd" if start.startswith(b"\x28\xb5\x2f\xfd") else "gzip" if start.startswith(b"\x1f\x8b") else None

@@ -184,6 +184,7 @@ def test_what_cannot_be_read_is_named(table: engine.Table, tmp_path: Path) -> No
     log = tmp_path / "log"
     for data, message in (
         (b"\x82SNAPPY\0\0\0\0\1", "Snappy"),
+        (b"ZV\1\0\x20\0\x30", "LZF"),
         (b"LZ4Block\x26\xff\0\0\0\xff\0\0\0", "cut off"),
         (b"\x28\xb5\x2f\xfd\0\0", "cannot be read"),
         (b"\xff\xfe", "cannot be read"),
