@@ -32,7 +32,7 @@ from engine.errors import CorruptTable
 from engine.expressions.bound import BoundConstant
 from engine.formats.file_columns import FileColumns
 from engine.formats.opening import open_source
-from engine.formats.source import RowGroup, Source, keep_rows, slice_table
+from engine.formats.source import RowGroup, Source, keep_rows
 from engine.read.request import ReadRequest
 from engine.runtime.counters import (
     DELETE_POSITIONS_APPLIED,
@@ -396,7 +396,7 @@ class RowGroupReader:
             elif body.num_columns:
                 body = pa.Table.from_arrays(body.columns, schema=request.arrow_schema)
         self._counters.add(ROWS_RETURNED, body.num_rows)
-        return [batch for part in slice_table(body, request.batch_rows) for batch in part.to_batches()]
+        return body.to_batches(max_chunksize=request.batch_rows)
 
     def _complete(self, part: pa.Table, at: npt.NDArray[np.int64], marks: Mask) -> pa.Table:
         """Stored columns and metadata columns, in the order of the projection."""

@@ -9,12 +9,14 @@ from dataclasses import replace
 from engine.errors import CorruptTable
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
 
+_MOST_ROW_IDS = 2**63 - 1
+
 
 def apply_inheritance(entries: Iterable[ManifestEntry], manifest: ManifestFile) -> Iterator[ManifestEntry]:
     """The entries of a manifest, in their order, with nothing left to inherit.
 
     Raises:
-        CorruptTable: An entry that was not added by this manifest lacks a sequence number.
+        CorruptTable: An entry that was not added by this manifest lacks a sequence number, or row ids exceed a long.
     """
     numbers_rows = manifest.first_row_id is not None and manifest.content is ManifestContent.DATA
     next_row_id = manifest.first_row_id or 0
@@ -23,6 +25,7 @@ def apply_inheritance(entries: Iterable[ManifestEntry], manifest: ManifestFile) 
         if numbers_rows and data_file.first_row_id is None and entry.status is not EntryStatus.DELETED:
             data_file = replace(data_file, first_row_id=next_row_id)
             next_row_id += data_file.record_count
+            check_row_ids(next_row_id, manifest)
         yield ManifestEntry(
             status=entry.status,
             snapshot_id=manifest.added_snapshot_id if entry.snapshot_id is None else entry.snapshot_id,
@@ -30,6 +33,12 @@ def apply_inheritance(entries: Iterable[ManifestEntry], manifest: ManifestFile) 
             file_sequence_number=_number(entry, entry.file_sequence_number, manifest),
             data_file=data_file,
         )
+
+
+def check_row_ids(end: int, manifest: ManifestFile) -> None:
+    """Raise CorruptTable if the row ids that a manifest gives, up to `end`, exceed a long."""
+    if end > _MOST_ROW_IDS:
+        raise CorruptTable(f"row ids from {manifest.first_row_id} exceed a long", location=manifest.manifest_path)
 
 
 def _number(entry: ManifestEntry, own: int | None, manifest: ManifestFile) -> int:

@@ -83,6 +83,8 @@ def test_first_row_ids_continue_over_live_files_without_one() -> None:
     columns = columns_of(builder, manifest)
     assert live_entries(manifest, columns).first_row_id.to_pylist() == [100, 1000, 1007, 1018]
     assert live_entries(replace(manifest, first_row_id=None), columns).first_row_id.to_pylist() == [None] * 4
+    with pytest.raises(CorruptTable, match="exceed a long"):
+        live_entries(replace(manifest, first_row_id=2**63 - 10), columns)
 
 
 def test_v1_files_have_number_zero() -> None:

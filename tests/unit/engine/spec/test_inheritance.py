@@ -58,3 +58,11 @@ def test_live_entries_without_row_ids_take_the_next_ones() -> None:
 def test_no_row_ids_without_a_first_one_nor_for_deletes() -> None:
     for each in (manifest(), manifest(first_row_id=50, content=ManifestContent.DELETES)):
         assert [e.data_file.first_row_id for e in apply_inheritance([entry(EntryStatus.ADDED)], each)] == [None]
+
+
+def test_row_ids_are_longs() -> None:
+    entries = [entry(EntryStatus.ADDED)] * 2
+    found = [e.data_file.first_row_id for e in apply_inheritance(entries, manifest(first_row_id=2**63 - 21))]
+    assert found == [2**63 - 21, 2**63 - 11]
+    with pytest.raises(CorruptTable, match="exceed a long"):
+        list(apply_inheritance(entries, manifest(first_row_id=2**63 - 20)))
