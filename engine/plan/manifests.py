@@ -14,7 +14,7 @@ from engine.codec.taking import take
 from engine.errors import Contradiction, CorruptTable, FileNotFound, Unsupported
 from engine.plan.cache import ManifestCache, Metrics
 from engine.runtime.runner import Runner
-from engine.spec.inheritance import check_row_ids
+from engine.spec.inheritance import row_ids_exceed_long
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.partitioning import PartitionSpec
@@ -195,7 +195,8 @@ def _first_row_ids(columns: ManifestColumns, manifest: ManifestFile, rows: Int64
     if valid is None:
         return own
     counts = np.where(valid, 0, columns.numbers("record_count")[rows])
-    # At least their sum, which numpy would let overflow.
-    check_row_ids(manifest.first_row_id + len(counts) * int(counts.max(initial=0)), manifest)
-    inherited = manifest.first_row_id + np.cumsum(counts) - counts
+    ends = manifest.first_row_id + np.cumsum(counts)
+    if ends.min(initial=0) < 0:
+        raise row_ids_exceed_long(manifest)
+    inherited = ends - counts
     return number_array(np.where(valid, values_of(own), inherited))

@@ -25,7 +25,8 @@ def apply_inheritance(entries: Iterable[ManifestEntry], manifest: ManifestFile) 
         if numbers_rows and data_file.first_row_id is None and entry.status is not EntryStatus.DELETED:
             data_file = replace(data_file, first_row_id=next_row_id)
             next_row_id += data_file.record_count
-            check_row_ids(next_row_id, manifest)
+            if next_row_id > _MOST_ROW_IDS:
+                raise row_ids_exceed_long(manifest)
         yield ManifestEntry(
             status=entry.status,
             snapshot_id=manifest.added_snapshot_id if entry.snapshot_id is None else entry.snapshot_id,
@@ -35,10 +36,9 @@ def apply_inheritance(entries: Iterable[ManifestEntry], manifest: ManifestFile) 
         )
 
 
-def check_row_ids(end: int, manifest: ManifestFile) -> None:
-    """Raise CorruptTable if the row ids that a manifest gives, up to `end`, exceed a long."""
-    if end > _MOST_ROW_IDS:
-        raise CorruptTable(f"row ids from {manifest.first_row_id} exceed a long", location=manifest.manifest_path)
+def row_ids_exceed_long(manifest: ManifestFile) -> CorruptTable:
+    """The error for a manifest that gives row ids beyond a long."""
+    return CorruptTable(f"row ids from {manifest.first_row_id} exceed a long", location=manifest.manifest_path)
 
 
 def _number(entry: ManifestEntry, own: int | None, manifest: ManifestFile) -> int:
