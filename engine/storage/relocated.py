@@ -1,4 +1,5 @@
-"""A read-only view of a table whose files are elsewhere than its metadata say, or are named by relative locations."""
+"""A view of a table whose files are elsewhere than its metadata say, or are named by relative locations: what is read
+from elsewhere cannot be written."""
 
 from __future__ import annotations
 
