@@ -9,7 +9,8 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
-from engine.codec.block_codecs import Compression
+from engine.codec.avro.file import read_header
+from engine.codec.block_codecs import AVRO_NAMES
 from engine.codec.columns import BoolArray, bytes_array_of, number_array, values_of
 from engine.codec.manifests import schema as ids
 from engine.codec.manifests.entry_columns import EntryColumns, MetricPairs
@@ -20,9 +21,9 @@ from engine.spec.locations import moved_location
 from engine.spec.manifest import EntryStatus, ManifestContent, ManifestFile
 from engine.spec.metadata import TableMetadata
 from engine.spec.metadata_columns import DELETE_FILE_PATH_ID
-from engine.spec.properties import MANIFEST_COMPRESSION
 from engine.storage.store import Store
 
+_COMPRESSION_OF = {codec: compression for compression, codec in AVRO_NAMES.items()}
 _NAMED = 5
 """So many locations does an error name."""
 
@@ -76,7 +77,7 @@ def move_manifest(
         manifest: The manifest.
         move: Gives locations.
         delete_sizes: Former location -> new size of deletes by position that were written again.
-        metadata: The table, for compression and its former schemas.
+        metadata: The table, for its former schemas.
         store: Its storage.
 
     Raises:
@@ -97,7 +98,7 @@ def move_manifest(
             format_version=header.format_version,
             content=header.content,
             snapshot_id=manifest.added_snapshot_id,
-            compression=cast("Compression", MANIFEST_COMPRESSION.of(metadata.properties)),
+            compression=_COMPRESSION_OF[read_header(data, location=path).codec],
             former_schemas=metadata.schemas,
         )
     )
@@ -106,22 +107,31 @@ def move_manifest(
         ids.REFERENCED_DATA_FILE: move.texts(plain["referenced_data_file"], path),
     }
     former = [value.decode() for value in plain["file_path"].to_pylist()]
+    live = (values_of(plain["status"]) != EntryStatus.DELETED).tolist()
     if header.content is ManifestContent.DELETES:
-        columns |= _sizes(entries, former, delete_sizes)
+        columns |= _sizes(entries, former, live, delete_sizes)
         entries = _with_moved_bounds(entries, move)
     if entries.count:
-        builder.add(encode_row_part(layout, encode_rows_again(layout, entries.with_columns(columns))))
-    live = (values_of(plain["status"]) != EntryStatus.DELETED).tolist()
+        # A later rewrite states the length of this manifest, which it finds by encoding it again, maybe elsewhere.
+        rows = encode_rows_again(layout, entries.with_columns(columns))
+        builder.add(encode_row_part(layout, rows, is_reproducible=True))
     files = tuple(name for name, own in zip(former, live, strict=True) if own and name not in delete_sizes)
     return MovedManifest(builder.finish().data, files)
 
 
-def _sizes(entries: EntryColumns, former: list[str], delete_sizes: Mapping[str, int]) -> dict[int, pa.Array]:
-    """Sizes of delete files, and their split offsets: none where a file was written again."""
+def _sizes(
+    entries: EntryColumns, former: list[str], live: list[bool], delete_sizes: Mapping[str, int]
+) -> dict[int, pa.Array]:
+    """Sizes of delete files, and their split offsets: none where a file was written again.
+
+    Entries of deleted files keep both. Whether such a file was written again depends on other manifests, and the same
+    manifest must always become the same bytes.
+    """
+    new_sizes = [delete_sizes.get(name) if own else None for name, own in zip(former, live, strict=True)]
     sizes = values_of(cast("pa.Array", entries.columns[ids.FILE_SIZE_IN_BYTES])).tolist()
     splits = cast("pa.Array", entries.columns[ids.SPLIT_OFFSETS])
-    kept = [None if name in delete_sizes else own for name, own in zip(former, splits.to_pylist(), strict=True)]
-    moved = [delete_sizes.get(name, own) for name, own in zip(former, sizes, strict=True)]
+    kept = [own if new is None else None for new, own in zip(new_sizes, splits.to_pylist(), strict=True)]
+    moved = [own if new is None else new for new, own in zip(new_sizes, sizes, strict=True)]
     return {
         ids.FILE_SIZE_IN_BYTES: number_array(np.array(moved, np.int64)),
         ids.SPLIT_OFFSETS: pa.array(kept, splits.type),

@@ -280,7 +280,6 @@ class _Rewrite:
             map(moved, position_batches(file, self.subject.store)),
             _SCRATCH,
             file_format=file.file_format,
-            metadata=self.versions.end,
             store=scratch,
         )
         data = scratch.read(_SCRATCH)

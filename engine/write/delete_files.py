@@ -132,7 +132,7 @@ def _write_group(group: Sequence[DeletedRows], target: WriteTarget, number: Iter
     """Write the delete files of one partition, or of one data file."""
     partition = group[0].partition
     own = replace(target, spec=target.metadata.spec_by_id[group[0].spec_id])
-    format = _position_format(own)
+    format = _position_format(own.store, own.properties, spec_id=own.spec.spec_id)
     writer = RollingWriter(
         format,
         partition,
@@ -159,38 +159,34 @@ def _write_all(writer: RollingWriter, batches: Iterable[pa.RecordBatch], store: 
     return writer.files
 
 
-def copy_position_deletes(
-    batches: Iterable[pa.RecordBatch], location: str, *, file_format: str, metadata: TableMetadata, store: Store
-) -> None:
-    """Write one position-delete file.
+def copy_position_deletes(batches: Iterable[pa.RecordBatch], location: str, *, file_format: str, store: Store) -> None:
+    """Write one position-delete file, with no table's properties: the same rows always become the same bytes.
 
     Args:
         batches: Rows of a dictionary of paths and of positions, ordered by both; at least one row.
         location: Where.
         file_format: Its format.
-        metadata: The table, for compression and the like.
-        store: Its storage.
+        store: The storage.
 
     Raises:
         StorageFailed: The storage refused; nothing is left.
     """
-    properties = {**metadata.properties, DELETE_FILE_FORMAT.name: file_format}
-    format = _position_format(WriteTarget.of(metadata, store, properties=properties))
+    format = _position_format(store, {DELETE_FILE_FORMAT.name: file_format}, spec_id=0)
     writer = RollingWriter(replace(format, target_size_bytes=1 << 62), (), lambda: location)
     _write_all(writer, (batch.rename_columns(["file_path", "pos"]) for batch in batches), store)
 
 
-def _position_format(target: WriteTarget) -> FileFormat:
+def _position_format(store: Store, properties: Mapping[str, str], *, spec_id: int) -> FileFormat:
     # Paths repeat: as a dictionary they take four bytes per row in memory. Readers see plain text.
     path, pos = to_arrow_schema(POSITION_DELETES)
     return FileFormat(
-        store=target.store,
+        store=store,
         arrow_schema=pa.schema([path.with_type(pa.dictionary(pa.int32(), pa.string())), pos]),
         schema=POSITION_DELETES,
-        spec_id=target.spec.spec_id,
+        spec_id=spec_id,
         modes={DELETE_FILE_PATH_ID: FULL, DELETE_POS_ID: FULL},
-        options=_delete_options(target.properties),
-        target_size_bytes=DELETE_TARGET_FILE_SIZE_BYTES.of(target.properties),
+        options=_delete_options(properties),
+        target_size_bytes=DELETE_TARGET_FILE_SIZE_BYTES.of(properties),
         content=FileContent.POSITION_DELETES,
         key_values={"delete-type": "position"},
     )

@@ -303,8 +303,11 @@ def encode_rows_again(layout: ManifestLayout, entries: EntryColumns) -> EntryRow
         return encode_entry_rows(entries, layout.entry_type)
 
 
-def encode_row_part(layout: ManifestLayout, entries: EntryRows) -> ManifestPart:
-    """Encode a part of a manifest from entries that were encoded with the same layout, at least one."""
+def encode_row_part(layout: ManifestLayout, entries: EntryRows, *, is_reproducible: bool = False) -> ManifestPart:
+    """Encode a part of a manifest from entries that were encoded with the same layout, at least one.
+
+    `is_reproducible` compresses to the same bytes on every processor, see `compress_block`.
+    """
     rows = entries.rows
     counts = dict.fromkeys(EntryStatus, (0, 0))
     for status in EntryStatus:
@@ -316,7 +319,10 @@ def encode_row_part(layout: ManifestLayout, entries: EntryRows) -> ManifestPart:
         summaries.add([entries.partitions[code] for code in np.unique(rows["partition"]).tolist()])
     return ManifestPart(
         blocks=_blocks(
-            memoryview(b"".join(entries.pieces())), np.cumsum(rows["end"] - rows["begin"]), layout.compression
+            memoryview(b"".join(entries.pieces())),
+            np.cumsum(rows["end"] - rows["begin"]),
+            layout.compression,
+            is_reproducible=is_reproducible,
         ),
         counts=counts,
         min_sequence_number=None if least == NO_NUMBER else least,
@@ -427,7 +433,9 @@ def _values_that_fit() -> Iterator[None]:
         raise Invalid(f"an entry does not fit the manifest's schema: {error}") from error
 
 
-def _blocks(data: memoryview, ends: Int64Array, compression: Compression) -> list[tuple[int, Buffer]]:
+def _blocks(
+    data: memoryview, ends: Int64Array, compression: Compression, *, is_reproducible: bool = False
+) -> list[tuple[int, Buffer]]:
     """Split objects into compressed blocks of about equal size; each block ends with the object that fills it."""
     codec = AVRO_NAMES[compression]
     size = len(data)
@@ -437,6 +445,6 @@ def _blocks(data: memoryview, ends: Int64Array, compression: Compression) -> lis
     while first < len(ends):
         after = min(int(np.searchsorted(ends, begin + wanted)) + 1, len(ends))
         end = int(ends[after - 1])
-        made.append((after - first, compress_block(codec, data[begin:end])))
+        made.append((after - first, compress_block(codec, data[begin:end], is_reproducible=is_reproducible)))
         begin, first = end, after
     return made

@@ -12,18 +12,22 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import deflate
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from isal import igzip_lib
 
 import engine
+from engine.codec.avro.file import read_blocks, read_header
+from engine.codec.block_codecs import Inflater
 from engine.codec.manifests.reader import decode_entries
 from engine.codec.puffin.file import read_footer
 from engine.deletes.files import DeleteFile
 from engine.deletes.positions import positions_by_path
 from engine.errors import AlreadyExists, Invalid, Unsupported
 from engine.spec.data_file import DataFile
-from engine.spec.manifest import ManifestEntry
+from engine.spec.manifest import EntryStatus, ManifestEntry
 from engine.spec.metadata_columns import DELETE_FILE_PATH_ID
 from tests.property.table_copies import read_list, rewrite_and_copy
 from tests.unit.bench.cli.test_main import exit_code
@@ -255,6 +259,32 @@ def test_manifests_that_were_rewritten_list_no_file_again(catalog: engine.Catalo
     done = rewrite_and_copy(table, f"{tmp_path}/copy", f"{tmp_path}/staging", start_version=start)
     assert done.rewritten_delete_files == 0
     assert done.listed_files == done.rewritten_manifests + 2
+
+
+def test_a_later_part_states_the_lengths_that_earlier_parts_have(catalog: engine.Catalog, tmp_path: Path) -> None:
+    """Also of a manifest that lists a delete file as deleted, once no other lists it as live; and with other codecs."""
+    table = filled(catalog)
+    table.maintenance.rewrite_manifests()
+    table.delete("id = 4", mode="merge-on-read")  # takes over the positions of a delete file
+    listed = [(entry.status, entry.data_file.file_path) for entry in deletes(table)]
+    assert EntryStatus.DELETED in dict(listed)
+    start = rewrite_and_copy(table, f"{tmp_path}/copy", f"{tmp_path}/staging").latest_version
+    table.set_properties({"write.manifest.compression-codec": "zstd", "write.delete.parquet.compression-codec": "gzip"})
+    table.append(pa.table({"id": [99], "part": ["a"]}))
+    moved = copied(table, tmp_path / "copy", start_version=start)
+    assert ids(moved) == [i for i in [*LIVE, 99] if i != 4]
+
+
+def test_manifests_are_compressed_alike_on_all_processors(catalog: engine.Catalog, tmp_path: Path) -> None:
+    """By libdeflate, where other writes use igzip."""
+    table = filled(catalog)
+    moved = copied(table, tmp_path / "copy")
+    for path in moved.inspect.manifests()["path"].to_pylist():
+        data = moved.store.read(path)
+        for block in read_blocks(data, header := read_header(data)):
+            packed = data[block.start : block.end]
+            plain = Inflater(header.codec, 1 << 20)(packed)
+            assert packed == deflate.deflate_compress(plain, 6) != igzip_lib.compress(plain, 1, igzip_lib.COMP_DEFLATE)
 
 
 def test_what_expired_in_between_is_not_needed(catalog: engine.Catalog, tmp_path: Path) -> None:
