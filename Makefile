@@ -18,7 +18,7 @@ asv-publish: .venv/.stamp ## the results of asv as a site, to be read by `asv pr
 # Each of these processes and of those that they start would compile all modules and rewrite all tests again.
 test: export PYTHONDONTWRITEBYTECODE =
 test: .venv/.stamp .venv/.test-stamp ## all tests: those that share one Spark session in a process beside the others
-	@status=0; log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
+	@export TMPDIR=$$(.ci/test-directory); status=0; log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
 	$(PYTEST) -m spark >"$$log" 2>&1 & \
 	$(PYTEST) -m "not spark" --numprocesses=auto --maxprocesses=4 || status=1; \
 	echo "The tests on Spark:"; wait $$! || status=1; \
