@@ -7,14 +7,23 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.errors import CorruptTable
 from engine.spec.metadata_columns import LAST_UPDATED, ROW_ID
+
+_MOST_ROW_ID = 2**63 - 1
 
 
 def row_ids(stored: pa.Array | None, first_row_id: int | None, positions: npt.NDArray[np.int64]) -> pa.Array:
     """`_row_id`: the stored id, else the file's first row id plus the position; null if the file has no first row
-    id."""
+    id.
+
+    Raises:
+        CorruptTable: An id exceeds a long.
+    """
     if first_row_id is None:
         return pa.nulls(len(positions), pa.int64())
+    if first_row_id + int(positions.max(initial=0)) > _MOST_ROW_ID:
+        raise CorruptTable(f"row ids from {first_row_id} exceed a long")
     inherited = pa.array(positions + first_row_id)
     return inherited if stored is None else pc.coalesce(stored, inherited)
 

@@ -25,7 +25,13 @@ def where(tmp_path: Path) -> Surroundings:
 
 
 def experiment(*paths: str | Path, **more: object) -> Experiment:
-    values = {**of_tables([str(path) for path in paths]).values, "engines": ENGINES, "repetitions": 1, "warmups": 0}
+    values = {
+        **of_tables([str(path) for path in paths]).values,
+        "engines": ENGINES,
+        "repetitions": 1,
+        "warmups": 0,
+        "warm_seconds": 0,
+    }
     return parse_values({**values, **more})
 
 

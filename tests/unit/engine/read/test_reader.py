@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -250,6 +251,16 @@ def test_row_lineage_that_a_file_stores_comes_first() -> None:
     )
     table, _ = read(store, planned, projection=Schema((ROW_ID, LAST_UPDATED)))
     assert table.to_pydict() == {"_row_id": [77, 1001], "_last_updated_sequence_number": [8, 3]}
+
+
+def test_row_ids_are_longs() -> None:
+    store = MemoryStore()
+    file = written(store, ROWS.slice(0, 3))
+    planned = FileRead(file_path=file.file_path, record_count=3, first_row_id=2**63 - 3, data_sequence_number=8)
+    table, _ = read(store, planned, projection=Schema((ROW_ID,)))
+    assert table.column("_row_id").to_pylist() == [2**63 - 3, 2**63 - 2, 2**63 - 1]
+    with pytest.raises(CorruptTable, match=rf"{file.file_path}.*exceed a long"):
+        read(store, replace(planned, first_row_id=2**63 - 2), projection=Schema((ROW_ID,)))
 
 
 def test_missing_files_are_named_with_table_and_snapshot() -> None:
