@@ -27,6 +27,7 @@ class FileColumns:
     def __init__(self, schema: pa.Schema, leaf_count: int | None = None) -> None:
         self.schema = schema
         self._leaf_count = leaf_count
+        self._chosen: tuple[Schema, tuple[int, ...]] | None = None
 
     @cached_property
     def _places(self) -> dict[int | None, int]:
@@ -60,13 +61,17 @@ class FileColumns:
 
         If all wanted fields of a struct are missing from the file, one leaf is decoded for the struct's nulls.
         """
+        known = self._chosen
+        if known is not None and known[0] is wanted:  # of files that are alike, and share this
+            return known[1]
         chosen: list[int] = []
         for target in wanted.fields:
             place = self.place_of(target.field_id, target.name)
             if place is not None:
                 first = place if self._first_leaves is None else self._first_leaves[place]
                 _choose(self.schema.field(place), target, first, chosen)
-        return tuple(sorted(chosen))
+        self._chosen = wanted, tuple(sorted(chosen))
+        return self._chosen[1]
 
 
 def _count_leaves(type_: pa.DataType) -> int:

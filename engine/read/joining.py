@@ -33,6 +33,8 @@ class JoinedFiles:
     def __init__(self, sources: Sequence[ParquetSource]) -> None:
         self._sources = sources
         self.columns = sources[0].columns
+        for source in sources:
+            source.columns = self.columns
 
     def batches(
         self, row_group: int, wanted: Schema, *, rows: int, narrow: bool = False, threads: bool = False

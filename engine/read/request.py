@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
+import pyarrow.types as pat
 
 from engine.columnar.scalars import repeat
 from engine.columnar.schemas import to_arrow_field, to_arrow_schema
@@ -78,6 +79,13 @@ class ReadRequest:
     def arrow_schema(self) -> pa.Schema:
         """The schema of the batches."""
         return to_arrow_schema(self.projection, narrow=self.narrow_decimals)
+
+    @cached_property
+    def row_bits(self) -> tuple[int, bool]:
+        """The bits of the columns of fixed width in a row, and whether there are others."""
+        types = self.arrow_schema.types
+        fixed = [each.bit_width for each in types if pat.is_primitive(each) or pat.is_decimal(each)]
+        return sum(fixed), len(fixed) < len(types)
 
     @cached_property
     def stored(self) -> Schema:

@@ -18,7 +18,6 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.types as pat
 
 from engine.columnar.decimals import is_narrow
 from engine.columnar.filters import row_mask
@@ -205,11 +204,9 @@ def _own_positions(work: Work) -> npt.NDArray[np.int64]:
 
 def row_bytes(group: RowGroup, request: ReadRequest) -> int:
     """Estimated memory of a row of the result: at least 1."""
-    types = [field.type for field in request.arrow_schema]
-    fixed = [t.bit_width for t in types if pat.is_primitive(t) or pat.is_decimal(t)]
+    bits, has_others = request.row_bits
     # For text and nested columns only the size of all columns together is known.
-    varying = max(0, group.size_bytes) // group.num_rows if len(fixed) < len(types) else 0
-    return max(1, sum(fixed) // 8 + varying)
+    return max(1, bits // 8 + (max(0, group.size_bytes) // group.num_rows if has_others else 0))
 
 
 @dataclass(frozen=True, slots=True)
