@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import dropwhile
 
 from bench.definition import Definition, one_of
 from bench.errors import ConfigError
@@ -14,6 +15,9 @@ _VERSION = "format_version"
 _ORDERS = ("sort", "zorder", "hilbert")
 _KEYS = (*_ORDERS, "partition", "files", "file_index", "cluster_manifests")
 _RESERVED = ("design", "layouts")
+_COMMON = ("write", "parquet", "metadata")
+"""First parts of properties' names that say little."""
+_UNITS = (("GB", 30), ("MB", 20), ("KB", 10))
 
 Value = object
 """As TOML has it."""
@@ -48,7 +52,7 @@ class Axes:
                 continue
             if "." not in name:
                 one_of(name, (*_KEYS, _VERSION), "axis (a table property has a dot in its name)", values.at(name))
-            own = {text_of(value): value for _, value in values.items(name)}
+            own = {_told(name, value): value for _, value in values.items(name)}
             if len(own) < 2:
                 raise ConfigError("an axis needs two values or more, all different", path=values.at(name))
             found[name] = own
@@ -69,8 +73,7 @@ class Axes:
         return combinations_of(self.levels, self.design) if self.values else []
 
     def varied(self, layout: Layout) -> list[Layout]:
-        """The layout with each combination: under its own name where that changes nothing, else with the combination in
-        brackets.
+        """The layout with each combination, the usual values first.
 
         Raises:
             ConfigError: A value is none for its axis.
@@ -83,22 +86,32 @@ class Axes:
             made = layout
             for short, text in combination.items():
                 made = _changed(made, full[short], self.values[full[short]][text])
-            found.append(made if made == layout else replace(made, name=name_of(layout.name, combination)))
+            found.append(replace(made, name=self.name_of(layout.name, combination)))
         return found
 
+    def name_of(self, layout: str, combination: Mapping[str, str]) -> str:
+        """What a layout with a combination is called, by its unusual values: ``sorted (compression-codec=snappy)``."""
+        usual = {axis: texts[0] for axis, texts in self.levels.items()}
+        changed = [f"{axis}={text}" for axis, text in combination.items() if text != usual[axis]]
+        return f"{layout} ({', '.join(changed)})" if changed else layout
+
     def _short(self) -> dict[str, str]:
-        """Axis -> the last part of its name, or all of it where others end alike."""
-        last = {name: name.rpartition(".")[2] for name in self.values}
+        """Axis -> its name without first parts that say little, or all of it where that makes two alike."""
+        last = {name: ".".join(dropwhile(_COMMON.__contains__, name.split("."))) for name in self.values}
         return {name: short if list(last.values()).count(short) == 1 else name for name, short in last.items()}
 
 
-def name_of(layout: str, combination: Mapping[str, str]) -> str:
-    """What a layout with a combination is called: ``sorted (codec=zstd, files=61)``."""
-    return f"{layout} ({', '.join(f'{axis}={value}' for axis, value in combination.items())})"
+def _told(axis: str, value: Value) -> str:
+    """A value in names: a number of bytes in the largest unit that it is a multiple of."""
+    if axis.endswith("-bytes") and isinstance(value, int) and value > 0:
+        for unit, bits in _UNITS:
+            if value % (1 << bits) == 0:
+                return f"{value >> bits} {unit}"
+    return text_of(value)
 
 
 def text_of(value: Value) -> str:
-    """A value as it is told."""
+    """A value as a property has it."""
     if isinstance(value, bool):
         return str(value).lower()
     return "+".join(map(str, value)) or "none" if isinstance(value, list) else str(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -10,6 +11,8 @@ from bench.measure.case import Case, Evidence, Measured, Sample
 from bench.measure.metrics import records_of
 from bench.measure.record import Failure, Record, Skipped
 from bench.measure.run_file import RunWriter
+
+_CAUSE = re.compile(r"^Caused by: (.+)", re.MULTILINE)
 
 
 class Recorder:
@@ -77,7 +80,7 @@ class Recorder:
         """A case that went wrong; the run goes on, and fails at its end."""
         made = Failure(
             kind=type(error).__name__,
-            message=" ".join(str(error).split())[:2000] or repr(error),
+            message=_said(error),
             engine=case.engine,
             measurement=case.measurement,
             layout=case.layout,
@@ -85,6 +88,12 @@ class Recorder:
         )
         self._writer.add(made)
         self.failures.append(made)
+
+
+def _said(error: Exception) -> str:
+    """What went wrong, on one line: of an error of Java, with its stack, the cause that it names last."""
+    causes = _CAUSE.findall(str(error))
+    return " ".join((causes[-1] if causes else str(error)).split())[:2000] or repr(error)
 
 
 def _label(case: Case) -> str:

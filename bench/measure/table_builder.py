@@ -28,8 +28,8 @@ from bench.measure.raw_files import RawFiles
 
 TABLE = "bench.rows"
 _END_OF_TIME_MS = 1 << 52
-_ATTEMPTS = 3
-_NEAR = 0.15
+_ATTEMPTS = 4
+_NEAR = 0.1
 """How far the number of files may be off, as a share of what is wanted, before the table is built again."""
 
 
@@ -82,7 +82,7 @@ def build_table(
     Raises:
         EngineError: The engine could not write.
     """
-    enlarged = 1.0
+    enlarged, tried = 1.0, [(0.0, 0.0)]
     for attempt in range(_ATTEMPTS):
         home = folder / str(attempt)
         home.mkdir()
@@ -90,9 +90,19 @@ def build_table(
         if layout.files is None or layout.partition or abs(built["cost"]["files"] / layout.files - 1) <= _NEAR:
             break
         if attempt < _ATTEMPTS - 1:
-            enlarged *= built["cost"]["files"] / layout.files
+            tried.append((math.log(enlarged), math.log(built["cost"]["files"] / layout.files)))
+            enlarged = math.exp(_next_guess(*tried[-2:]))
             rmtree(home)
     return built
+
+
+def _next_guess(before: tuple[float, float], last: tuple[float, float]) -> float:
+    """The logarithm of how much larger files are to be, from those of two attempts and of how many times too many files
+    each gave: on the line through both. A file has dictionaries and a footer however few its rows, so that files in
+    proportion alone come out now too many, now too few."""
+    (start, was), (at, off) = before, last
+    slope = (off - was) / (at - start) if at != start else -1.0
+    return at - off / (slope if slope < 0 else -1.0)
 
 
 def _build(
@@ -156,7 +166,8 @@ def _properties(layout: Layout, raw: RawFiles, enlarged: float) -> dict[str, str
 
     def size(codec: str) -> int:
         sink = pa.BufferOutputStream()
-        pq.write_table(sample, sink, compression=codec, store_decimal_as_integer=True)
+        known = "none" if codec.lower() == "uncompressed" else codec
+        pq.write_table(sample, sink, compression=known, store_decimal_as_integer=True)
         return int(sink.tell())
 
     ratio = size(layout.properties.get(CODEC, "zstd")) / size("zstd")

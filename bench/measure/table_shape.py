@@ -5,6 +5,7 @@ It is read by other code than wrote it (`bench.measure.brute`, pyarrow), before 
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -59,7 +60,7 @@ def check_shape(layout: Layout, location: str, rows: int) -> None:
         DatasetFailed: What is claimed and not so.
     """
     shape = _Shape(layout, load_table_json(location))
-    for check in (_metadata, _rows, _partitions, _order, _curve, _sizes, _encoding, _statistics, _extras):
+    for check in (_metadata, _rows, _partitions, _order, _curve, _sizes, _encoding, _statistics, _extras, _properties):
         fault = next(check(shape, rows), None)
         if fault is not None:
             raise DatasetFailed(f"layout {layout.name} is not what it claims: {fault}")
@@ -98,6 +99,14 @@ def _metadata(shape: _Shape, _: int) -> Iterator[str]:
     found = [(names.get(field["source-id"]), field["transform"]) for field in spec]
     if found != (claimed := [(term.column, term.transform) for term in layout.partition]):
         yield f"its partition spec is {found}, not {claimed}"
+
+
+def _properties(shape: _Shape, _: int) -> Iterator[str]:
+    """Of what files do not show, such as a compression level, the table says at least that it was asked for."""
+    found = {**shape.table.values.get("properties", {}), FORMAT_VERSION: shape.layout.properties[FORMAT_VERSION]}
+    for name, claimed in shape.layout.properties.items():
+        if found.get(name) != claimed:
+            yield f"its property {name} is {found.get(name)}, not {claimed}"
 
 
 def _rows(shape: _Shape, rows: int) -> Iterator[str]:
@@ -208,12 +217,17 @@ def _sizes(shape: _Shape, _: int) -> Iterator[str]:
         for file in shape.files:
             if file.size_bytes > target * _OVER:
                 yield f"{file.path} has {file.size_bytes} bytes, its target is {target}"
+        partitions, size = len(shape.by_partition), sum(file.size_bytes for file in shape.files)
+        if (most := math.ceil(size / target) * _MOST + partitions) < found:
+            yield f"it has {found} data files of {size} bytes, more than {most:.0f} of {target} each"
     if ROW_GROUP_SIZE in layout.properties:
         limit = int(layout.properties[ROW_GROUP_SIZE])
         for path, footer in shape.footers.items():
-            size = max(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups))
-            if size > limit * _OVER:
-                yield f"{path} has a row group of {size} bytes, not {limit} or less"
+            sizes = [footer.row_group(i).total_byte_size for i in range(footer.num_row_groups)]
+            if max(sizes) > limit * _OVER:
+                yield f"{path} has a row group of {max(sizes)} bytes, not {limit} or less"
+            if len(sizes) > math.ceil(sum(sizes) / limit) * _MOST + 1:
+                yield f"{path} has {len(sizes)} row groups, of {sum(sizes)} bytes, which are to have {limit} each"
 
 
 def _encoding(shape: _Shape, _: int) -> Iterator[str]:

@@ -21,8 +21,13 @@ NONE = "none"
 """The case of scans without deletes."""
 
 
-def findings_of(records: Records) -> tuple[Finding, ...]:
-    """The findings of a run: what went wrong first, then layouts, then engines, measurement by measurement."""
+_MOST_GROUPS = 8
+"""Of layouts that are told one by one."""
+
+
+def findings_of(records: Records, answers: Sequence[Finding] = ()) -> tuple[Finding, ...]:
+    """The findings of a run: what went wrong first, then the answers to what its definition asks, then layouts, then
+    engines, measurement by measurement."""
     planning = records.where(measurement="planning").competing
     scans = records.where(measurement="decimals", metric="scan_time")
     contests: list[_Race | _Added] = [
@@ -37,6 +42,7 @@ def findings_of(records: Records) -> tuple[Finding, ...]:
     ]
     return (
         *_lost_files(records.where(measurement="pruning", metric="recall")),
+        *answers,
         *_layouts_by_filter(records.where(measurement="pruning")),
         *_told(contests),
     )
@@ -108,10 +114,13 @@ def _layouts_by_filter(pruning: Records) -> Iterator[Finding]:
 
 
 def _grouped(figures: Iterable[tuple[str, str]]) -> str:
-    """Equal figures told once: ``20% with b, 100% with c and d``."""
+    """Equal figures told once: ``20% with b, 100% with c and d``; of many, the least and the most."""
     groups: dict[str, list[str]] = {}
     for figure, layout in figures:
         groups.setdefault(figure, []).append(layout)
+    if len(groups) > _MOST_GROUPS:
+        least, *_, most = groups
+        return f"{least} to {most} with {sum(map(len, groups.values()))} others"
     return listed([f"{figure} with {listed(layouts)}" for figure, layouts in groups.items()])
 
 

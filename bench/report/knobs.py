@@ -6,22 +6,23 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from bench.layouts.axes import Axes, name_of
+from bench.layouts.axes import Axes
 from bench.measure.record import Record
 from bench.report.charts import DotChart, DotPanel, DotRow, Point
 from bench.report.compare import Records, median, series_of
 from bench.report.findings import least_sure, reach
 from bench.report.layouts import READ
 from bench.report.model import Cell, Finding, Section, Table, Tone, plain
-from bench.report.quantities import times
-from bench.statistics.claims import Effect, contrast_of
+from bench.report.quantities import listed, times
+from bench.statistics.claims import LEAST_EFFECT, Effect, contrast_of
 from bench.statistics.designs import Term, terms_of
 
+_TIMED_ONCE = "Build"
 _METRICS = (
     ("filtered", "scan_time", "Filtered read"),
     ("planning", "latency_cold", "Cold plan"),
     ("decimals", "scan_time", "Full scan"),
-    ("build", "build_seconds", "Build"),
+    ("build", "build_seconds", _TIMED_ONCE),
     ("build", "build_bytes_on_disk", "Size"),
 )
 _EXPLANATION = (
@@ -41,11 +42,8 @@ def knobs_section(records: Records, axes: Axes) -> tuple[Section, tuple[Finding,
     terms, names = terms_of(axes.levels, axes.design), axes.combinations()
     found: dict[str, list[tuple[Term, Told]]] = {}
     for layout in axes.layouts or _bases(records.names("layout")):
-        tried = [name_of(layout, combination) for combination in names]
-        present = records.names("layout")
-        # A combination that leaves the layout as it is has the layout's own name.
-        tried = [name if name in present else layout for name in tried]
-        if len(set(tried)) == len(tried) and all(name in present for name in tried):
+        tried = [axes.name_of(layout, combination) for combination in names]
+        if set(tried) <= set(records.names("layout")):
             found[layout] = [(term, _told(records, tried, term)) for term in terms]
     if not found:
         return None
@@ -89,6 +87,19 @@ def _complete(records: Records, tried: Sequence[str]) -> Iterator[list[Record]]:
         own = [records.one(case=case, layout=name) for name in tried]
         if all(own):
             yield [record for record in own if record is not None]
+
+
+def _counted(layout: str, own: Sequence[tuple[Term, Told]]) -> Iterator[Finding]:
+    """For each exact quantity, which knobs change it by more than equals may differ, the largest effect first."""
+    counted: dict[str, dict[Term, float]] = {}
+    for term, told in own:
+        for words, effect in told.items():
+            if isinstance(effect, float) and words != _TIMED_ONCE and abs(np.log(effect)) > LEAST_EFFECT:
+                counted.setdefault(words, {})[term] = effect
+    for words, ratios in counted.items():
+        ranked = sorted(ratios.items(), key=lambda each: -abs(np.log(each[1])))
+        said = [f"{times(ratio)} with {term.name} as with {term.against}" for term, ratio in ranked]
+        yield Finding(statement=f"{words} on {layout}: {listed(said)}.", evidence="Counted, not timed.")
 
 
 def _table(layout: str, own: Sequence[tuple[Term, Told]], columns: Sequence[str]) -> Table:
@@ -136,7 +147,9 @@ def _points(told: Told) -> Iterator[Point]:
 
 
 def _findings(found: dict[str, list[tuple[Term, Told]]]) -> Iterator[Finding]:
-    """What is claimed, the largest first; all effects of a report are corrected together."""
+    """What was counted; then what is claimed of time, the largest first: all such effects are corrected together."""
+    for layout, own in found.items():
+        yield from _counted(layout, [(term, told) for term, told in own if not term.is_interaction])
     effects = [
         (layout, term, words, effect)
         for layout, own in found.items()

@@ -17,7 +17,7 @@ import pyarrow.types as pat
 
 from engine.columnar.hidden_nulls import fill_hidden_nulls, hides_nulls
 from engine.columnar.schemas import Leaf, field_id_of, leaves
-from engine.errors import Unsupported
+from engine.errors import Invalid, Unsupported
 from engine.formats.file_writer import FileWriter
 from engine.formats.metrics_modes import MetricsMode
 from engine.formats.parquet.annotations import AnnotatedOutput, annotations_of
@@ -47,6 +47,8 @@ _BLOOM_BITS_SET = 8
 """Bits of a block that are set for each value (Parquet: "Bloom Filter")."""
 _LEAST_PAGE_BYTES = 64
 """Below 8, Arrow writes lists and maps of one row as pages that nobody can read."""
+_WITH_LEVELS = ("zstd", "gzip", "brotli", "lz4")
+_MOST_GZIP = 9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +72,7 @@ class ParquetOptions:
         codec = PARQUET_COMPRESSION.of(properties)
         return cls(
             compression="none" if codec == "uncompressed" else codec,
-            compression_level=PARQUET_COMPRESSION_LEVEL.of(properties),
+            compression_level=_level(codec, properties),
             row_group_size_bytes=PARQUET_ROW_GROUP_SIZE_BYTES.of(properties),
             page_size_bytes=PARQUET_PAGE_SIZE_BYTES.of(properties),
             page_row_limit=PARQUET_PAGE_ROW_LIMIT.of(properties),
@@ -82,6 +84,16 @@ class ParquetOptions:
 
     def check(self, schema: Schema) -> None:
         """Parquet files hold columns of any type."""
+
+
+def _level(codec: str, properties: Mapping[str, str]) -> int | None:
+    """The compression level; None for a codec that has no levels, as Iceberg Java ignores it there."""
+    level = PARQUET_COMPRESSION_LEVEL.of(properties)
+    if level is None or codec not in _WITH_LEVELS:
+        return None
+    if codec == "gzip" and not 0 <= level <= _MOST_GZIP:
+        raise Invalid(f"table property {PARQUET_COMPRESSION_LEVEL.name}='{level}': gzip has levels 0 to {_MOST_GZIP}")
+    return level
 
 
 def _bloom_filters(properties: Mapping[str, str]) -> dict[str, dict[str, float]]:

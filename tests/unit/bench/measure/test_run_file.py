@@ -119,6 +119,24 @@ def test_what_counts_otherwise_than_before_is_refused(tmp_path: Path) -> None:
                 recorder.case(CASE, changed)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("rows\n differ", "rows differ"),
+        (
+            "calling\n: Aborted\n\tat a.B.c(B.java:1)\nCaused by: Unread\n\tat d.E\nCaused by: No Brotli\n\tat g.H",
+            "No Brotli",
+        ),
+        ("", "OSError('')"),
+    ],
+)
+def test_a_failure_is_told_by_its_cause_on_one_line(tmp_path: Path, text: str, said: str) -> None:
+    with RunWriter(tmp_path / "run.jsonl", run_id="r", environment=ENVIRONMENT) as writer:
+        recorder = Recorder(writer, versions={"icebench": "1"})
+        recorder.fail(CASE, OSError(text))
+    assert [failure.message for failure in recorder.failures] == [said]
+
+
 def test_a_run_is_never_written_over(tmp_path: Path) -> None:
     path = write(tmp_path / "run.jsonl")
     before = path.read_bytes()

@@ -39,6 +39,17 @@ def test_the_sample_run_says_which_layout_and_engine_are_best_and_by_how_much() 
     ]
 
 
+def test_of_many_layouts_the_least_and_the_most_are_told() -> None:
+    def shares(count: int) -> tuple[Record, ...]:
+        return tuple(
+            record("pruning", "one", "bytes_planned_share", "ratio", [(10 + i) / 100], layout=f"l{i}")
+            for i in range(count)
+        )
+
+    assert statements(shares(9))[0].endswith("17% with l7 and 18% with l8.")
+    assert statements(shares(10)) == ["For one, l0 reads least: 10% of the table, against 11% to 19% with 9 others."]
+
+
 def test_the_fastest_engine_is_found_wherever_it_stands() -> None:
     records = tuple(
         record("decimals", "scan", "scan_time", "s", [seconds * w for w in WEATHER], engine=engine)

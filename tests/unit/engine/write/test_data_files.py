@@ -345,6 +345,38 @@ def test_a_wrong_property_is_named(name: str, text: str) -> None:
         )
 
 
+@pytest.mark.parametrize("codec", ["snappy", "uncompressed", "none", "lz4", "brotli", "gzip", "zstd"])
+def test_a_compression_level_holds_for_the_codecs_that_have_levels(codec: str) -> None:
+    def written(level: str | None) -> tuple[str, int]:
+        properties = {
+            "write.parquet.compression-codec": codec,
+            "write.parquet.dict-encoding-enabled.column.id": "false",
+        }
+        if level is not None:
+            properties["write.parquet.compression-level"] = level
+        store = MemoryStore()
+        (file,) = write_data_files(
+            numbers(20_000), metadata=metadata_of(numbers(0).schema, properties=properties), store=store
+        )
+        footer = pq.read_metadata(io.BytesIO(store.read(file.file_path)))
+        chunk = footer.row_group(0).column(0)
+        return chunk.compression, chunk.total_compressed_size
+
+    stored = "UNCOMPRESSED" if codec == "none" else codec.upper()
+    (low, low_size), (high, high_size) = written("1"), written("9")
+    assert low == high == stored
+    assert (low_size == high_size) == (codec in {"snappy", "uncompressed", "none"})
+
+
+@pytest.mark.parametrize("level", ["-1", "10"])
+def test_a_level_that_gzip_lacks_is_named(level: str) -> None:
+    properties = {"write.parquet.compression-codec": "gzip", "write.parquet.compression-level": level}
+    with pytest.raises(Invalid, match=r"compression-level=.* gzip has levels"):
+        write_data_files(
+            numbers(1), metadata=metadata_of(numbers(0).schema, properties=properties), store=MemoryStore()
+        )
+
+
 def test_a_write_may_override_properties_and_spec() -> None:
     own = {"write.parquet.compression-codec": "gzip"}
     metadata = metadata_of(numbers(0).schema, [("p", Identity())], properties=own)
