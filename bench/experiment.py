@@ -25,7 +25,15 @@ from bench.layouts.layout import FORMAT_VERSION, TARGET_SIZE, Layout
 from bench.layouts.registry import FILE as LAYOUTS
 from bench.layouts.registry import known_layouts, parse_layouts
 from bench.workloads.dated_sales import DatedSales
-from bench.workloads.definitions import KINDS, TPCDS, DescribedWorkload, ReadingWorkload, RowsWorkload, Workload
+from bench.workloads.definitions import (
+    KINDS,
+    TPCDS,
+    DescribedWorkload,
+    MaintenanceWorkload,
+    ReadingWorkload,
+    RowsWorkload,
+    Workload,
+)
 from bench.workloads.rows import SPREADS, Rows
 
 MEASUREMENTS = {
@@ -176,9 +184,9 @@ class Experiment:
             if key == "workload":
                 pairs = zip(_listed(values[key]), self.workloads, strict=True)
                 values[key] = [each for each, made in pairs if made.name in names]
-            elif key == "parts":
+            elif key in ("parts", "actions"):
                 for each in _listed(values["workload"]):
-                    each["parts"] = names
+                    each[key] = names
             else:
                 values[key] = names
         self._drop_what_is_left_out(values)
@@ -200,10 +208,12 @@ class Experiment:
 
     def _sorted(self, names: Sequence[str]) -> Mapping[str, list[str]]:
         """The names by the key of the definition that they are of."""
-        known = {
+        upkeep = [each for each in self.workloads if isinstance(each, MaintenanceWorkload)]
+        known: dict[str, str] = {
             **{each.name: "workload" for each in self.workloads},
             **{part: "parts" for each in self.workloads if isinstance(each, ReadingWorkload) for part in each.parts},
             **dict.fromkeys((*known_layouts(), *(each.name for each in self.layouts)), "layouts"),
+            **{name: "actions" for each in upkeep for name in each.actions},
             **dict.fromkeys(ENGINES, "engines"),
             **dict.fromkeys(MEASUREMENTS, "measurements"),
         }

@@ -15,7 +15,7 @@ from bench.measure.case import Cost
 
 _TIMEOUT_SECONDS = 600
 NOTHING: Mapping[str, int] = MappingProxyType({})
-_OWN = ("cpu_seconds", "peak_bytes")
+_OWN = ("seconds", "cpu_seconds", "peak_bytes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ class FreshProcess:
     exactly: Mapping[str, int]
 
     def cost(self, wall: float) -> Cost:
-        """What the process says that it took.
+        """What the process says that it took; by the clock `wall`, unless it says.
 
         Raises:
             EngineFailed: It failed.
@@ -43,7 +43,8 @@ class FreshProcess:
         """
         _, errors = self.process.communicate(timeout=_TIMEOUT_SECONDS)
         if self.process.returncode or not self.line:
-            last = errors.strip().splitlines()[-1] if errors.strip() else self.line
+            # Of a Java stack, what its last cause is.
+            last = next((line for line in reversed(errors.splitlines()) if line and not line[0].isspace()), self.line)
             raise EngineFailed(f"a fresh process failed: {last}")
         answer: dict[str, Any] = json.loads(self.line)
         for name, least in self.least.items():
@@ -54,7 +55,7 @@ class FreshProcess:
                 raise Disagreement(f"a fresh process finds {answer[name]} {name}, not {number}")
         known = {*_OWN, *self.least, *self.exactly}
         more = {name: value for name, value in answer.items() if name not in known}
-        return Cost(wall=wall, cpu=answer["cpu_seconds"], memory=answer["peak_bytes"], more=more)
+        return Cost(wall=answer.get("seconds", wall), cpu=answer["cpu_seconds"], memory=answer["peak_bytes"], more=more)
 
 
 def fresh_process(

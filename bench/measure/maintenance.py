@@ -7,10 +7,11 @@ files are on disk. Nothing of that is told by an engine.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, cast
@@ -26,11 +27,13 @@ from bench.measure.brute.manifests import DELETED, live_files, manifest_list, re
 from bench.measure.brute.metadata import load_table_json
 from bench.measure.case import Case, Evidence
 from bench.measure.commits import workspace
+from bench.measure.fresh_process import fresh_process
 from bench.measure.opened import try_each
 from bench.measure.oracle import Sql, identifier, quoted
 from bench.measure.table_shape import check_shape
-from bench.measure.trial import Bench, Trial
-from bench.workloads.upkeep_tables import NAME, UpkeepTables
+from bench.measure.trial import Bench, Timed, Trial
+from bench.spark_session import SparkSettings
+from bench.workloads.upkeep_tables import NAME, UpkeepTables, kind_of
 
 _MOST_OVER = 1.8
 """How far a file may exceed the target: beyond this Iceberg would rewrite it again."""
@@ -48,6 +51,7 @@ class Maintenance:
         actions: In which ways.
         engines: Names of those that are measured.
         workspace: Directory for the tables, which are deleted in the end.
+        spark: Settings of the session of each run's own process; None runs all in this one, which warms.
     """
 
     case: Case
@@ -55,18 +59,33 @@ class Maintenance:
     actions: tuple[Action, ...]
     engines: tuple[str, ...]
     workspace: Path
+    spark: SparkSettings | None = None
 
     def trials(self, bench: Bench) -> Iterator[Trial]:
         folder = bench.resources.enter_context(workspace(self.workspace))
         for done, action in enumerate(self.actions):
             bench.progress("tables", f"a table for {action}", done, len(self.actions))
             case = replace(self.case, configuration=action)
-            kept = KeptTable.of(self.tables, action, folder / action)
+            kept = KeptTable.of(self.tables, action, folder / kind_of(action))
             engines = bench.able(case, Ability.MAINTAIN, among=self.engines)
             for name in [name for name, each in engines.items() if action not in cast("Maintaining", each).maintains]:
                 bench.recorder.skip(case.of(name), f"{name} has no {action} of its own")
                 del engines[name]
-            yield from try_each(engines, partial(_checked, bench, case, kept), bench.recorder, case).values()
+            attempt = partial(_checked, bench, case, kept) if self.spark is None else partial(self._fresh, case, kept)
+            yield from try_each(engines, attempt, bench.recorder, case).values()
+
+    def _fresh(self, case: Case, kept: KeptTable, engine: AnyEngine) -> Trial:
+        """In processes of its own, looked at each time."""
+        own = ("bench.measure.fresh_upkeep", engine.name, str(kept.warehouse), kept.action)
+        arguments = (*own, str(kept.tables.target_bytes), json.dumps(asdict(cast("SparkSettings", self.spark))))
+
+        def prepare() -> Timed:
+            kept.restore()
+            return partial(fresh_process, arguments)
+
+        return Trial(
+            case=replace(case.of(engine.name), cache="fresh"), evidence=kept.evidence, prepare=prepare, after=kept.check
+        )
 
 
 def _checked(bench: Bench, case: Case, kept: KeptTable, engine: AnyEngine) -> Trial:
@@ -80,7 +99,7 @@ def _checked(bench: Bench, case: Case, kept: KeptTable, engine: AnyEngine) -> Tr
     kept.check()
     return Trial(
         case=case.of(engine.name),
-        evidence=Evidence(counters={"files_before": len(kept.files)}),
+        evidence=kept.evidence,
         prepare=prepare,
         seconds=seconds,
         after=kept.check,
@@ -110,11 +129,14 @@ class KeptTable:
 
     @classmethod
     def of(cls, tables: UpkeepTables, action: Action, folder: Path) -> KeptTable:
-        """Make it, below a directory that is not there yet."""
+        """Make it below a directory, unless it is there for another action."""
         made = cls(tables=tables, action=action, warehouse=folder / "warehouse", aside=folder / "aside")
-        made.warehouse.mkdir(parents=True)
-        tables.make(action, made.warehouse)
-        shutil.copytree(made.warehouse, made.aside, copy_function=_copied)
+        if made.aside.exists():
+            made.restore()
+        else:
+            made.warehouse.mkdir(parents=True)
+            tables.make(action, made.warehouse)
+            shutil.copytree(made.warehouse, made.aside, copy_function=_copied)
         assert made.rows  # before anything is changed
         return made
 
@@ -127,6 +149,11 @@ class KeptTable:
     def files(self) -> Mapping[str, int]:
         """Bytes of every file that there is before, by its path within the warehouse."""
         return _sizes(self.aside)
+
+    @property
+    def evidence(self) -> Evidence:
+        """What it is."""
+        return Evidence(counters={"files_before": len(self.files)})
 
     @cached_property
     def rows(self) -> tuple[Any, ...]:

@@ -17,6 +17,7 @@ _NAMES: Mapping[tuple[str, str], tuple[str, str, str]] = {
     ("reading", "fresh"): ("scan_fresh", "scan_cpu_first", "memory_peak"),
     ("commits", "none"): ("latency_commit", "cpu_commit", "memory_commit"),
     ("maintenance", "none"): ("upkeep_time", "upkeep_cpu", "upkeep_memory"),
+    ("maintenance", "fresh"): ("upkeep_time", "upkeep_cpu", "memory_peak"),
 }
 """Measurement and cache -> names of wall time, processor time and memory; the others are scans."""
 

@@ -11,7 +11,7 @@ import gc
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Protocol, runtime_checkable
 
@@ -92,11 +92,10 @@ class ClockExecutor:
         kept = timed()
         wall = self._clock() - start
         cpu, memory = self._tree.stop()
-        if isinstance(kept, Elsewhere):
-            return kept.cost(wall)
+        cost = kept.cost(wall) if isinstance(kept, Elsewhere) else Cost(wall=wall, cpu=cpu, memory=memory)
         # Only now may the result be freed: freeing it is not part of what was timed.
         del kept
-        return Cost(wall=wall, cpu=cpu, memory=memory, more={} if trial.after is None else trial.after())
+        return cost if trial.after is None else replace(cost, more={**cost.more, **trial.after()})
 
 
 @dataclass(kw_only=True)

@@ -35,7 +35,7 @@ from bench.measure.progress import Progress
 from bench.measure.pruning import Pruning
 from bench.measure.reading import DELETE_ENGINES, reading
 from bench.measure.scanning import Scanning
-from bench.measure.spark_use import SparkUse
+from bench.measure.spark_use import SparkUse, spark_settings
 from bench.measure.subject import NONE, Subject, Unmeasured, decimal_columns
 from bench.measure.trial import Measurement
 from bench.workloads.definitions import (
@@ -102,6 +102,8 @@ class Preparation:
                         Maintenance(
                             case=case, tables=workload.tables, actions=workload.actions,
                             engines=self.experiment.engines, workspace=self.cache,
+                            spark=spark_settings(self.experiment.spark, self.cache / "iceberg_java")
+                            if workload.fresh else None,
                         )
                     )  # fmt: skip
         if tables:

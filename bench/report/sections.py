@@ -168,6 +168,7 @@ _MEASUREMENTS = {
                 title="Rise of resident memory; a Java virtual machine keeps what earlier runs made it take",
                 counted=True,
             ),
+            _Metric(name="memory_peak", title="Memory that a process took at most, its virtual machine's included"),
         ),
         case="Change",
         against_own=True,

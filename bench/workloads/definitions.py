@@ -312,13 +312,14 @@ class EventsWorkload:
 
 @dataclass(frozen=True, kw_only=True)
 class MaintenanceWorkload:
-    """Tables that need upkeep, and what is done for it."""
+    """Tables that need upkeep, and what is done for it; `fresh`: each time in a process of its own."""
 
     kind: ClassVar[str] = "maintenance"
     measurements: ClassVar[tuple[str, ...]] = ("maintenance",)
 
     tables: UpkeepTables
     actions: tuple[Action, ...]
+    fresh: bool
 
     @property
     def name(self) -> str:
@@ -336,7 +337,8 @@ class MaintenanceWorkload:
             orphans=values.whole("orphans", least=0),
             seed=values.whole("seed", DEFAULT_SEED, least=0),
         )
-        return cls(tables=tables, actions=cast("tuple[Action, ...]", actions))
+        fresh = values.flag("fresh", default=False)
+        return cls(tables=tables, actions=cast("tuple[Action, ...]", actions), fresh=fresh)
 
 
 KINDS: Mapping[str, Callable[[Definition], Workload]] = {

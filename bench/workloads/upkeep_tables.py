@@ -25,6 +25,17 @@ _LONG_AGO = 1_600_000_000
 """Orphans are older than the three days for which a file may belong to a writer that has not committed yet."""
 
 
+def kind_of(action: Action) -> str:
+    """What tables are made alike for, as a name."""
+    match action:
+        case "rewrite_manifests" | "remove_orphan_files":
+            return "listed"
+        case "expire_snapshots":
+            return "history"
+        case _:
+            return "rows"
+
+
 @dataclass(frozen=True, kw_only=True)
 class UpkeepTables:
     """What there is to keep.
@@ -51,12 +62,10 @@ class UpkeepTables:
     def make(self, action: Action, warehouse: Path) -> None:
         """The table `NAME` that the action is for, in an empty directory."""
         catalog = engine.load_catalog(str(warehouse))
-        makers: Mapping[Action, Callable[[engine.Catalog], None]] = {
-            "rewrite_manifests": self._make_listed,
-            "remove_orphan_files": self._make_listed,
-            "expire_snapshots": self._make_history,
-        }
-        makers.get(action, self._make_rows)(catalog)
+        makers: Mapping[str, Callable[[engine.Catalog], None]] = {
+            "listed": self._make_listed, "history": self._make_history, "rows": self._make_rows,
+        }  # fmt: skip
+        makers[kind_of(action)](catalog)
         catalog.close()
 
     def _make_rows(self, catalog: engine.Catalog) -> None:

@@ -7,8 +7,9 @@ import pytest
 from bench.definition import Definition
 from bench.errors import ConfigError
 from bench.experiment import Experiment, known_experiments, load_experiment, parse_experiment, parse_values
+from bench.measure.estimate import estimate
 from bench.workloads.dated_sales import DatedSales
-from bench.workloads.definitions import DescribedWorkload, ReadingWorkload, RowsWorkload
+from bench.workloads.definitions import DescribedWorkload, MaintenanceWorkload, ReadingWorkload, RowsWorkload
 from bench.workloads.tpcds import Tpcds
 
 MINIMAL = """
@@ -268,6 +269,15 @@ def test_only_keeps_workloads_and_their_parts_too() -> None:
     (kept,) = parse_values(reading()).adjusted(only=["wide"]).workloads
     assert isinstance(kept, ReadingWorkload)
     assert kept.parts == ("wide",)
+
+
+def test_only_keeps_actions_of_upkeep() -> None:
+    large = load_experiment("maintenance-large").adjusted(only=["zorder", "binpack", "icebench"])
+    (kept,) = large.workloads
+    assert isinstance(kept, MaintenanceWorkload)
+    assert kept.actions == ("zorder", "binpack")
+    assert kept.fresh
+    assert estimate(large).cases == 2
 
 
 def test_the_digest_follows_the_definition() -> None:

@@ -1,8 +1,12 @@
 """Upkeep of copies of a table: what is recorded, and that an engine which does something else is a failure."""
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pyarrow as pa
 import pytest
@@ -11,10 +15,12 @@ import engine
 from bench.engines.engine import Ability
 from bench.engines.icebench import Icebench
 from bench.engines.registry import EngineContext
+from bench.errors import EngineFailed
 from bench.experiment import parse_values
 from bench.layouts.upkeep import Action
-from bench.measure.case import Case
+from bench.measure.case import Case, Cost
 from bench.measure.estimate import estimate
+from bench.measure.fresh_process import FreshProcess
 from bench.measure.maintenance import KeptTable, Maintenance
 from bench.measure.run import Surroundings, run_experiment
 from bench.measure.run_file import RunWriter
@@ -24,7 +30,7 @@ from engine.maintenance.rewrite_data_files import Strategy
 from tests.unit.bench.measure.scripted import Clock, Recorded, ScriptedEngine, recorded
 
 TABLES = UpkeepTables(rows=2_000, files=16, target_bytes=40_000, snapshots=6, listed_files=180, orphans=7)
-VALUES = {
+VALUES: dict[str, Any] = {
     "name": "tiny", "engines": ["icebench"], "repetitions": 2, "warm_seconds": 0,
     "workload": {"kind": "maintenance", "rows": 2_000, "files": 16, "target_bytes": 40_000, "snapshots": 6,
                  "listed_files": 180, "orphans": 7},
@@ -68,6 +74,69 @@ def test_a_run_keeps_equal_copies_and_reports_what_it_took(tmp_path: Path) -> No
     section = next(s for s in build_report(found.run, results_file="x").sections if s.key == "maintenance")
     assert [t.title for t in section.tables if t.title in ("Time of upkeep", "Bytes written")]
     assert section.charts
+
+
+FRESH = {**VALUES, "repetitions": 1,
+         "workload": {**VALUES["workload"], "fresh": True, "actions": ["binpack", "sort"]}}  # fmt: skip
+
+
+def test_fresh_processes_keep_equal_copies_and_tell_their_memory(tmp_path: Path) -> None:
+    where = Surroundings(cache=tmp_path / "cache", results=tmp_path / "runs", session=no_spark)  # type: ignore[arg-type]
+    found = run_experiment(parse_values(FRESH), where=where)
+    assert not found.run.failures
+    told = {(r.case, r.metric): r for r in found.records}
+    before = {told[action, "upkeep_time"].counters["files_before"] for action in ("binpack", "sort")}
+    assert len(before) == 1
+    for action in ("binpack", "sort"):
+        assert told[action, "files_written"].samples[0] > 3
+        assert 1 << 18 < told[action, "memory_peak"].samples[0] < 1 << 30
+        assert told[action, "upkeep_cpu"].samples[0] > 0
+
+
+@dataclass
+class Idle:
+    """A process that does nothing, and says that it was quick."""
+
+    def cost(self, wall: float) -> Cost:
+        return Cost(wall=wall / 2, cpu=0.0)
+
+
+def test_what_a_fresh_process_left_behind_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.measure.maintenance.fresh_process", lambda _: Idle())
+    where = Surroundings(cache=tmp_path / "cache", results=tmp_path / "runs", session=no_spark)  # type: ignore[arg-type]
+    found = run_experiment(parse_values(FRESH), where=where)
+    assert sorted(f.message[:30] for f in found.run.failures) == [
+        "after binpack there are 16 fil",
+        "after sort there are 16 files ",
+    ]
+    assert not found.records
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("raise OSError('no room')", "OSError: no room"),
+        (
+            "import sys; sys.exit('Caused by: it is full\\n\\tat a.B.c(B.java:1)\\n\\t... 21 more')",
+            "Caused by: it is full",
+        ),
+    ],
+)
+def test_a_fresh_process_that_fails_says_why(code: str, reason: str) -> None:
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    answer = FreshProcess(process=process, line="", least={}, exactly={})
+    with pytest.raises(EngineFailed, match=f"a fresh process failed: {reason}$"):
+        answer.cost(1.0)
+
+
+def test_a_fresh_process_may_have_a_clock_of_its_own() -> None:
+    for own, wall in (({}, 9.0), ({"seconds": 0.5}, 0.5)):
+        line = json.dumps({"cpu_seconds": 0.25, "peak_bytes": 7, **own})
+        process = subprocess.Popen(
+            [sys.executable, "-c", ""], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        cost = FreshProcess(process=process, line=line, least={}, exactly={}).cost(9.0)
+        assert cost == Cost(wall=wall, cpu=0.25, memory=7)
 
 
 class Wrong(Icebench):
@@ -142,6 +211,16 @@ def test_what_is_left_behind_is_looked_at(
     (failure,) = made.failures
     assert reason in failure.message
     assert not made.records
+
+
+def test_what_one_action_did_to_a_table_is_not_the_truth_of_the_next(
+    bench_of: Callable[..., Recorded], tmp_path: Path
+) -> None:
+    made = bench_of(besides(lambda t: t.delete("log_offset = 77", mode="copy-on-write"))())
+    made.measure(measurement(tmp_path, "binpack", "sort"))
+    assert [f.message for f in made.failures] == [
+        "after binpack the table has other rows or files", "after sort the table has other rows or files",
+    ]  # fmt: skip
 
 
 def test_a_later_run_is_looked_at_too(bench_of: Callable[..., Recorded], tmp_path: Path) -> None:
