@@ -108,6 +108,7 @@ def examine_columns(
 def column_uses(table: engine.Table, profile: engine.TableProfile, queries: Sequence[Query]) -> list[ColumnUse]:
     """The primitive columns, the dearest first."""
     total = sum(query.weight for query in queries) or 1.0
+    filtered = filtered_shares(table, queries)
     stored = sum(each.statistics_bytes for each in profile.columns) or 1
     footers = {} if profile.footers is None else {each.name: each.compressed_bytes for each in profile.footers.columns}
     needed = _needed(table)
@@ -119,13 +120,28 @@ def column_uses(table: engine.Table, profile: engine.TableProfile, queries: Sequ
             statistics_bytes=each.statistics_bytes,
             planning_share=each.statistics_bytes / stored,
             read=sum(q.weight for q in queries if _is_of(each.name, q.columns)) / total,
-            filtered=sum(q.weight for q in queries if each.name in {*q.equalities, *q.ranges, *q.join_keys}) / total,
+            filtered=filtered[each.name],
             needed=needed.get(each.name, ()),
         )
         for each in profile.columns
         if each.is_current
     ]
     return sorted(found, key=lambda each: -each.data_bytes - each.statistics_bytes)
+
+
+def filtered_shares(table: engine.Table, queries: Sequence[Query]) -> dict[str, float]:
+    """The share of the queries, by weight, that filter or join by a column, by its name, or by a source column of a
+    partition field, by the field's name."""
+    total, names = sum(query.weight for query in queries) or 1.0, table.schema().name_of
+    sources = {field.name: field.source_ids for spec in table.metadata.partition_specs for field in spec.fields}
+    sources |= {name: (field_id,) for field_id, name in names.items()}
+    found = dict.fromkeys(sources, 0.0)
+    for query in queries:
+        used = {*query.equalities, *query.ranges, *query.join_keys}
+        for name, ids in sources.items():
+            if any(names.get(field_id) in used for field_id in ids):
+                found[name] += query.weight / total
+    return found
 
 
 def propose(table: engine.Table, uses: Sequence[ColumnUse]) -> list[Proposal]:

@@ -26,6 +26,12 @@ LINES = 40
 @click.option(
     "--sample", type=click.IntRange(min=1), help="Read so many files, to see if they are in their sort order."
 )
+@click.option(
+    "--queries",
+    type=click.Path(exists=True, path_type=Path),
+    metavar="FILE",
+    help="Mark what queries, SQL or a log, filter by.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print all figures as one object, for other programs.")
 @click.option(
     "--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write a page with plots."
@@ -34,7 +40,8 @@ LINES = 40
 @pass_context
 def profile(
     context: Context, *, address: str, name: str | None, catalog: str | None, warehouse: str | None,
-    snapshot: int | None, deep: bool, sample: int | None, as_json: bool, html: Path | None, lines: int,
+    snapshot: int | None, deep: bool, sample: int | None, queries: Path | None, as_json: bool, html: Path | None,
+    lines: int,
 ) -> int:  # fmt: skip
     """Describe a table from its metadata: sizes, deletes, partitions, manifests, overlaps, and what costs most.
 
@@ -45,17 +52,26 @@ def profile(
     words = (address,) if name is None else (address, name)
     table, place = open_table(words, catalog, warehouse)
     found = table.maintenance.profile(snapshot_id=snapshot, deep=deep, sample_files=sample or 0)
+    filtered: dict[str, float] = {}
+    if queries is not None:
+        # local import: sqlglot takes time, which only queries are worth
+        from bench.advise.columns import filtered_shares
+        from bench.advise.queries import read_queries
+
+        filtered = filtered_shares(table, read_queries(queries, table).queries)
     out = context.terminal.out
     if html is not None:
         # matplotlib takes a second, which only a page is worth.
         from bench.report.html import render  # local import: matplotlib takes a second
 
-        write_whole(html, render(profile_report(found, place)))
+        write_whole(html, render(profile_report(found, place, filtered)))
         out.print(str(html), markup=False, soft_wrap=True)
     if as_json:
         commands = [asdict(each) for each in mendings(found, place)]
-        out.print(json.dumps({**found.to_dict(), "commands": commands}), markup=False, soft_wrap=True)
+        out.print(
+            json.dumps({**found.to_dict(), "commands": commands, "filtered": filtered}), markup=False, soft_wrap=True
+        )
     elif html is None:
-        for part in portrait(found, place, out, lines=lines):
+        for part in portrait(found, place, out, lines=lines, filtered=filtered):
             out.print(part)
     return 0

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import datetime as dt
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 
 import engine
 from bench.report.charts import Bar, BarChart, BarPanel, DotChart, DotPanel, DotRow, Point, Share
 from bench.report.model import Cell, Fact, Finding, Report, Section, Table, plain
 from bench.report.quantities import count, digits, quantity
 
+NOTHING: Mapping[str, float] = MappingProxyType({})
+_ASKED = ("filtered by",)
 _DAY_MS = 24 * 60 * 60 * 1000
 _DRAWN_COLUMNS = 20
 _TABLE, _WITHIN = "whole table", "within partitions"
@@ -96,8 +99,8 @@ def spark_sql(action: str, arguments: _Arguments, table: str) -> str:
     return f"CALL CATALOG.system.{action}({', '.join(parts)})"
 
 
-def profile_report(profile: engine.TableProfile, place: Place) -> Report:
-    """The report of a portrait."""
+def profile_report(profile: engine.TableProfile, place: Place, filtered: Mapping[str, float] = NOTHING) -> Report:
+    """The report of a portrait; `filtered` has the share of queries that filter by a column or partition field."""
     when = dt.datetime.fromtimestamp(profile.profiled_at_ms / 1000, dt.UTC)
     return Report(
         title=f"Portrait of {profile.name}",
@@ -105,7 +108,7 @@ def profile_report(profile: engine.TableProfile, place: Place) -> Report:
         source=f"{profile.name} at {when:%Y-%m-%d %H:%M} UTC",
         findings=tuple(_findings(profile, place)),
         remarks=(),
-        sections=tuple(_sections(profile)),
+        sections=tuple(_sections(profile, filtered)),
         facts=tuple(_facts(profile)),
         facts_title="The table",
         reproduce=(shlex.join(["icebench", "profile", *place.opened]),),
@@ -165,17 +168,17 @@ def age(milliseconds: int) -> str:
     return f"{digits(milliseconds / 1000)} s"
 
 
-def _sections(profile: engine.TableProfile) -> Iterator[Section]:
+def _sections(profile: engine.TableProfile, filtered: Mapping[str, float]) -> Iterator[Section]:
     yield _files(profile)
     if any(kind.files for kind in profile.deletes.kinds):
         yield _deletes(profile)
     if profile.partitions is not None:
         yield _partitions(profile)
-    yield _manifests(profile)
+    yield _manifests(profile, filtered)
     if any(column.table is not None for column in profile.columns):
         yield _overlap(profile)
     if any(column.statistics_bytes for column in profile.columns):
-        yield _statistics(profile)
+        yield _statistics(profile, filtered)
     if profile.footers is not None:
         yield _footers(profile)
 
@@ -271,16 +274,20 @@ def _partitions(profile: engine.TableProfile) -> Section:
     )
 
 
-def _manifests(profile: engine.TableProfile) -> Section:
+def _asked(name: str, filtered: Mapping[str, float]) -> tuple[str, ...]:
+    return (quantity(filtered.get(name, 0.0), "share"),) if filtered else ()
+
+
+def _manifests(profile: engine.TableProfile, filtered: Mapping[str, float]) -> Section:
     found = profile.manifests
     rows = [
         (plain(each.name), *_figures(f"{each.values:,}", digits(each.opened), digits(each.holding),
-                                     digits(each.possible)))
+                                     digits(each.possible), *_asked(each.name, filtered)))
         for each in found.clustering
     ]  # fmt: skip
     table = Table(
         title="Data manifests that a filter field = value opens",
-        columns=("partition field", "values", "opened", "holding such a file", "possible"),
+        columns=("partition field", "values", "opened", "holding such a file", "possible", *_ASKED[: bool(filtered)]),
         rows=tuple(rows),
         note="Averages over values. Possible: with manifests of the target size, the files of a value together.",
     )
@@ -339,7 +346,7 @@ def _overlap(profile: engine.TableProfile) -> Section:
     )  # fmt: skip
 
 
-def _statistics(profile: engine.TableProfile) -> Section:
+def _statistics(profile: engine.TableProfile, filtered: Mapping[str, float]) -> Section:
     dear = sorted(profile.columns, key=lambda column: -column.statistics_bytes)
     total = sum(column.statistics_bytes for column in dear)
     data = max(1, sum(column.data_bytes for column in dear))
@@ -348,7 +355,7 @@ def _statistics(profile: engine.TableProfile) -> Section:
          *_figures(quantity(c.statistics_bytes, "bytes"), quantity(c.statistics_bytes / max(1, total), "share"),
                    quantity(c.bounds_bytes, "bytes"), quantity(c.data_bytes, "bytes"),
                    quantity(c.data_bytes / data, "share"), f"{c.files_without_bounds:,}", f"{c.files_of_nulls:,}",
-                   "" if c.distinct_values is None else f"{c.distinct_values:,}"))
+                   "" if c.distinct_values is None else f"{c.distinct_values:,}", *_asked(c.name, filtered)))
         for c in dear
     ]  # fmt: skip
     bars = [
@@ -358,7 +365,7 @@ def _statistics(profile: engine.TableProfile) -> Section:
         for c in dear[:_DRAWN_COLUMNS]
     ]  # fmt: skip
     columns = ("column", "statistics", "share", "bounds", "data", "share", "files without bounds", "of nulls only",
-               "distinct values")  # fmt: skip
+               "distinct values", *_ASKED[: bool(filtered)])  # fmt: skip
     return Section(
         key="statistics",
         title="Columns and their statistics",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rich import box
 from rich.console import Console, RenderableType
@@ -10,7 +10,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 import engine
-from bench.report.profile import Place, age, bins, headline, mendings
+from bench.report.profile import NOTHING, Place, age, bins, headline, mendings
 from bench.report.quantities import digits, quantity
 
 _BAR = 24
@@ -20,14 +20,17 @@ _LAST_LINES = 2
 """Of what is left out, in a narrow terminal."""
 
 
-def portrait(profile: engine.TableProfile, place: Place, console: Console, *, lines: int) -> Iterator[RenderableType]:
-    """What to print. Columns of the table are left out first, then the cheapest reasons; the last line says so."""
+def portrait(
+    profile: engine.TableProfile, place: Place, console: Console, *, lines: int, filtered: Mapping[str, float] = NOTHING
+) -> Iterator[RenderableType]:
+    """What to print. Columns of the table are left out first, then the cheapest reasons; the last line says so.
+    `filtered` has the share of queries that filter by a column or partition field."""
     title = Text(f"{profile.name}: {headline(profile)}", style="bold")
-    opening: list[RenderableType] = [title, _summary(profile), _histogram(profile)]
+    opening: list[RenderableType] = [title, _summary(profile, filtered), _histogram(profile)]
     left = lines - 1 - _LAST_LINES - sum(_height(console, part) for part in opening)
     reasons = [_reason(number, *found) for number, found in enumerate(_told(profile, place), 1)]
-    columns = _columns_by_depth(profile)
-    room = _height(console, _column_grid(profile, columns[:_FEWEST_COLUMNS])) if columns else 0
+    columns = _columns_by_depth(profile, filtered)
+    room = _height(console, _column_grid(profile, columns[:_FEWEST_COLUMNS], filtered)) if columns else 0
     shown: list[RenderableType] = []
     for part in reasons:
         if sum(_height(console, each) for each in (*shown, part)) + room > left:
@@ -35,11 +38,11 @@ def portrait(profile: engine.TableProfile, place: Place, console: Console, *, li
         shown.append(part)
     left -= sum(_height(console, part) for part in shown)
     most = min(len(columns), max(0, left))
-    while most and _height(console, _column_grid(profile, columns[:most])) > left:
+    while most and _height(console, _column_grid(profile, columns[:most], filtered)) > left:
         most -= 1
     yield from opening
     if most:
-        yield _column_grid(profile, columns[:most])
+        yield _column_grid(profile, columns[:most], filtered)
     yield Text(
         "Costs in bytes, dearest first; an open counts as 4 MB"
         if reasons
@@ -64,14 +67,14 @@ def _grid() -> Grid:
     return grid
 
 
-def _summary(profile: engine.TableProfile) -> Grid:
+def _summary(profile: engine.TableProfile, filtered: Mapping[str, float]) -> Grid:
     grid = _grid()
-    for label, text in _facts(profile):
+    for label, text in _facts(profile, filtered):
         grid.add_row(label, text)
     return grid
 
 
-def _facts(profile: engine.TableProfile) -> Iterator[tuple[str, str]]:
+def _facts(profile: engine.TableProfile, filtered: Mapping[str, float]) -> Iterator[tuple[str, str]]:
     files, deletes, history = profile.files, profile.deletes, profile.history
     sizes = f"{files.small_files:,} small and {files.large_files:,} large files"
     yield "Compaction", f"{sizes}; {files.compaction_files:,} would become about {files.compaction_result_files:,}"
@@ -85,7 +88,8 @@ def _facts(profile: engine.TableProfile) -> Iterator[tuple[str, str]]:
         yield "Partitions", f"{sizes}, the largest {digits(own.skew)}x the mean; {own.files.median:,} files each"
     for each in profile.manifests.clustering:
         opened = f"{digits(each.opened)} of {profile.manifests.data_manifests:,}"
-        yield "Manifests", f"a filter on {each.name} opens {opened}; {digits(each.possible)} would do"
+        asked = f"; {quantity(filtered.get(each.name, 0.0), 'share')} of the queries have one" if filtered else ""
+        yield "Manifests", f"a filter on {each.name} opens {opened}; {digits(each.possible)} would do{asked}"
     if profile.footers is not None:
         size = quantity(profile.footers.row_group_bytes.median, "bytes")
         own_groups = f"{profile.footers.row_groups:,} row groups of {size}"
@@ -121,21 +125,29 @@ def _histogram(profile: engine.TableProfile) -> Grid:
     return grid
 
 
-def _columns_by_depth(profile: engine.TableProfile) -> list[int]:
-    """Places of the columns with bounds, the best clustered first."""
+def _columns_by_depth(profile: engine.TableProfile, filtered: Mapping[str, float]) -> list[int]:
+    """Places of the columns with bounds: those that most queries filter by, then the best clustered."""
     found = [
-        ((column.within_partitions or column.table).average_depth, place)
+        (-filtered.get(column.name, 0.0), (column.within_partitions or column.table).average_depth, place)
         for place, column in enumerate(profile.columns)
         if column.table is not None and column.is_current
     ]
-    return [place for _, place in sorted(found)]
+    return [place for _, _, place in sorted(found)]
 
 
-def _column_grid(profile: engine.TableProfile, places: list[int]) -> Grid:
+def _column_grid(profile: engine.TableProfile, places: list[int], filtered: Mapping[str, float]) -> Grid:
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
-    grid.add_column("best clustered column", overflow="fold")
+    grid.add_column("column" if filtered else "best clustered column", overflow="fold")
     has_sketches = any(column.distinct_values is not None for column in profile.columns)
-    for name in ("depth", "in partitions", "overlaps", "no bounds", "statistics", *["distinct"] * has_sketches):
+    for name in (
+        "depth",
+        "in partitions",
+        "overlaps",
+        "no bounds",
+        "statistics",
+        *["distinct"] * has_sketches,
+        *["filtered by"] * bool(filtered),
+    ):
         grid.add_column(name, justify="right", no_wrap=True)
     for place in places:
         column = profile.columns[place]
@@ -146,6 +158,7 @@ def _column_grid(profile: engine.TableProfile, places: list[int]) -> Grid:
             digits(column.table.average_overlaps), f"{column.files_without_bounds:,}",
             quantity(column.statistics_bytes, "bytes"),
             *["" if column.distinct_values is None else f"{column.distinct_values:,}"] * has_sketches,
+            *[quantity(filtered.get(column.name, 0.0), "share")] * bool(filtered),
         )  # fmt: skip
     return grid
 

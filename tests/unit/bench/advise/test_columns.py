@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 import engine
-from bench.advise.columns import apply_proposals, examine_columns
+from bench.advise.columns import apply_proposals, examine_columns, filtered_shares
+from bench.advise.queries import Query
 from bench.errors import ConfigError
 from tests.unit.bench.cli.test_main import exit_code
 
@@ -45,6 +46,19 @@ def table(tmp_path: Path) -> engine.Table:
             )
         )  # fmt: skip
     return made
+
+
+def test_partition_fields_are_asked_for_by_their_source_columns(tmp_path: Path) -> None:
+    spec = [("id", "bucket[4]"), ("late", "truncate[10]")]
+    made = engine.load_catalog(str(tmp_path / "wh")).create_table("db.t", SCHEMA, partition_spec=spec)
+    queries = [
+        Query(name="a", weight=3.0, equalities=("id",), columns=("note",)),
+        Query(name="b", join_keys=("small", "id")),
+        Query(name="c", weight=4.0, ranges=("day",)),
+    ]
+    assert {name: share for name, share in filtered_shares(made, queries).items() if share} == {
+        "id_bucket": 0.5, "id": 0.5, "small": 0.125, "day": 0.5,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("deep", [False, True])

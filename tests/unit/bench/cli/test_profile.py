@@ -67,6 +67,27 @@ def test_json_has_every_figure(table: engine.Table, capsys: pytest.CaptureFixtur
     assert len(found["commands"]) == len(found["reasons"]) == len(profile.reasons)
 
 
+def test_queries_mark_what_they_filter_by(
+    table: engine.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked, page = tmp_path / "q.sql", tmp_path / "portrait.html"
+    asked.write_text("select id from t where extra_7 = 3; select id from t where day = 1 and extra_7 > 2;")
+    options = (table.location, "--queries", asked)
+    assert exit_code("profile", *options, "--json") == 0
+    found = json.loads(capsys.readouterr().out)["filtered"]
+    assert {name: share for name, share in found.items() if share} == {"extra_7": 1.0, "day": 0.5}
+    assert exit_code("profile", *options) == 0
+    text = capsys.readouterr().out
+    assert re.search(r"a filter on day opens .*; 50% of the queries have one", " ".join(text.split()))
+    first = text.index("filtered by")
+    assert re.search(r"extra_7 .* 100%", text[first:])
+    assert text.index("extra_7") < text.index("day  ", first)
+    assert exit_code("profile", *options, "--html", page) == 0
+    assert page.read_text().count("filtered by") == 2
+    assert exit_code("profile", table.location) == 0
+    assert "filtered by" not in capsys.readouterr().out
+
+
 def test_the_page_stands_alone_and_shows_each_section(table: engine.Table, tmp_path: Path) -> None:
     page = tmp_path / "portrait.html"
     assert exit_code("profile", table.location, "--html", page) == 0
