@@ -4,7 +4,7 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest --quiet --durations=10
 
 .DEFAULT_GOAL := bench
-.PHONY: bench test soak mutants check asv asv-publish docs lock clean
+.PHONY: bench microbench test soak mutants check asv asv-publish docs lock clean
 
 bench: .venv/.stamp ## the main job: run the benchmarks, write the report
 	$(BIN)/icebench run
@@ -14,6 +14,11 @@ asv: .venv/.stamp ## the same measurements as an asv suite
 
 asv-publish: .venv/.stamp ## the results of asv as a site, to be read by `asv preview`
 	$(BIN)/asv publish
+
+microbench: .venv/.stamp ## single hot functions, kept in .benchmarks/ and compared with the last time
+	@compared=; compgen -G ".benchmarks/*/*.json" >/dev/null && compared=--benchmark-compare; \
+	$(BIN)/python -m pytest --quiet tests/microbench --benchmark-enable --benchmark-autosave --benchmark-group-by=name \
+		--benchmark-columns=min,median,iqr,rounds --benchmark-timer=time.process_time $$compared
 
 # Each of these processes and of those that they start would compile all modules and rewrite all tests again.
 test: export PYTHONDONTWRITEBYTECODE =
