@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import click
@@ -81,21 +82,20 @@ def gate(
     if base is not None and (accepting or tables is not None):
         raise click.UsageError("--accept and --tables go without --base")
     path = context.places.baseline
-    run, again = counted, "icebench gate"
+    again = "icebench gate"
+    run: Callable[[], Baseline] = counted
     runs: Callable[[], list[Baseline]] = runs_of_fresh_processes
-    if tables is not None:
-        from bench.cli.gate_tables import baseline_of, count_plans  # local import: it takes a second, for Spark
-
-        path, again = baseline_of(tables), f"{again} --tables {tables}"
-
-        def run() -> Baseline:
-            return count_plans(tables)
-
-        def runs() -> list[Baseline]:
-            return [run(), run()]
-
     out = context.terminal.out
     try:
+        if tables is not None:
+            from bench.cli.gate_tables import baseline_of, count_plans  # local import: it takes a second, for Spark
+
+            path, again = baseline_of(tables), f"{again} --tables {tables}"
+            run = partial(count_plans, tables)
+
+            def runs() -> list[Baseline]:
+                return [run(), run()]
+
         if base is not None:
             return compare_two(context, base, head, Wanted(patterns, seconds_of(budget), seed))
         with context.terminal.err.status("counting the work of the cases"):

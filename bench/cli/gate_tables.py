@@ -25,7 +25,9 @@ _ALL = "no-filter"
 
 
 def baseline_of(definition: Path) -> Path:
-    """Where the baseline of a definition is: beside it."""
+    """Where the baseline of a definition is: beside it; raises ConfigError if there is no such definition."""
+    if not definition.is_file():
+        raise ConfigError("no such file; it is a definition, as 'icebench run' takes it", path=str(definition))
     return definition.parent / f"{definition.stem}.baseline.json"
 
 
@@ -36,12 +38,10 @@ def count_plans(definition: Path) -> Baseline:
         definition: As `icebench run` takes it.
 
     Raises:
-        ConfigError: No such definition or table, or a table without named filters.
+        ConfigError: No such table, or a table without named filters.
         BenchError: A table could not be made.
         EngineError: A table cannot be planned.
     """
-    if not definition.is_file():
-        raise ConfigError("no such file; it is a definition, as 'icebench run' takes it", path=str(definition))
     experiment = load_experiment(definition).adjusted(only=("planning",))
     found = [isinstance(workload, TableWorkload) for workload in experiment.workloads]
     if any(found) and not experiment.filters:
