@@ -23,11 +23,11 @@ microbench: .venv/.stamp ## single hot functions, kept in .benchmarks/ and compa
 # Each of these processes and of those that they start would compile all modules and rewrite all tests again.
 test: export PYTHONDONTWRITEBYTECODE =
 test: .venv/.stamp .venv/.test-stamp ## all tests: those that share one Spark session in a process beside the others
-	@export TMPDIR=$$(.ci/test-directory); status=0; log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
+	@status=0; export TMPDIR=$$(.ci/test-directory); log=$$TMPDIR/spark.log; trap 'rm -rf "$$TMPDIR"' INT TERM; \
 	$(PYTEST) -m spark >"$$log" 2>&1 & \
 	$(PYTEST) -m "not spark" --numprocesses=auto --maxprocesses=4 || status=1; \
-	echo "The tests on Spark:"; wait $$! || status=1; \
-	cat "$$log"; exit $$status
+	echo "The tests on Spark:"; wait $$! || status=1; cat "$$log"; \
+	if [ $$status = 0 ]; then rm -rf "$$TMPDIR"; else echo "Their files are kept in $$TMPDIR"; fi; exit $$status
 
 soak: .venv/.stamp ## full campaigns of crashes, contention, damage and random histories, planted bugs: hours
 	$(PYTEST) -m soak
