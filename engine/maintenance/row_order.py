@@ -33,6 +33,7 @@ from engine.spec.properties import (
     DATA_PATH,
     DEFAULT_FILE_FORMAT,
     METRICS_DEFAULT,
+    PARQUET_COMPRESSION,
     PARQUET_ROW_GROUP_SIZE_BYTES,
     TARGET_FILE_SIZE_BYTES,
 )
@@ -238,6 +239,7 @@ def _passing_properties(metadata: TableMetadata, waiting_bytes: int) -> dict[str
         DATA_PATH.name: f"{DataLocations.of(metadata).root}/_sorting",
         DEFAULT_FILE_FORMAT.name: "parquet",
         TARGET_FILE_SIZE_BYTES.name: str(1 << 40),
+        PARQUET_COMPRESSION.name: "lz4",
         PARQUET_ROW_GROUP_SIZE_BYTES.name: str(max(waiting_bytes, _LEAST_WAITING_BYTES)),
         METRICS_DEFAULT.name: "none",
     }
