@@ -123,7 +123,7 @@ def _size(workload: Workload) -> float:
         rows = workload.rows
         return rows.tpcds.scale if isinstance(rows, DatedSales) else rows.rows * len(rows.schema) / _VALUES
     if isinstance(workload, EventsWorkload):
-        return workload.events.keys * len(workload.events.schema) / _VALUES
+        return workload.events.first_rows * len(workload.events.schema) / _VALUES
     if isinstance(workload, MaintenanceWorkload):
         return workload.tables.rows / _MAINTAINED_ROWS
     return 1.0

@@ -1,4 +1,4 @@
-"""Tables as streams of changes leave them, batch by batch, with and without compaction: what reading them adds.
+"""Tables as streams of changes, or refreshes, leave them, with and without compaction: what reading them adds.
 
 A state of the table is held against the same state compacted: the same rows without what the batches left behind, so
 that a difference is the cost of small files, deletes and manifests. All states of a history are scanned in the same
@@ -29,6 +29,7 @@ from bench.upkeep.passes import run_pass
 from bench.upkeep.policy import Policy
 from bench.workloads.definitions import EventsWorkload
 from bench.workloads.events import DELETE, INSERT, UPDATE, Events
+from bench.workloads.refreshes import Refreshes
 
 PHASE = "tables"
 DEFAULT = "default"
@@ -38,7 +39,7 @@ KEY = "key"
 _ROOT = Path(__file__).resolve().parents[2]
 _MADE_BY = tuple(
     _ROOT / part
-    for part in ("bench/measure/histories.py", "bench/workloads/events.py", "engine/operations", "engine/write",
+    for part in ("bench/measure/histories.py", "bench/workloads", "engine/operations", "engine/write",
                  "bench/upkeep", "engine/maintenance", "engine/deletes")
 )  # fmt: skip
 
@@ -64,7 +65,7 @@ def histories(
             for filter, text in {EVERYTHING: None, **events.filters}.items():
                 shown = "" if text is None else f"{filter} "
                 yield Scanning(
-                    case=Case(workload="events", layout=name, measurement="reading"),
+                    case=Case(workload=workload.name, layout=name, measurement="reading"),
                     tables={
                         shown + compacted: state["compacted"],
                         f"{shown}after {state['batch']} batches": state["location"],
@@ -115,7 +116,10 @@ def _states(workload: EventsWorkload, kind: str, kept: int | str, cache: Dataset
         table = catalog.create_table("bench.events", events.schema, properties={"format-version": version})
         states = []
         for batch in range(events.batches + 1):
-            (_by_key if kind == "equality" else commit_by_position)(table, events, batch)
+            if isinstance(events, Refreshes):
+                _refresh(table, events, batch)
+            else:
+                (_by_key if kind == "equality" else commit_by_position)(table, events, batch)
             if policy is not None and batch:
                 list(run_pass(table, policy, execute=True))
                 table.refresh()
@@ -123,7 +127,7 @@ def _states(workload: EventsWorkload, kind: str, kept: int | str, cache: Dataset
                 compact(table)
             if batch in workload.measured:
                 raw = folder / f"rows-after-{batch}.parquet"
-                pq.write_table(pa.Table.from_batches([events.live(batch)]), raw)
+                pq.write_table(events.live(batch), raw)
                 twin = catalog.register_table(f"bench.compacted_{batch}", table.metadata_location)
                 compact(twin)
                 states.append({
@@ -137,8 +141,15 @@ def _states(workload: EventsWorkload, kind: str, kept: int | str, cache: Dataset
         **events.key(), "kind": kind, "kept": repr(policy or kept), "measured": list(workload.measured),
         "made by": source_digest(_MADE_BY),
     }  # fmt: skip
-    found: list[dict[str, Any]] = cache.find_or_build(f"events-{kind}", key, build)["states"]
+    found: list[dict[str, Any]] = cache.find_or_build(f"{workload.kind}-{kind}", key, build)["states"]
     return found
+
+
+def _refresh(table: engine.Table, refreshes: Refreshes, batch: int) -> None:
+    """Add rows, then delete: two commits, as two statements of SQL would make them."""
+    table.append(refreshes.added(batch))
+    if batch:
+        table.delete(refreshes.deleted(batch), mode="merge-on-read")
 
 
 def _by_key(table: engine.Table, events: Events, batch: int) -> None:

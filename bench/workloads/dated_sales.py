@@ -79,7 +79,7 @@ class DatedSales(Rows):
         first = low if spread == "first" else low + (high + 1 - low - count) // 2
         return KeyRange(column=column, start=first, stop=first + count)
 
-    def refresh_deletes(self) -> str | None:
-        ranges = self.tpcds.delete_ranges()
+    def refresh_deletes(self, refresh: int = 0) -> str:
+        ranges = self.tpcds.delete_ranges(refresh)
         days = (f"({self.date} >= '{first}' and {self.date} <= '{last}')" for first, last in ranges)
         return " or ".join(days)

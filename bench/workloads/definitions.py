@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, cast, get_args
 
@@ -17,6 +17,7 @@ from bench.workloads.events import Events
 from bench.workloads.log import Log
 from bench.workloads.metadata_files import DELETES, NARROW, Deletes, MetadataFiles
 from bench.workloads.reading_files import DELETE_KINDS, KEYS, PATTERNS, Cell, DeleteRows, cells_of
+from bench.workloads.refreshes import Refreshes
 from bench.workloads.rows import Rows
 from bench.workloads.schemas import TABLES
 from bench.workloads.tpcds import Tpcds
@@ -25,6 +26,7 @@ from bench.workloads.wide import Wide
 
 DEFAULT_SEED = 1
 TPCDS = "tpcds"
+EVENTS, REFRESHES = "events", "refreshes"
 WRITERS = ("icebench", "iceberg-java")
 ACTIONS = get_args(Action)
 PARTS = ("integers", "decimals", "deletes", "wide", "large")
@@ -68,6 +70,10 @@ class RowsWorkload:
 
 
 def _tpcds(values: Definition) -> RowsWorkload:
+    return RowsWorkload(kind=TPCDS, rows=_sales(values))
+
+
+def _sales(values: Definition) -> DatedSales:
     """TPC-DS-derived rows: see `bench.workloads.tpcds.Tpcds`; and which fact table it is."""
     tpcds = Tpcds(
         scale=values.number("scale", least=0, above=True),
@@ -77,7 +83,7 @@ def _tpcds(values: Definition) -> RowsWorkload:
         correlation=values.part("correlation", 0.0),
         late=values.part("late", 0.0),
     )
-    return RowsWorkload(kind=TPCDS, rows=DatedSales.of(tpcds, values.text("table", TABLES[0], known=TABLES)))
+    return DatedSales.of(tpcds, values.text("table", TABLES[0], known=TABLES))
 
 
 def _wide(values: Definition) -> RowsWorkload:
@@ -258,9 +264,11 @@ class ReadingWorkload:
 
 @dataclass(frozen=True, kw_only=True)
 class EventsWorkload:
-    """A table that batches of changes by key are committed to.
+    """A table that batches of changes are committed to.
 
     Args:
+        kind: In definitions.
+        name: In cases.
         events: The changes.
         deletes: How rows are deleted, names out of `DELETE_KINDS`; each makes a history of its own.
         compact_every: After how many batches a history is compacted; 0 is never.
@@ -268,21 +276,19 @@ class EventsWorkload:
         measured: The batches after which the table is scanned.
     """
 
-    kind: ClassVar[str] = "events"
     measurements: ClassVar[tuple[str, ...]] = ("reading",)
 
-    events: Events
+    kind: str
+    name: str
+    events: Events | Refreshes
     deletes: tuple[str, ...]
     compact_every: tuple[int, ...]
     policies: tuple[str, ...]
     measured: tuple[int, ...]
 
-    @property
-    def name(self) -> str:
-        return self.kind
-
     @classmethod
-    def parse(cls, values: Definition) -> EventsWorkload:
+    def of_events(cls, values: Definition) -> EventsWorkload:
+        """Changes by key."""
         events = Events(
             keys=values.whole("keys", least=1),
             batches=values.whole("batches", least=1),
@@ -291,6 +297,32 @@ class EventsWorkload:
             late=values.part("late", 0.02),
             seed=values.whole("seed", DEFAULT_SEED, least=0),
         )
+        return cls._parse(values, events, kind=EVENTS, name=EVENTS, usual=("equality", "vectors"), known=DELETE_KINDS)
+
+    @classmethod
+    def of_refreshes(cls, values: Definition) -> EventsWorkload:
+        """Rows that are added, and others deleted by ranges of their dates."""
+        sales = _sales(values)
+        try:
+            made = Refreshes(sales=sales, batches=values.whole("refreshes", least=1), share=values.part("share", 0.01))
+        except ValueError as error:
+            raise ConfigError(str(error), path=values.at("share")) from error
+        kinds = tuple(kind for kind in DELETE_KINDS if kind != "equality")
+        return cls._parse(
+            values, made, kind=REFRESHES, name=f"{sales.name}, {REFRESHES}", usual=("vectors",), known=kinds
+        )
+
+    @classmethod
+    def _parse(
+        cls,
+        values: Definition,
+        events: Events | Refreshes,
+        *,
+        kind: str,
+        name: str,
+        usual: Sequence[str],
+        known: Sequence[str],
+    ) -> EventsWorkload:
         measured = values.wholes("measured") or tuple(range(1, events.batches + 1))
         for index, batch in enumerate(measured):
             if not 0 <= batch <= events.batches:
@@ -300,8 +332,10 @@ class EventsWorkload:
         if min(every) < 0:
             raise ConfigError(f"{min(every)} is below 0", path=values.at("compact_every"))
         return cls(
+            kind=kind,
+            name=name,
             events=events,
-            deletes=values.names("deletes", ["equality", "vectors"], known=DELETE_KINDS, what="kind"),
+            deletes=values.names("deletes", list(usual), known=known, what="kind"),
             compact_every=every,
             policies=tuple(
                 typed(value, str, "a file, or default", path) for path, value in values.items("policies", [])
@@ -348,7 +382,8 @@ KINDS: Mapping[str, Callable[[Definition], Workload]] = {
     TableWorkload.kind: TableWorkload.parse,
     DescribedWorkload.kind: DescribedWorkload.parse,
     ReadingWorkload.kind: ReadingWorkload.parse,
-    EventsWorkload.kind: EventsWorkload.parse,
+    EVENTS: EventsWorkload.of_events,
+    REFRESHES: EventsWorkload.of_refreshes,
     MaintenanceWorkload.kind: MaintenanceWorkload.parse,
 }
 """Kind -> what parses its table of a definition."""

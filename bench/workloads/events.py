@@ -96,10 +96,15 @@ class Events:
         _, from_end = np.unique(rows.column("key").to_numpy()[::-1], return_index=True)
         return rows.take(pa.array(len(rows) - 1 - from_end))
 
-    def live(self, batch: int) -> pa.RecordBatch:
+    @property
+    def first_rows(self) -> int:
+        """How many rows there are before the first batch."""
+        return self.keys
+
+    def live(self, batch: int) -> pa.Table:
         """The rows that are left after a batch: of each key the last change, unless it is a delete."""
         last = self.last(0, self.span(batch)[1])
-        return last.filter(pa.array(~self.is_delete(last.column("version").to_numpy())))
+        return pa.Table.from_batches([last.filter(pa.array(~self.is_delete(last.column("version").to_numpy())))])
 
     def key(self) -> dict[str, Any]:
         """JSON values that decide the changes."""

@@ -96,7 +96,7 @@ class Rows:
         first = 0 if spread == "first" else (self.rows - count) // 2
         return KeyRange(column=column, start=first, stop=first + count)
 
-    def refresh_deletes(self) -> str | None:
+    def refresh_deletes(self, refresh: int = 0) -> str | None:
         """The rows that the workload's own data maintenance deletes, as SQL; None where it has none."""
         return None
 

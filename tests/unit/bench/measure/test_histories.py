@@ -9,12 +9,18 @@ from bench.experiment import parse_values
 from bench.measure.run import run_experiment, surroundings_of
 from bench.report.build import build_report
 from bench.report.charts import DotChart
+from bench.workloads.dated_sales import DatedSales
+from bench.workloads.refreshes import Refreshes
+from bench.workloads.tpcds import Tpcds
 
 ENGINES = ["icebench", "duckdb"]
 
 
 def run_of(folder: Path, **workload: Any) -> dict[tuple[str, str, str], dict[str, int]]:
-    stream = {"kind": "events", "keys": 200, "changes": 100, "batches": 3, **workload}
+    stream = {
+        **({"kind": "events", "keys": 200, "changes": 100, "batches": 3} if "kind" not in workload else {}),
+        **workload,
+    }
     values = {
         "name": "small",
         "engines": ENGINES,
@@ -57,3 +63,22 @@ def test_every_state_has_the_rows_of_its_compacted_twin(tmp_path: Path, kind: st
             assert (kept["data_files"], kept["delete_files"]) == (1, 0)
             assert (often["delete_files"] == 0) == (batch == 2)
             assert often["data_files"] == {1: 2, 2: 1, 3: 2}[batch]
+
+
+@pytest.mark.slow
+def test_refreshes_add_rows_and_delete_those_of_some_days(tmp_path: Path) -> None:
+    found = run_of(
+        tmp_path, kind="refreshes", scale=0.002, table="store_returns", refreshes=3, share=0.05,
+        deletes=["vectors", "positions"], compact_every=[0, 2],
+    )  # fmt: skip
+    assert {engine for *_, engine in found} == set(ENGINES)
+    sales = Refreshes(sales=DatedSales.of(Tpcds(scale=0.002, seed=1), "store_returns"), batches=3, share=0.05)
+    for name in ("deletion vectors", "position deletes"):
+        for batch in (1, 2, 3):
+            never = found[f"{name}, never compacted", f"after {batch} batches", "icebench"]
+            often = found[f"{name}, compacted every 2", f"after {batch} batches", "icebench"]
+            rows = sales.live(batch).num_rows
+            assert (never["rows_returned"], often["rows_returned"]) == (rows, rows)
+            assert never["delete_records"] == sales.span(batch)[1] - rows > 0
+            assert never["data_files"] == 1 + batch
+            assert (often["delete_files"] == 0) == (batch == 2)
