@@ -6,7 +6,11 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import repeat
 from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from bench.engines.registry import ENGINES
 from bench.errors import CorruptRecords
@@ -14,7 +18,6 @@ from bench.experiment import UNTIMED, Experiment
 from bench.measure.commits import WRITERS
 from bench.measure.reading import DELETE_ENGINES
 from bench.measure.run_file import Run, read_run
-from bench.workloads.dated_sales import DatedSales
 from bench.workloads.definitions import (
     DescribedWorkload,
     EventsWorkload,
@@ -25,11 +28,12 @@ from bench.workloads.definitions import (
     Workload,
 )
 
-_VALUES = 2_880_404 * 23
+_VALUES = 2_880_404 * 24
 """Of store_sales at scale 1."""
 _MAINTAINED_ROWS = 1_000_000
-_BYTES = 180e6
-"""Of one table of store_sales at scale 1, and of its raw files."""
+_SAMPLE_VALUES = 1 << 19
+_FEWEST_SAMPLED = 500
+"""Rows, of a wide table: of fewer, columns are more headers than values."""
 _BUILD_SECONDS = 40.0
 """To write it on two cores."""
 _SECONDS = {"planning": 0.02, "decimals": 0.8, "deletes": 0.5, "filtered": 0.15, "reading": 0.5, "commits": 0.2,
@@ -103,7 +107,7 @@ def _counted(experiment: Experiment) -> Estimate:
         once = _SECONDS[measurement] * (1 + size) / 2
         warm = max(pace.warm_seconds / 4, pace.warmups[measurement] * (once + _AROUND))
         seconds += count * (2 * once + warm + pace.rounds(measurement, once) * (once + _AROUND))
-    tables = sum(_made(workload, experiment) for workload in experiment.workloads)
+    tables = sum(_size(workload) * _tables(workload, experiment) for workload in experiment.workloads)
     unknown = [
         each
         for each in experiment.workloads
@@ -112,7 +116,7 @@ def _counted(experiment: Experiment) -> Estimate:
     return Estimate(
         cases=sum(count for _, count, _ in parts),
         seconds=(seconds + tables * _BUILD_SECONDS) * experiment.processes,
-        size=None if unknown else round(tables * _BYTES),
+        size=None if unknown else round(sum(map(_bytes_made, experiment.workloads, repeat(experiment)))),
         basis="by rule of thumb, right within a factor of three",
     )
 
@@ -120,8 +124,7 @@ def _counted(experiment: Experiment) -> Estimate:
 def _size(workload: Workload) -> float:
     """Values of its rows, as a share of those of store_sales at scale 1; 1 where that is not known."""
     if isinstance(workload, RowsWorkload):
-        rows = workload.rows
-        return rows.tpcds.scale if isinstance(rows, DatedSales) else rows.rows * len(rows.schema) / _VALUES
+        return workload.rows.rows * len(workload.rows.schema) / _VALUES
     if isinstance(workload, EventsWorkload):
         return workload.events.first_rows * len(workload.events.schema) / _VALUES
     if isinstance(workload, MaintenanceWorkload):
@@ -129,14 +132,30 @@ def _size(workload: Workload) -> float:
     return 1.0
 
 
-def _made(workload: Workload, experiment: Experiment) -> float:
-    """Tables that are made of it, raw files among them, in tables of store_sales at scale 1."""
+def _tables(workload: Workload, experiment: Experiment) -> int:
+    """How many tables are made of it, raw files among them."""
     if isinstance(workload, RowsWorkload):
-        return _size(workload) * (1 + len(experiment.layouts))
+        return 1 + len(experiment.layouts)
     if isinstance(workload, EventsWorkload):
         # Each history leaves behind what its compactions replaced, and each state has a compacted twin and raw rows.
-        return _size(workload) * len(workload.deletes) * len(workload.compact_every) * (1 + 2 * len(workload.measured))
-    return 0.0
+        histories = len(workload.deletes) * (len(workload.compact_every) + len(workload.policies))
+        return histories * (1 + 2 * len(workload.measured))
+    return 0
+
+
+def _bytes_made(workload: Workload, experiment: Experiment) -> float:
+    """Of all its tables: as many to a row as the first rows have in Parquet."""
+    if isinstance(workload, RowsWorkload):
+        rows, batch = workload.rows.rows, workload.rows.batch
+    elif isinstance(workload, EventsWorkload):
+        rows, batch = workload.events.first_rows, workload.events.rows
+    else:
+        return 0.0
+    columns = len(batch(0, 1).schema)
+    sample = pa.Table.from_batches([batch(0, min(rows, max(_FEWEST_SAMPLED, _SAMPLE_VALUES // columns)))])
+    sink = pa.BufferOutputStream()
+    pq.write_table(sample, sink, compression="zstd", store_decimal_as_integer=True)
+    return float(sink.tell()) / len(sample) * rows * _tables(workload, experiment)
 
 
 def _parts(experiment: Experiment) -> Iterator[tuple[str, int, float]]:
@@ -157,7 +176,7 @@ def _parts(experiment: Experiment) -> Iterator[tuple[str, int, float]]:
                     yield name, count, size
         elif isinstance(workload, EventsWorkload):
             readers = [sum(name in DELETE_ENGINES[kind] for name in names) for kind in workload.deletes]
-            states = len(workload.compact_every) * len(workload.measured)
+            states = (len(workload.compact_every) + len(workload.policies)) * len(workload.measured)
             yield "reading", sum(readers) * states * 2 * (1 + len(workload.events.filters)), size
         elif isinstance(workload, MaintenanceWorkload):
             yield "maintenance", engines * len(workload.actions), size

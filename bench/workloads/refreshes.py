@@ -48,6 +48,10 @@ class Refreshes:
         start = self.sales.rows - each * (self.batches + 1 - batch)
         return (start, start + each) if batch else (0, start + each)
 
+    def rows(self, start: int, stop: int) -> pa.RecordBatch:
+        """Rows of these numbers, in the table's order of arrival."""
+        return self.sales.batch(start, stop)
+
     def added(self, batch: int) -> pa.Table:
         """The rows that a refresh adds."""
         return pa.Table.from_batches(self.sales.batches(*self.span(batch)), self.schema)

@@ -56,14 +56,15 @@ LAYOUTS = [
         Layout(name=codec, files=6, properties={**V2, "write.parquet.compression-codec": codec})
         for codec in ("gzip", "lz4", "uncompressed")
     ),
-    Layout(name="row groups", files=2, properties={**V2, "write.parquet.row-group-size-bytes": "20000"}),
-    Layout(name="targeted", properties={**V2, "write.target-file-size-bytes": "18000"}, sort=BY_ITEM),
-    Layout(
-        name="large row groups",
-        files=2,
-        properties={**V2, "write.metadata.metrics.default": "counts", "write.parquet.row-group-size-bytes": "500000"},
-        sort=BY_ITEM,
+    *(
+        Layout(
+            name=name,
+            files=2,
+            properties={**V2, "write.metadata.metrics.default": "counts", "write.parquet.row-group-size-bytes": size},
+        )
+        for name, size in (("row groups", "20000"), ("large row groups", "500000"))
     ),
+    Layout(name="targeted", properties={**V2, "write.target-file-size-bytes": "18000"}, sort=BY_ITEM),
     Layout(
         name="large files",
         properties={**V2, "write.metadata.metrics.default": "full", "write.target-file-size-bytes": "150000"},
@@ -90,7 +91,6 @@ IMPLIED = {
     "hilbert": {"zorder"},
     "monthly": {"clustered manifests"},
     "clustered manifests": {"monthly"},  # which has one manifest
-    "large files": {"row groups"},  # in two files
 }
 """By layout: others that are all that it claims, and more."""
 
