@@ -67,9 +67,10 @@ class S3Server:
 def s3_server() -> Iterator[S3Server]:
     """A server on the loopback address, without buckets."""
     originals = {name: getattr(GlueResponse, name) for name in ("create_table", "update_table")}
-    lock = Lock()
+    # moto fails to answer a read of what is replaced meanwhile, and AWS answers.
+    one_by_one = Lock()
     for name, original in originals.items():
-        setattr(GlueResponse, name, _one_by_one(original, lock))
+        setattr(GlueResponse, name, _at_its_version(original))
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     inner = DomainDispatcherApplication(create_backend_app)
     made = S3Server("")
@@ -78,7 +79,8 @@ def s3_server() -> Iterator[S3Server]:
         made.requests.append((environment["REQUEST_METHOD"], environment["PATH_INFO"], environment["QUERY_STRING"]))
         operation = environment.get("HTTP_X_AMZ_TARGET", "").removeprefix("AWSGlue.")
         fault = made.fault(operation) if operation else None
-        answer = [] if fault == "before" else list(inner(environment, start))
+        with one_by_one:
+            answer = [] if fault == "before" else list(inner(environment, start))
         if fault is not None:
             start("500 Internal Server Error", [("Content-Type", "application/x-amz-json-1.1")], sys.exc_info())
             return [b"{}"]
@@ -99,17 +101,16 @@ def s3_server() -> Iterator[S3Server]:
         thread.join()
 
 
-def _one_by_one(operation: Callable[[GlueResponse], Any], lock: Lock) -> Callable[[GlueResponse], Any]:
-    """Have Glue carry out an operation as AWS does: alone, and only at the version that it names."""
+def _at_its_version(operation: Callable[[GlueResponse], Any]) -> Callable[[GlueResponse], Any]:
+    """Have Glue carry out an operation as AWS does: only at the version that it names."""
 
     def carried_out(self: GlueResponse) -> Any:
-        with lock:
-            expected = self.parameters.get("VersionId")
-            if expected is not None:
-                name = self.parameters["TableInput"]["Name"]
-                table = self.glue_backend.get_table(self.parameters["DatabaseName"], name)
-                if table.as_dict()["VersionId"] != expected:
-                    raise JsonRESTError("ConcurrentModificationException", f"{name} is not at version {expected}")
-            return operation(self)
+        expected = self.parameters.get("VersionId")
+        if expected is not None:
+            name = self.parameters["TableInput"]["Name"]
+            table = self.glue_backend.get_table(self.parameters["DatabaseName"], name)
+            if table.as_dict()["VersionId"] != expected:
+                raise JsonRESTError("ConcurrentModificationException", f"{name} is not at version {expected}")
+        return operation(self)
 
     return carried_out
