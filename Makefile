@@ -23,7 +23,8 @@ microbench: .venv/.stamp ## single hot functions, kept in .benchmarks/ and compa
 # Each of these processes and of those that they start would compile all modules and rewrite all tests again.
 test: export PYTHONDONTWRITEBYTECODE =
 test: .venv/.stamp .venv/.test-stamp ## all tests: those that share one Spark session in a process beside the others
-	@status=0; export TMPDIR=$$(.ci/test-directory); log=$$TMPDIR/spark.log; trap 'rm -rf "$$TMPDIR"' INT TERM; \
+	@TMPDIR=$$(.ci/test-directory) || exit; export TMPDIR; trap 'rm -rf "$$TMPDIR"; exit 130' INT TERM; \
+	status=0; log=$$TMPDIR/spark.log; \
 	$(PYTEST) -m spark >"$$log" 2>&1 & \
 	$(PYTEST) -m "not spark" --numprocesses=auto --maxprocesses=4 || status=1; \
 	echo "The tests on Spark:"; wait $$! || status=1; cat "$$log"; \
@@ -52,7 +53,7 @@ lock: .venv/.stamp ## pin the newest versions that pyproject.toml allows
 		--no-emit-index-url --no-emit-find-links --no-header --output-file requirements.lock
 
 clean: ## everything that can be made again
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis datasets/cache results/reports results/runs results/asv docs/_build
+	rm -rf .venv .benchmarks .mypy_cache .ruff_cache .pytest_cache .hypothesis datasets/cache results/reports results/runs results/asv docs/_build
 	find engine bench tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.stamp: pyproject.toml requirements.lock
