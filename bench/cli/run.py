@@ -43,7 +43,9 @@ TABLE_ENGINES = ("icebench", "icebench-spark", "pyiceberg", "iceberg-java")
 @click.option("--relocate", multiple=True, metavar="OLD=NEW", help="With --table: where its files are now. Repeatable.")
 @click.option("--scale", type=click.FloatRange(min=0, min_open=True), help="Another scale factor of the workload.")
 @click.option("--repetitions", type=click.IntRange(FEWEST, MOST), help="How often each timed case runs.")
-@click.option("--only", multiple=True, metavar="NAME", help="Only this layout, engine or measurement. Repeatable.")
+@click.option(
+    "--only", multiple=True, metavar="NAME", help="Only this layout, engine, measurement or action. Repeatable."
+)
 @click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="Go on with this interrupted run.")
 @click.option("--dry-run", is_flag=True, help="Say what it will take (cases, minutes, gigabytes), and stop.")
 @click.option("--yes", is_flag=True, help="Do not ask before a long run.")

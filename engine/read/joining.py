@@ -34,7 +34,7 @@ class JoinedFiles:
         self._sources = sources
         self.columns = sources[0].columns
         for source in sources:
-            source.columns = self.columns
+            source.columns = self.columns  # as they are alike, leaves are chosen once for all
 
     def batches(
         self, row_group: int, wanted: Schema, *, rows: int, narrow: bool = False, threads: bool = False
