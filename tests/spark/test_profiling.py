@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 from bench.measure.cache import DatasetCache
 from bench.measure.metadata_tables import find_or_build
-from bench.measure.profiling import compare, java_figures, own_figures
+from tests.spark.portraits import compare, java_figures, own_figures
 from bench.workloads.metadata_files import MetadataFiles
 
 

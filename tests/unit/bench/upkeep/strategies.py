@@ -1,4 +1,4 @@
-"""``python -m bench.measure.longevity RESULTS.json [COMMITS [PLOT.svg]]``: a table under changes, by how it is kept.
+"""``python -m tests.unit.bench.upkeep.strategies RESULTS.json [COMMITS [PLOT.svg]]``: a table under changes, by how it is kept.
 
 Counters alone: after every tenth commit the table is read whole and with the three filters of the events workload, as
 a fresh process would; what upkeep has moved so far is bytes that it read and wrote, of data files, and for a policy

@@ -1,4 +1,4 @@
-"""``python -m bench.measure.clustering [STRATEGY] [APPENDS]``: what a clustering pass after each append rewrites."""
+"""``python -m tests.unit.engine.maintenance.write_amplification [STRATEGY] [APPENDS]``: what a clustering pass after each append rewrites."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The portrait of a table beside the same figures from Iceberg Java's metadata tables on Spark, interleaved.
 
-Run as ``python -m bench.measure.profiling --files 100000 --rounds 5``. The table is metadata only. Both sides load it
+Run as ``python -m tests.spark.portraits --files 100000 --rounds 5``. The table is metadata only. Both sides load it
 anew in each round, and their figures must be equal. Spark gives the sums, histogram, partitions, overlaps and greatest
 depths; average depths, which need the maximum over each file's range, are this engine's alone.
 """

@@ -1,6 +1,6 @@
 """How good advice is: tables and queries for which the best layout is known, because all candidates were tried.
 
-``python -m bench.advise.benchmark`` models every candidate of each case on all rows, where the model plans exactly the
+``python -m tests.unit.bench.advise.known_layouts`` models every candidate of each case on all rows, where the model plans exactly the
 files that a table would; builds those that read the fewest rows for real, and every fortieth of the others; and holds
 against the best of them the advice from a quarter of the rows, and three rules of thumb: partition by date, sort by the
 commonest column of filters, Z-order by all of them. Counts are bytes of the columns that queries need in the files that
