@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import math
 import random
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -141,3 +143,25 @@ def test_a_table_without_a_snapshot(tmp_path: Path) -> None:
     assert table.maintenance.cluster() == ClusteringPass(depth_before=0, depth_after=0)
     with pytest.raises(Invalid, match="cluster has no option 'colour'; there are: max_concurrent_groups"):
         table.maintenance.cluster(colour="red")  # type: ignore[call-arg]
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(("strategy", "keys"), [("sort", "a"), ("hilbert", "a, b")])
+def test_rows_are_rewritten_a_logarithmic_number_of_times(tmp_path: Path, strategy: str, keys: str) -> None:
+    """``pytest -s -m soak`` prints the figures of docs/design/maintenance.md."""
+    chance, schema, appends = np.random.default_rng(1), pa.schema([(name, pa.int64()) for name in "abx"]), 200
+    clustering = {"icebench.clustering.strategy": strategy, "icebench.clustering.keys": keys}
+    properties = {**clustering, "write.target-file-size-bytes": str(128 << 10)}
+    table = engine.load_catalog(str(tmp_path)).create_table("db.t", schema, properties=properties)
+    rewritten = resorted = size = 0
+    depths = []
+    for _ in range(appends):
+        table.append(pa.table({name: chance.integers(0, 1 << 40, 2_000) for name in schema.names}, schema))
+        done = table.maintenance.cluster()
+        size = sum(table.inspect.files()["file_size_in_bytes"].to_pylist())
+        rewritten, resorted = rewritten + done.rewritten_bytes, resorted + size
+        depths.append(done.depth_after)
+    files = f"depth {np.mean(depths):.1f}, {table.inspect.files().num_rows} files"
+    print(f"{strategy} by {keys}: rewritten {rewritten / size:.1f}x, {resorted / size:.0f}x by re-sorting, {files}")  # noqa: T201
+    assert rewritten / size < math.log(appends, 4)

