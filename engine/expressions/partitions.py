@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.expressions.bounds import ColumnBounds, Evidence, PreparedLeaf
-from engine.expressions.kernels import add_big_endian, utf16_length_at_least
 from engine.expressions.literal_intervals import FALSE, TRUE, LiteralIntervals, Outcomes
 from engine.expressions.literals import INTEGER_RANGES
-from engine.expressions.vectors import BytesVector, NumberVector, Vector, mask_of
+from engine.expressions.vectors import BytesVector, NumberVector, Vector
 from engine.spec.calendar import UNITS_PER_DAY
 from engine.spec.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, Year
 from engine.spec.types import DecimalType, PrimitiveType
@@ -99,15 +98,30 @@ def _of_truncate(width: int, source: PrimitiveType, values: ColumnBounds) -> Col
                 else _valid_where(_numbers(lower), fits if upper.valid is None else fits & upper.valid, lower)
             )
         case BytesVector() if isinstance(source, DecimalType):
-            raised = add_big_endian(upper.data, _WIDE_DECIMAL_BYTES, min(width - 1, (1 << 62) - 1))
+            raised = _add_big_endian(upper.data, min(width - 1, (1 << 62) - 1))
             upper = BytesVector(upper.offsets, raised, upper.valid) if width <= 1 << 62 else None
         case BytesVector(offsets, data, valid):
-            if source.name == "string":
-                cut = utf16_length_at_least(offsets, data, mask_of(valid), width)
-            else:
-                cut = np.diff(offsets) >= width
+            cut = _utf16_lengths(offsets, data) >= width if source.name == "string" else np.diff(offsets) >= width
             upper = BytesVector(offsets, data, valid, cut)
     return ColumnBounds(values.count, lower, upper, values.presence)
+
+
+def _add_big_endian(keys: NDArray[np.uint8], addend: int) -> NDArray[np.uint8]:
+    """Numbers of `_WIDE_DECIMAL_BYTES` bytes, each plus a non-negative one of 62 bits; the sign bit flipped or not."""
+    found = keys.reshape(-1, _WIDE_DECIMAL_BYTES).copy()
+    carry = np.full(len(found), addend, np.int64)
+    for place in reversed(range(_WIDE_DECIMAL_BYTES)):
+        carry += found[:, place]
+        found[:, place] = carry & 0xFF
+        carry >>= 8
+    return found.reshape(-1)
+
+
+def _utf16_lengths(offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Each text's UTF-16 units, which are never fewer than its characters."""
+    units = ((data & 0xC0) != 0x80).astype(np.int64) + (data >= 0xF0)
+    before = np.concatenate([[0], np.cumsum(units)])
+    return before[offsets[1:]] - before[offsets[:-1]]
 
 
 def _valid_where(

@@ -25,7 +25,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.expressions.kernels import ALL_VALID, Bytes, Mask, Offsets, big_endian, byte_segments, little_endian
+from engine.expressions.kernels import ALL_VALID, Bytes, Mask, Offsets, byte_segments
 from engine.spec.types import DecimalType, PrimitiveType
 from engine.spec.values import Value, unscaled
 
@@ -300,8 +300,10 @@ def _little_endian(offsets: Offsets, data: Bytes, valid: Mask | None) -> tuple[N
         values[sizes == width] = packed
         usable = sizes == width if valid is None else (sizes == width) & valid
         return np.where(usable, values, 0), np.where(usable, width, -1)
-    found: tuple[NDArray[np.int64], NDArray[np.int64]] = little_endian(offsets, data, mask_of(valid))
-    return found
+    usable = np.isin(sizes, (1, 4, 8)) if valid is None else np.isin(sizes, (1, 4, 8)) & valid
+    unused = np.where(usable, 8 * (_WORD - sizes), 0)
+    values = _words_at(offsets[:-1], data) << unused >> unused
+    return np.where(usable, values, 0), np.where(usable, sizes, -1)
 
 
 def from_big_endian(type_: DecimalType, offsets: Offsets, data: Bytes, valid: Mask | None) -> Vector:
@@ -310,7 +312,7 @@ def from_big_endian(type_: DecimalType, offsets: Offsets, data: Bytes, valid: Ma
     if short and np.diff(offsets).max(initial=0) <= _WORD:
         return _from_words(offsets, data, valid)
     width = 8 if short else _WIDE_DECIMAL_BYTES
-    keys, fits = big_endian(offsets, data, mask_of(valid), width)
+    keys, fits = big_endian(offsets, data, valid, width)
     if not short:
         return BytesVector(np.arange(len(fits) + 1, dtype=np.int64) * width, keys, fits)
     flipped = keys.view(">u8").astype(np.uint64) ^ np.uint64(1 << 63)
@@ -320,7 +322,30 @@ def from_big_endian(type_: DecimalType, offsets: Offsets, data: Bytes, valid: Ma
 def _from_words(offsets: Offsets, data: Bytes, valid: Mask | None) -> NumberVector:
     """Big-endian numbers of up to eight bytes: a word from where each begins, shifted by what comes after its end."""
     lengths = np.diff(offsets).astype(np.int64, copy=False)
-    padded = np.concatenate([data, np.zeros(_WORD, np.uint8)])
-    words = np.ndarray((len(data) + 1,), np.int64, padded.data, strides=(1,))[offsets[:-1]].byteswap()
+    words = _words_at(offsets[:-1], data).byteswap()
     is_there = lengths > 0
     return NumberVector(words >> (8 * (_WORD - lengths)).clip(max=63), is_there if valid is None else is_there & valid)
+
+
+def _words_at(starts: Offsets, data: Bytes) -> NDArray[np.int64]:
+    """The eight bytes from each of these on, little-endian; zeros follow the data."""
+    padded = np.concatenate([data, np.zeros(_WORD, np.uint8)])
+    return np.ndarray((len(data) + 1,), np.int64, padded.data, strides=(1,))[starts]
+
+
+def big_endian(offsets: Offsets, data: Bytes, valid: Mask | None, width: int) -> tuple[Bytes, Mask]:
+    """Each row's two's complement number as `width` big-endian bytes with the sign bit flipped, which compare unsigned
+    as the numbers do; False where a row is invalid, empty, or does not fit."""
+    lengths, last = np.diff(offsets), offsets[1:] - 1
+    fits = lengths > 0 if valid is None else (lengths > 0) & valid
+    padded = np.append(data, np.uint8(0))
+    keys = np.empty((len(lengths), width), np.uint8)
+    sign = (padded[offsets[:-1]].view(np.int8) >> 7).view(np.uint8)
+    for place in range(width):
+        keys[:, -1 - place] = np.where(place < lengths, padded[np.maximum(last - place, 0)], sign)
+    for row in np.flatnonzero(fits & (lengths > width)):
+        number = int.from_bytes(data[offsets[row] : offsets[row + 1]].tobytes(), "big", signed=True)
+        fits[row] = -1 << 8 * width - 1 <= number < 1 << 8 * width - 1
+    keys[:, 0] ^= 0x80
+    keys[~fits] = 0
+    return keys.reshape(-1), fits

@@ -15,8 +15,7 @@ from engine.codec.columns import Int64Array, cast_array, data_of, offsets_of, va
 from engine.codec.taking import take
 from engine.columnar.schemas import to_arrow_type
 from engine.errors import CorruptTable
-from engine.expressions.kernels import big_endian
-from engine.expressions.vectors import mask_of
+from engine.expressions.vectors import big_endian
 from engine.spec.types import DecimalType, PrimitiveType
 
 _DECIMAL_BYTES = 16
@@ -72,7 +71,7 @@ def any_values(column: pa.Array | None, rows: Int64Array) -> pa.Array:
 
 
 def _decimals(type_: DecimalType, column: pa.Array) -> pa.Array:
-    keys, fits = big_endian(offsets_of(column), data_of(column), mask_of(valid_of(column)), _DECIMAL_BYTES)
+    keys, fits = big_endian(offsets_of(column), data_of(column), valid_of(column), _DECIMAL_BYTES)
     little: NDArray[np.uint8] = keys.reshape(-1, _DECIMAL_BYTES)[:, ::-1].copy()
     little[:, -1] ^= 0x80  # the sign bit, which `big_endian` flips
     return pa.Array.from_buffers(to_arrow_type(type_), len(column), [validity(fits), pa.py_buffer(little)])

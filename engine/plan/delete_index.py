@@ -27,10 +27,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.codec.columns import BoolArray, Int64Array, data_of, number_array, offsets_of, valid_of
+from engine.codec.columns import BoolArray, Int64Array, number_array, valid_of
 from engine.codec.taking import take
 from engine.errors import CorruptTable
-from engine.kernels.compiling import kernel
 from engine.plan.delete_matching import NO_PAIRS, KeyRanges, Pairs, no_ranges, pair_with_deletes
 from engine.plan.delete_targets import Hashes, find_delete_targets, location_hashes
 from engine.plan.grouping import codes_of, partition_codes
@@ -123,7 +122,7 @@ class _DeleteIndex:
         file_of[own] = np.arange(count)
         is_repeated = not np.array_equal(file_of[own], np.arange(count))
         meant = np.flatnonzero(self._has_target & (file_of[targets] >= 0))
-        if is_repeated or not all_equal(self._paths, file_of[targets[meant]], self._targets, meant):
+        if is_repeated or not take(self._paths, file_of[targets[meant]]).equals(take(self._targets, meant)):
             return None
         return own, targets
 
@@ -244,32 +243,3 @@ def _is_given(entries: Sequence[LiveEntries], name: str) -> BoolArray:
     """Whether each entry has a value of a column."""
     valid = [(valid_of(each.columns[name]), each.rows) for each in entries]
     return np.concatenate([np.ones(len(rows), np.bool_) if mask is None else mask[rows] for mask, rows in valid])
-
-
-def all_equal(left: pa.Array, left_rows: Int64Array, right: pa.Array, right_rows: Int64Array) -> bool:
-    """Whether the byte strings at these rows are the same, pair by pair."""
-    own, other = (offsets_of(left), data_of(left)), (offsets_of(right), data_of(right))
-    return bool(_all_equal(*own, left_rows, *other, right_rows))
-
-
-@kernel()
-def _all_equal(  # noqa: PLR0917 - two columns and the rows of each
-    offsets: Int64Array,
-    data: NDArray[np.uint8],
-    rows: Int64Array,
-    other_offsets: Int64Array,
-    other_data: NDArray[np.uint8],
-    other_rows: Int64Array,
-) -> bool:  # pragma: no cover - compiled
-    for i in range(len(rows)):
-        start, other = offsets[rows[i]], other_offsets[other_rows[i]]
-        size = offsets[rows[i] + 1] - start
-        if other_offsets[other_rows[i] + 1] - other != size:
-            return False
-        own_bytes, other_bytes = data[start : start + size], other_data[other : other + size]
-        differences = 0
-        for place in range(size):
-            differences |= own_bytes[place] ^ other_bytes[place]
-        if differences != 0:
-            return False
-    return True

@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.codec.columns import BoolArray, Int64Array, ManifestColumns, data_of, offsets_of, valid_of
+from engine.codec.columns import BoolArray, ManifestColumns, data_of, offsets_of, valid_of
 from engine.codec.taking import take
-from engine.kernels.compiling import kernel
+from engine.plan.grouping import codes_of
 from engine.plan.location_hashes import hash_locations
 from engine.plan.manifests import LiveEntries
 from engine.spec.data_file import FileContent
@@ -88,8 +88,8 @@ def _targets(columns: ManifestColumns) -> DeleteTargets:
     lower, upper = (columns.get(bounds, DELETE_FILE_PATH_ID) for bounds in ("lower_bounds", "upper_bounds"))
     paths = said
     if lower is not None and upper is not None and not is_said.all():
-        is_one = equal_bytes(offsets_of(lower), data_of(lower), offsets_of(upper), data_of(upper))
-        is_one &= _is_given(lower) & _is_given(upper)
+        codes = codes_of(pa.concat_arrays([lower, upper]))
+        is_one = (codes[: len(lower)] == codes[len(lower) :]) & _is_given(lower)
         rows = np.arange(columns.count)
         chosen = np.where(is_said, rows, np.where(is_one, rows + columns.count, -1))
         paths = take(pa.concat_arrays([said, lower]), chosen)
@@ -112,24 +112,6 @@ def _is_puffin(formats: pa.Array) -> BoolArray:
     found: BoolArray = np.diff(ends) == len(_PUFFIN)
     letters = data_of(formats)[ends[:-1][found][:, None] + np.arange(len(_PUFFIN))] | _TO_LOWER
     found[found] = (letters == _PUFFIN).all(axis=1)
-    return found
-
-
-@kernel()
-def equal_bytes(
-    offsets: Int64Array, data: NDArray[np.uint8], other_offsets: Int64Array, other_data: NDArray[np.uint8]
-) -> BoolArray:  # pragma: no cover - compiled
-    """Whether each byte string is equal to the other column's of the same row."""
-    rows = offsets.shape[0] - 1
-    found = np.zeros(rows, dtype=np.bool_)
-    for row in range(rows):
-        start, other, size = offsets[row], other_offsets[row], offsets[row + 1] - offsets[row]
-        if other_offsets[row + 1] - other != size:
-            continue
-        place = 0
-        while place < size and data[start + place] == other_data[other + place]:
-            place += 1
-        found[row] = place == size
     return found
 
 

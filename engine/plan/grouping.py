@@ -18,8 +18,7 @@ from engine.codec.columns import (
 )
 from engine.codec.taking import take
 from engine.errors import CorruptTable
-from engine.expressions.kernels import big_endian
-from engine.expressions.vectors import mask_of
+from engine.expressions.vectors import big_endian
 from engine.plan.manifests import LiveEntries
 from engine.spec.metadata import TableMetadata
 from engine.spec.types import DecimalType
@@ -82,7 +81,7 @@ def _bytes_or_nulls(column: pa.Array | None, rows: Int64Array, *, is_decimal: bo
     if not is_decimal:
         return chosen
     # The same number may have been written in several widths.
-    keys, fits = big_endian(offsets_of(chosen), data_of(chosen), mask_of(valid_of(chosen)), _DECIMAL_BYTES)
+    keys, fits = big_endian(offsets_of(chosen), data_of(chosen), valid_of(chosen), _DECIMAL_BYTES)
     return bytes_array(np.arange(len(fits) + 1, dtype=np.int64) * _DECIMAL_BYTES, keys, fits)
 
 

@@ -10,10 +10,9 @@ import pytest
 
 from engine.expressions.binding import bind
 from engine.expressions.bounds import ColumnBounds, Evaluator, Evidence, Presence
-from engine.expressions.kernels import add_big_endian
 from engine.expressions.literal_intervals import FALSE, NULL, TRUE
 from engine.expressions.parse import parse
-from engine.expressions.partitions import source_evidence
+from engine.expressions.partitions import _add_big_endian, source_evidence
 from engine.expressions.vectors import NumberVector, vector_of
 from engine.spec.schema import Schema
 from engine.spec.transforms import (
@@ -160,5 +159,5 @@ def test_transforms_that_tell_nothing(transform: Transform, type_: PrimitiveType
 )
 def test_carries_go_through_all_bytes(number: int, addend: int) -> None:
     keys = np.frombuffer(number.to_bytes(17, "big") + (3).to_bytes(17, "big"), np.uint8)
-    found = add_big_endian(keys, 17, addend).tobytes()
+    found = _add_big_endian(keys, addend).tobytes()
     assert [int.from_bytes(part, "big") for part in (found[:17], found[17:])] == [number + addend, 3 + addend]

@@ -4,11 +4,12 @@ import math
 import struct
 import uuid
 from decimal import Decimal
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from engine.expressions import kernels, vectors
+from engine.expressions import vectors
 from engine.expressions.vectors import (
     BytesVector,
     NumberVector,
@@ -115,11 +116,32 @@ def test_types_without_order() -> None:
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("first", [0, 3])
 @pytest.mark.parametrize("sizes", [[4, 4, 4], [8, 8], [4, 0, 4], [8, 0, 0], [0, 0], [], [4, 8], [1, 1], [3, 4]])
-def test_bounds_of_one_width_are_read_as_by_the_kernel(sizes: list[int], first: int, masked: bool):
+def test_numbers_of_any_width(sizes: list[int], first: int, masked: bool):
     offsets = np.cumsum([first, *sizes], dtype=np.int64)
     data = np.arange(250, 250 + int(offsets[-1]) + 2).astype(np.uint8)
     valid = np.arange(len(sizes)) % 2 == 0 if masked else None
-    expected = kernels.little_endian._function(offsets, data, kernels.ALL_VALID if valid is None else valid)
-    for found, known in zip(vectors._little_endian(offsets, data, valid), expected, strict=True):
-        assert found.dtype == known.dtype
-        np.testing.assert_array_equal(found, known)
+    raw = [data[start:end].tobytes() for start, end in pairwise(offsets.tolist())]
+    usable = [len(part) in (1, 4, 8) and (valid is None or valid[i]) for i, part in enumerate(raw)]
+    values, lengths = vectors._little_endian(offsets, data, valid)
+    assert values.tolist() == [
+        int.from_bytes(p, "little", signed=True) if u else 0 for p, u in zip(raw, usable, strict=True)
+    ]
+    assert lengths.tolist() == [len(p) if u else -1 for p, u in zip(raw, usable, strict=True)]
+
+
+@pytest.mark.parametrize("width", [1, 8, 16, 17])
+@pytest.mark.parametrize("numbers", [[], [0, -1], [127, -128, 128, -129, 1 << 62, -(1 << 63), 1 << 126, -(1 << 127)]])
+def test_numbers_of_any_length_in_so_many_bytes(numbers: list[int], width: int):
+    lengths = [(number.bit_length() + 8) // 8 + more for number in numbers for more in (0, 5)]
+    pairs = list(zip([number for number in numbers for _ in range(2)], lengths, strict=True))
+    raw = [b"", *(number.to_bytes(length, "big", signed=True) for number, length in pairs), b"\x01"]
+    valid = np.arange(len(raw)) < len(raw) - 1
+    offsets, data = pack([b"before", *raw])
+    keys, fits = vectors.big_endian(offsets[1:], data, valid, width)
+    expected = [(number, -1 << 8 * width - 1 <= number < 1 << 8 * width - 1) for number, _ in pairs]
+    assert fits.tolist() == [False, *(does for _, does in expected), False]
+    found = [bytes(row) for row in keys.reshape(-1, width)]
+    flipped = [
+        (number + (1 << 8 * width - 1)).to_bytes(width, "big") if does else bytes(width) for number, does in expected
+    ]
+    assert found == [bytes(width), *flipped, bytes(width)]

@@ -50,11 +50,6 @@ def doubled(values: np.ndarray) -> np.ndarray:
         (hash_locations, (OFFSETS, DATA)),
         (kernels.byte_segments, (OFFSETS, DATA, SOME, kernels.ALL_VALID, CUT_OFFSETS, CUT_DATA)),
         (kernels.byte_segments, (OFFSETS, DATA, kernels.ALL_VALID, SOME, CUT_OFFSETS, CUT_DATA)),
-        (kernels.little_endian, (OFFSETS, DATA, SOME)),
-        (kernels.big_endian, (OFFSETS, DATA, SOME, 8)),
-        (kernels.big_endian, (OFFSETS, DATA, kernels.ALL_VALID, 17)),
-        (kernels.utf16_length_at_least, (OFFSETS, DATA, SOME, 2)),
-        (kernels.add_big_endian, (DATA[: len(DATA) // 17 * 17], 17, 255)),
     ],
 )
 def test_interpreted_as_compiled(function, arguments, monkeypatch):
@@ -89,8 +84,8 @@ INTERRUPTED = """
 import os, signal, sys
 import numpy as np
 from engine.codec.avro.machine_kernels import GATHER
-from engine.expressions import kernels
 from engine.kernels import policy
+from engine.plan.location_hashes import hash_locations
 
 class Interrupt:
     def find_spec(self, name, *_):
@@ -99,7 +94,7 @@ class Interrupt:
             os.kill(os.getpid(), signal.SIGINT)
 
 def numba_kernel():
-    return kernels.utf16_length_at_least(np.array([0, 2]), np.array([97, 97], np.uint8), np.array([True]), 2).all()
+    return hash_locations(np.array([0, 2]), np.array([97, 97], np.uint8)).all()
 
 policy.note_numba()
 sys.meta_path.insert(0, Interrupt())
