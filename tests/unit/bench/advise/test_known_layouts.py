@@ -40,8 +40,8 @@ _SHARE = 4
 """Advice is from one row in so many."""
 _OPTIONS = Options(minimize="bytes")
 _EVERYTHING = 1 << 40
-_MOST_EXCESS = 0.25
-"""The two cases that miss the aim of 10 % are 21 % and 19 % above the best."""
+_MOST_EXCESS = 0.5
+"""The aim is 10 %; what misses it is in docs/design/advice.md."""
 
 
 @dataclass(frozen=True, kw_only=True)
