@@ -26,7 +26,7 @@ test: .venv/.stamp .venv/.test-stamp ## all tests: those that share one Spark se
 	@TMPDIR=$$(.ci/test-directory) || exit; export TMPDIR; trap 'rm -rf "$$TMPDIR"; exit 130' INT TERM; \
 	status=0; log=$$TMPDIR/spark.log; \
 	$(PYTEST) -m spark >"$$log" 2>&1 & \
-	$(PYTEST) -m "not spark" --numprocesses=auto --maxprocesses=4 || status=1; \
+	$(PYTEST) -m "not spark" --numprocesses=auto --maxprocesses=4 --dist worksteal || status=1; \
 	echo "The tests on Spark:"; wait $$! || status=1; cat "$$log"; \
 	if [ $$status = 0 ]; then rm -rf "$$TMPDIR"; else echo "Their files are kept in $$TMPDIR"; fi; exit $$status
 

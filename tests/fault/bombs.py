@@ -57,19 +57,29 @@ def packed(codec: str, unit: bytes, size: int) -> bytes:
         return deflated(unit, size)
     if codec == "lz4":
         return lz4_frame(unit, size)
-    body = unit * count_of(unit, size)
+    # Stretch by stretch: to fill gigabytes takes longer than to pack them.
+    stretch = unit * max(MIB // len(unit), 1)
+    times = count_of(unit, size) * len(unit) // len(stretch)
     match codec:
-        case "zstandard":
-            return zstandard.ZstdCompressor().compress(body)
-        case "zstandard unsized":
-            streaming = zstandard.ZstdCompressor().compressobj()
-            return streaming.compress(body) + streaming.flush()
+        case "zstandard" | "zstandard unsized":
+            told = times * len(stretch) if codec == "zstandard" else -1
+            streaming = zstandard.ZstdCompressor().compressobj(size=told)
+            return b"".join(streaming.compress(stretch) for _ in range(times)) + streaming.flush()
         case "snappy":
-            return bytes(cramjam.snappy.compress_raw(body)) + zlib.crc32(body).to_bytes(4, "big")
+            # What follows the length of a block refers to nothing before it, so that blocks make one.
+            body = bytes(cramjam.snappy.compress_raw(stretch))[len(_varint(len(stretch))) :]
+            return _varint(times * len(stretch)) + body * times + _crc32(stretch, times).to_bytes(4, "big")
         case "gzip":
-            tail = struct.pack("<II", zlib.crc32(body), len(body) & 0xFFFF_FFFF)
+            tail = struct.pack("<II", _crc32(stretch, times), times * len(stretch) & 0xFFFF_FFFF)
             return b"\x1f\x8b\x08" + bytes(7) + deflated(unit, size) + tail
-    return body
+    return stretch * times
+
+
+def _crc32(stretch: bytes, times: int) -> int:
+    found = 0
+    for _ in range(times):
+        found = zlib.crc32(stretch, found)
+    return found
 
 
 def container(schema: Any, metadata: dict[str, str], codec: str, blocks: list[tuple[int, bytes]]) -> bytes:
@@ -246,7 +256,7 @@ def orc_footer(random: Random, codec: str) -> bytes:
         cache: dict[bytes, bytes] = {}
         for start in range(0, len(footer), block):
             part = footer[start : start + block]
-            body = cache.setdefault(part, compress(part))
+            body = cache[part] if part in cache else cache.setdefault(part, compress(part))
             stored += (len(body) << 1).to_bytes(3, "little") + body
     else:
         stored = footer

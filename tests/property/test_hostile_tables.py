@@ -121,7 +121,17 @@ def count_of(table: engine.Table, ref: str) -> int:
     return table.scan(ref=ref, runner=RUNNER).count()
 
 
-def ask(location: str, *, relocate: dict[str, str] | None = None) -> None:
+def few_questions(table: engine.Table) -> Iterator[Callable[[], object]]:
+    """What opens every file that a table has."""
+    yield lambda: table.scan(runner=RUNNER).to_arrow()
+    yield table.inspect.all_files
+    yield table.inspect.position_deletes
+
+
+Questions = Callable[[engine.Table], Iterator[Callable[[], object]]]
+
+
+def ask(location: str, *, relocate: dict[str, str] | None = None, questions: Questions = questions) -> None:
     """Ask everything; only errors of the engine may come."""
     with no_hang(), warnings.catch_warnings():
         warnings.simplefilter("ignore", RelocationWarning)
@@ -286,7 +296,7 @@ def counts(entries: list[ManifestEntry]) -> dict[str, Any]:
 def test_places_that_are_none(home: Path, location: str, hint: str, name: str) -> None:
     place = str(home / "pipe") if location == "PIPE" else location
     ask(place)
-    ask(str(home / "wh" / "db" / name), relocate={place: place})
+    ask(str(home / "wh" / "db" / name), relocate={place: place}, questions=few_questions)
     hinted = home / "hinted" / "metadata"
     hinted.mkdir(parents=True, exist_ok=True)
     (hinted / "version-hint.text").write_bytes(hint.encode("utf-8", "surrogatepass"))
@@ -297,7 +307,9 @@ def test_places_that_are_none(home: Path, location: str, hint: str, name: str) -
         try:
             catalog = use(place)
             catalog.table_exists("db.x")
-            catalog.list_namespaces()
+            # A directory of this machine may have any number of files.
+            if not os.path.isdir(place):  # noqa: PTH112 - which raises nothing
+                catalog.list_namespaces()
             catalog.close()
         except EngineError as error:
             check_message(error)
