@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -25,14 +26,28 @@ COLUMNS = ("log_offset", "logged_at", "url", "status", "bytes")
 
 def main(arguments: list[str]) -> None:
     master, folder = arguments[0], Path(arguments[1])
-    conf = {"spark.executor.memory": "512m", "spark.driver.host": "127.0.0.1", "spark.cores.max": "2"}
-    spark = spark_session(SparkSettings(master=master, driver_memory="1g", extra=(*quick_spark(), *conf.items())))
+    conf = {
+        "spark.executor.memory": "512m", "spark.executor.cores": "1", "spark.cores.max": "2",
+        "spark.driver.host": "127.0.0.1",
+    }  # fmt: skip
+    settings = SparkSettings(
+        master=master, driver_memory="1g", shuffle_partitions=2, extra=(*quick_spark(), *conf.items())
+    )
+    spark = spark_session(settings)
+    found = work(spark, folder)
+    spark.stop()
+    sys.stdout.write(json.dumps(found) + "\n")
+
+
+def work(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """Generate, write, delete and read, and how many Java virtual machines worked, besides the driver."""
+    folder.mkdir()
     log = Log(rows=6_000, files=3)
     raw = find_or_write(log, DatasetCache(folder / "cache"), lambda: spark)
     table = engine.load_catalog(str(folder / "warehouse")).create_table("bench.log", log.schema)
     table.append(spark.read.parquet(*map(str, raw.paths)))
     table.delete(log.delete_keys(0.05, "random").filter, mode="merge-on-read")
-    found: dict[str, object] = {"raw": checksum_of(raw.reader(), COLUMNS).text, "workers": _workers(spark)}
+    found: dict[str, Any] = {"raw": checksum_of(raw.reader(), COLUMNS).text, "workers": _workers(spark)}
     for name in ("all", "one_hour", "one_request"):
         text = log.filters.get(name)
         scan = table.scan(filter=text, columns=COLUMNS)
@@ -41,12 +56,10 @@ def main(arguments: list[str]) -> None:
         # Names of files are random, and so how far they can be compressed.
         counters = {name: count for name, count in plan.counters.items() if "bytes" not in name}
         found[name] = [counters, len(plan.files), rows.rows, rows.text]
-    spark.stop()
-    sys.stdout.write(json.dumps(found) + "\n")
+    return found
 
 
 def _workers(spark: SparkSession) -> int:
-    """How many Java virtual machines work, besides the driver."""
     context = spark.sparkContext._jsc
     assert context is not None
     return int(context.sc().getExecutorMemoryStatus().size()) - 1

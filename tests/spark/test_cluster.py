@@ -1,4 +1,4 @@
-"""A standalone cluster of a master and two workers does what one process does, and counts the same."""
+"""A standalone cluster of a master and two executors does what one process does, and counts the same."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from typing import Any
 
 import pyspark
 import pytest
+from pyspark.sql import SparkSession
 
 from bench.java_home import use_java_home
 from tests.services.quick_spark import JAVA_OPTIONS
+from tests.spark import cluster_work
 
 ROOT = Path(__file__).resolve().parents[2]
 SPARK = Path(pyspark.__file__).parent
@@ -29,24 +31,19 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[str]:
-    """The address of a master with two workers of one core each."""
+    """The address of a master whose worker has room for two executors of `cluster_work`."""
     use_java_home()
     with ExitStack() as running:
         log = _start(running, tmp_path, "master", "--port", "0", "--webui-port", "0")
         address = _said(log, r"(spark://[^ ]+:\d+)")
-        for number in range(2):
-            own = tmp_path / f"worker-{number}"
-            options = ("--cores", "1", "--memory", "600m", "--webui-port", "0", "--work-dir", str(own))
-            _said(
-                _start(running, tmp_path, "worker", *options, address, name=f"worker-{number}"),
-                "Successfully registered",
-            )
+        options = ("--cores", "2", "--memory", "1200m", "--webui-port", "0", "--work-dir", str(tmp_path / "worker"))
+        _said(_start(running, tmp_path, "worker", *options, address), "Successfully registered")
         yield address
 
 
-def _start(running: ExitStack, folder: Path, kind: str, *arguments: str, name: str = "master") -> Path:
+def _start(running: ExitStack, folder: Path, kind: str, *arguments: str) -> Path:
     """Start one of Spark's daemons, which the end of the test ends; its log."""
-    log = folder / f"{name}.log"
+    log = folder / f"{kind}.log"
     java = Path(os.environ["JAVA_HOME"]) / "bin/java"
     main = f"org.apache.spark.deploy.{kind}.{kind.capitalize()}"
     command = [str(java), "-Xmx256m", *JAVA_OPTIONS, "-cp", f"{SPARK}/jars/*", main, "--host", HOST, *arguments]
@@ -67,8 +64,7 @@ def _said(log: Path, pattern: str) -> str:
     raise AssertionError(f"{log.name} never said {pattern}: {log.read_text(errors='replace')[-500:]}")
 
 
-def work(master: str, folder: Path) -> dict[str, Any]:
-    folder.mkdir()
+def work_there(master: str, folder: Path) -> dict[str, Any]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
     command = [sys.executable, "-m", "tests.spark.cluster_work", master, str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=ROOT, timeout=280)
@@ -77,8 +73,8 @@ def work(master: str, folder: Path) -> dict[str, Any]:
     return found
 
 
-def test_a_cluster_counts_what_one_process_counts(master: str, tmp_path: Path) -> None:
-    there, here = work(master, tmp_path / "cluster"), work("local[2]", tmp_path / "local")
+def test_a_cluster_counts_what_one_process_counts(master: str, spark: SparkSession, tmp_path: Path) -> None:
+    there, here = work_there(master, tmp_path / "cluster"), cluster_work.work(spark, tmp_path / "local")
     assert (there.pop("workers"), here.pop("workers")) == (2, 0)
     assert there == here
     assert here["one_request"][2] == 1
