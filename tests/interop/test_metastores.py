@@ -27,6 +27,9 @@ JAVA = "hive_java"
 FAILED = (CommitFailedException, TApplicationException)
 """Nothing was changed: of requests for locks that come at once some fail in the metastore."""
 
+OFTEN = {"lock-check-max-wait-time": "0.1", "lock-check-retries": "200"}
+"""PyIceberg would look for its lock after two seconds, then after four and eight."""
+
 
 def rows(*ids: int) -> pa.Table:
     return pa.table({"id": ids, "name": [f"n{n}" for n in ids], "day": [n % 3 for n in ids]}, schema=ROWS)
@@ -61,7 +64,7 @@ def ours(properties: dict[str, str]) -> Iterator[engine.Catalog]:
 @pytest.fixture
 def theirs(properties: dict[str, str], ours: engine.Catalog) -> PyIcebergCatalog:
     ours.create_namespace("db")
-    return load_catalog("theirs", **properties)
+    return load_catalog("theirs", **properties, **OFTEN)
 
 
 class TestPyIceberg:
@@ -116,7 +119,7 @@ class TestPyIceberg:
             return n
 
         def by_theirs(n: int) -> int:
-            again(lambda: load_catalog("own", **properties).load_table("db.t").append(rows(n)), *FAILED)
+            again(lambda: load_catalog("own", **properties, **OFTEN).load_table("db.t").append(rows(n)), *FAILED)
             return n
 
         with ThreadPoolExecutor(4) as pool:
@@ -196,7 +199,7 @@ class TestIcebergJava:
                 sql(f"insert into {JAVA}.db.t values ({n}, 'n{n}', 0)")
             elif n % 3 == 1 and locks == "true":
                 # PyIceberg always locks and expects nothing: it would overwrite what Java commits without a lock.
-                again(lambda: load_catalog("own", **properties).load_table("db.t").append(rows(n)), *FAILED)
+                again(lambda: load_catalog("own", **properties, **OFTEN).load_table("db.t").append(rows(n)), *FAILED)
             else:
                 again(partial(ours.load_table("db.t").append, rows(n)), CommitConflict)
             return n
