@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from pyspark.sql import SparkSession
 
 import engine
 from bench.engines.engine import AnyEngine, Plan
@@ -116,9 +117,12 @@ class Slow(WrongRow):
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where all runs are, so that their tables are made once."""
-    return tmp_path_factory.mktemp("planted")
+def home(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where all runs are, with their tables, for which the command would start a Spark session of its own."""
+    made = tmp_path_factory.mktemp("planted")
+    where = Surroundings(cache=made / "datasets" / "cache", results=made / "runs", session=lambda: spark)
+    assert not run_experiment(parse_experiment(DEFINITION.format(repetitions=1)), where=where).failed
+    return made
 
 
 def plant(monkeypatch: pytest.MonkeyPatch, fault: type[Icebench]) -> None:
