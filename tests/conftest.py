@@ -1,5 +1,6 @@
 """What tests share: Hypothesis profiles, the one Spark session, and the marks that come from where a test lies."""
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,6 +48,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("spark")
         if item.get_closest_marker("spark") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_SECONDS))
+
+
+def pytest_collection_finish() -> None:
+    """Has no modules and collected tests searched for garbage again and again: they stay to the end."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -113,7 +119,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     """
     # local import: pyspark takes half a second, and most runs of a few tests need none
     from bench.spark_session import SparkSettings, spark_session
-    from tests.services.quick_spark import quick_spark
+    from tests.services.quick_spark import HEAP_OPTIONS, INTERPRETED, quick_spark
     from tests.services.rest_jars import sqlite_driver
 
     home = tmp_path_factory.mktemp("spark")
@@ -124,7 +130,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
             shuffle_partitions=2,
             iceberg_warehouse=str(home / "iceberg"),
             extra=(
-                *quick_spark(),
+                *quick_spark(*HEAP_OPTIONS),
+                *INTERPRETED.items(),
                 ("spark.sql.warehouse.dir", f"file:{home / 'warehouse'}"),
                 # Drivers of databases are looked for when the virtual machine starts.
                 ("spark.driver.extraClassPath", os.pathsep.join(map(str, sqlite_driver()))),
@@ -134,3 +141,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     yield session
     session.stop()
     spark_session.cache_clear()
+
+
+@pytest.fixture
+def compiling_spark(spark: "SparkSession") -> Iterator["SparkSession"]:
+    """The same session, which compiles queries as Spark does by default."""
+    from tests.services.quick_spark import INTERPRETED  # local import: as above
+
+    for name in INTERPRETED:
+        spark.conf.unset(name)
+    yield spark
+    for name, value in INTERPRETED.items():
+        spark.conf.set(name, value)

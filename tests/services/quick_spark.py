@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import sys
 
-JAVA_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""No machine code that takes longer to optimise than it is run, and no threads that collect garbage in parallel."""
+JAVA_OPTIONS = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:-BytecodeVerificationRemote",
+)
+"""No machine code that takes longer to optimise than it is run, no threads that collect garbage in parallel, and no
+proofs about the classes of released jars."""
+
+HEAP_OPTIONS = ("-Xms1g", "-Xmn600m", "-XX:MetaspaceSize=256m")
+"""What lives long is half a gigabyte; a heap that only grows to that is collected as a whole again and again."""
+
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""Spark compiles each query to Java of its own by default, which takes longer than a few thousand rows. Rows do not
+depend on it; `compiling_spark` is the session by that default."""
 
 
-def quick_spark() -> tuple[tuple[str, str], ...]:
-    """Pairs of name and value for `SparkSettings.extra`."""
+def quick_spark(*heap: str) -> tuple[tuple[str, str], ...]:
+    """Pairs of name and value for `SparkSettings.extra`; `heap` has options for the driver's memory."""
     from bench.spark_session import SparkSettings  # local import: the daemon imports PySpark in its own way
 
     log = SparkSettings().conf().get("spark.driver.extraJavaOptions", "")
     return (
-        ("spark.driver.extraJavaOptions", " ".join([log, *JAVA_OPTIONS]).strip()),
+        ("spark.driver.extraJavaOptions", " ".join([log, *JAVA_OPTIONS, *heap]).strip()),
         ("spark.executor.extraJavaOptions", " ".join(JAVA_OPTIONS)),
         ("spark.python.daemon.module", "tests.services.quick_spark"),
     )

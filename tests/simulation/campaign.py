@@ -72,7 +72,8 @@ def explore(seeds: Sequence[int]) -> Found:
 
 @contextmanager
 def _rare_collection() -> Iterator[None]:
-    """A block in which what the process holds already is not searched for garbage: a tenth of a schedule's time."""
+    """A block in which little is searched for garbage, a tenth of a schedule's time: what the process holds already
+    never is again."""
     former = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(50_000, *former[1:])
@@ -80,7 +81,6 @@ def _rare_collection() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*former)
-        gc.unfreeze()
 
 
 def explain(seed: int) -> str:
