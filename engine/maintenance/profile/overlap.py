@@ -26,8 +26,6 @@ _PAIRS = 1 << 22
 _PREFIX_BYTES = 8
 _MOST_POSITION = 1e300
 """Infinities are as far away as this."""
-_RADIX_BITS = 48
-"""Whole numbers of a wider span are sorted by comparison."""
 
 
 def rank_values(vectors: Sequence[Vector]) -> list[Int64Array]:
@@ -84,24 +82,10 @@ def compact_ranks(values: NDArray[np.int64] | NDArray[np.float64]) -> Int64Array
         return np.zeros(0, np.int64)
     if values.dtype == np.int64:
         least = int(values.min())
-        span = int(values.max()) - least
-        if span < 1 << _RADIX_BITS:
-            shifted = values.astype(np.int64, copy=False) - least
-            return shifted if span < _SPARSE * len(values) else _dense_ranks(shifted, span)
+        if int(values.max()) - least < _SPARSE * len(values):
+            return values.astype(np.int64, copy=False) - least
     found: Int64Array = np.unique(values, return_inverse=True)[1]
     return found
-
-
-def _dense_ranks(values: Int64Array, most: int) -> Int64Array:
-    """Ranks of numbers from 0 to `most`, sorted by their digits of 16 bits, which takes a third of `numpy.unique`."""
-    order = np.argsort(values.astype(np.uint16), kind="stable")
-    for shift in range(16, most.bit_length(), 16):
-        digits = (values >> shift).astype(np.uint16)
-        order = order[np.argsort(digits[order], kind="stable")]
-    ordered = values[order]
-    ranks = np.empty(len(values), np.int64)
-    ranks[order] = np.cumsum(np.concatenate([[False], ordered[1:] != ordered[:-1]]))
-    return ranks
 
 
 def count_overlaps(low: Int64Array, high: Int64Array) -> tuple[Int64Array, Int64Array]:
