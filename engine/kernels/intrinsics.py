@@ -43,44 +43,19 @@ load32 = _loader(32, signed=True)
 load64 = _loader(64, signed=True)
 
 
-def _storer(bits: int) -> Any:  # noqa: ANN401 - Numba's intrinsic
-    @intrinsic
-    def store(typing_context, address, value):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        del typing_context, address, value
+def _store8(typing_context, address, value):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Stores a byte."""
+    del typing_context, address, value
 
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
-            type_ = ir.IntType(bits)
-            value = arguments[1] if bits == 64 else builder.trunc(arguments[1], type_)
-            builder.store(value, _at(builder, arguments[0], type_), align=1)
-            return context.get_constant(signature.return_type, 0)
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+        byte = ir.IntType(8)
+        builder.store(builder.trunc(arguments[1], byte), _at(builder, arguments[0], byte), align=1)
+        return context.get_constant(signature.return_type, 0)
 
-        return types.int64(types.int64, types.int64), generate
-
-    return store
+    return types.int64(types.int64, types.int64), generate
 
 
-store8 = _storer(8)
-store32 = _storer(32)
-
-
-def _mover(width: int) -> Any:  # noqa: ANN401 - Numba's intrinsic
-    @intrinsic
-    def move(typing_context, target, source):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        del typing_context, target, source
-
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
-            type_ = ir.IntType(8 * width)
-            value = builder.load(_at(builder, arguments[1], type_), align=1)
-            builder.store(value, _at(builder, arguments[0], type_), align=1)
-            return context.get_constant(signature.return_type, 0)
-
-        return types.int64(types.int64, types.int64), generate
-
-    return move
-
-
-move4 = _mover(4)
-move8 = _mover(8)
+store8: Any = intrinsic(_store8)
 
 
 def _copy_bytes(typing_context, target, source, count):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202

@@ -40,7 +40,7 @@ class RowProgram:
         self._code: list[int] = []
         self._sources: list[NDArray[Any]] = []
         self._literal = bytearray()
-        self._bound = kernels.SLACK_BYTES
+        self._bound = 0
         self._numbers = 0
 
     def add_literal(self, data: bytes) -> None:

@@ -12,7 +12,7 @@ from numba.extending import overload, register_jitable
 
 from engine.codec.avro import write_kernels as kernels
 from engine.codec.avro.write_kernels import Memory
-from engine.kernels.intrinsics import int64s_at, load8, load32, load64, move4, move8, store8, store32
+from engine.kernels.intrinsics import copy_bytes, int64s_at, load8, load32, load64, store8
 
 _HELPERS: tuple[Callable[..., Any], ...] = (
     kernels.write_rows,
@@ -21,7 +21,7 @@ _HELPERS: tuple[Callable[..., Any], ...] = (
     kernels.put_numbers,
     kernels.put_strings,
     kernels.long_size,
-    kernels.put_long,
+    kernels.write_long,
     kernels.move,
 )
 
@@ -67,41 +67,8 @@ def _put_bytes(out: Memory, position: int, source: Memory, begin: int, end: int)
     del out, position, source, begin, end
 
     def call(out: Memory, position: int, source: Memory, begin: int, end: int) -> int:
-        size = end - begin
-        to, at = out + position, source + begin
-        if size >= 8:
-            # In eights; the last ones may overlap those before them.
-            last = size - 8
-            for place in range(0, last, 8):
-                move8(to + place, at + place)
-            move8(to + last, at + last)
-        elif size >= 4:
-            move4(to, at)
-            move4(to + size - 4, at + size - 4)
-        else:
-            for place in range(size):
-                store8(to + place, load8(at + place))
-        return position + size
-
-    return call  # type: ignore[return-value]
-
-
-@overload(kernels.write_long)
-def _write_long(out: Memory, position: int, value: int) -> int:
-    del out, position, value
-
-    def call(out: Memory, position: int, value: int) -> int:
-        rest = (value << 1) ^ (value >> 63)
-        if rest >= 0 and rest < 128:
-            store8(out + position, rest)
-            return position + 1
-        if rest >= 0 and rest < 1 << 28:
-            # Two to four bytes at once: sevens of bits go to bytes of their own, all but the last get the eighth bit.
-            more = 1 + int(rest >= 1 << 14) + int(rest >= 1 << 21)
-            spread = (rest & 0x7F) | (rest & 0x3F80) << 1 | (rest & 0x1F_C000) << 2 | (rest & 0xFE0_0000) << 3
-            store32(out + position, spread | (0x80_8080 & ((1 << 8 * more) - 1)))
-            return position + more + 1
-        return kernels.put_long(out, position, value)
+        copy_bytes(out + position, source + begin, end - begin)
+        return position + end - begin
 
     return call  # type: ignore[return-value]
 

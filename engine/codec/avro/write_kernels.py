@@ -20,9 +20,6 @@ WRITE_BYTES_MAP = 6  # offsets, first keys, keys, offsets of values, data
 CODE_WIDTH = 8
 """Length of an instruction: operation, 1 if optional, the source of the validity mask or -1, and the five sources
 listed above."""
-SLACK_BYTES = 8
-"""Compiled code may overwrite so many bytes after the end of the output."""
-
 _REST = 0x01FF_FFFF_FFFF_FFFF
 
 Integers: TypeAlias = Any
@@ -102,7 +99,7 @@ def write_map(out: Memory, position: int, code: Integers, pc: int, sources: Inte
     size = end - start
     needed = long_size(size)
     move(out, start, size, needed - room)
-    put_long(out, position, size)
+    write_long(out, position, size)
     return put_byte(out, position + needed + size, 0)
 
 
@@ -158,13 +155,7 @@ def long_size(value: int) -> int:
 
 
 def write_long(out: Memory, position: int, value: int) -> int:
-    """Write an Avro int or long; returns the position after it. Compiled code may overwrite bytes after it, within the
-    slack."""
-    return put_long(out, position, value)
-
-
-def put_long(out: Memory, position: int, value: int) -> int:
-    """Write an Avro int or long and no more; returns the position after it."""
+    """Write an Avro int or long; returns the position after it."""
     rest = (value << 1) ^ (value >> 63)
     while rest > 127 or rest < 0:
         put_byte(out, position, (rest & 127) | 128)
