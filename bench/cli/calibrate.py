@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from json import dumps
+from json import dumps, loads
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -19,6 +19,7 @@ from bench.cases.revisions import WORKTREE, Revision, build, planted
 from bench.cli.compare_revisions import CACHE, warehouse_of
 from bench.cli.context import Context, pass_context
 from bench.cli.places import write_whole
+from bench.errors import ConfigError
 from bench.gate.timing import Stand, overall
 
 CASES = ("scan/large/decimals", "plan/many/cold/no-filter")
@@ -40,10 +41,14 @@ class Decisions:
     seconds: list[float] = field(default_factory=list)
 
     @property
+    def count(self) -> int:
+        """How many were made."""
+        return sum(self.stands.values())
+
+    @property
     def interval(self) -> tuple[float, float]:
         """The exact interval of 95 % (Clopper and Pearson) of the share that ends in a regression."""
-        count = sum(self.stands.values())
-        found = stats.binomtest(self.stands[Stand.REGRESSED], count).proportion_ci(0.95)
+        found = stats.binomtest(self.stands[Stand.REGRESSED], self.count).proportion_ci(0.95)
         return float(found.low), float(found.high)
 
 
@@ -52,10 +57,18 @@ class Decisions:
 @click.option("--injected", default=3, help="For each slowdown.", show_default=True)
 @click.option("--slowdown", "slowdowns", type=int, multiple=True, default=(5, 10, 20, 50), help="In per cent.")
 @click.option("--seed", default=0, show_default=True)
+@click.option("--resume", is_flag=True, help="Go on with the decisions that results/gate/calibration.json has.")
 @pass_context
-def calibrate(context: Context, *, decisions: int, injected: int, slowdowns: tuple[int, ...], seed: int) -> int:
-    """Decide many times between equal engines, and between one and the same with a part decoded twice."""
+def calibrate(
+    context: Context, *, decisions: int, injected: int, slowdowns: tuple[int, ...], seed: int, resume: bool
+) -> int:
+    """Decide many times between equal engines, and between one and the same with a part decoded twice.
+
+    Each decision is kept when it is made, so that hours of them can be made in parts.
+    """
     cache = CACHE.absolute()
+    path = context.places.results / "gate" / "calibration.json"
+    kept = _read(path, seed) if resume else {}
     with context.terminal.err.status("building") as status:
         base = build(WORKTREE, root=Path(), cache=cache)
         heads: dict[str, Revision] = {"equal": base}
@@ -69,7 +82,7 @@ def calibrate(context: Context, *, decisions: int, injected: int, slowdowns: tup
             return Pairs(base=base, head=heads[kind], warehouse=warehouse, random=random, progress=status.update)
 
         counts = {kind: decisions if kind == "equal" else injected for kind in heads}
-        found = decide(counts, pairs_of, lambda so_far: _keep(context, so_far))
+        found = decide(counts, pairs_of, lambda so_far: _keep(path, seed, so_far), kept)
     _print(context, found)
     return 0
 
@@ -78,6 +91,7 @@ def decide(
     counts: Mapping[str, int],
     pairs_of: Callable[[str, int], Pairs],
     keep: Callable[[Mapping[str, Decisions]], object],
+    made: Mapping[str, Decisions] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Mapping[str, Decisions]:
     """Make so many decisions of each kind, in turn, so that all kinds see the same machine.
@@ -86,12 +100,13 @@ def decide(
         counts: How many of each kind.
         pairs_of: Pairs of a kind, for the decision of a number.
         keep: Told after each decision.
+        made: Decisions that count already; they keep their numbers, and only what is missing is made.
         clock: Monotonic seconds.
     """
-    found = {kind: Decisions() for kind, count in counts.items() if count}
+    found = {**{kind: Decisions() for kind, count in counts.items() if count}, **(made or {})}
     for number in range(max(counts.values(), default=0)):
         for kind, own in found.items():
-            if number >= counts[kind]:
+            if not own.count <= number < counts.get(kind, 0):
                 continue
             started = clock()
             cases = pairs_of(kind, number).decide(CASES)
@@ -104,9 +119,23 @@ def decide(
     return found
 
 
-def _keep(context: Context, found: Mapping[str, Decisions]) -> None:
-    made = {kind: asdict(own) for kind, own in found.items()}
-    write_whole(context.places.results / "gate" / "calibration.json", dumps(made, indent=1) + "\n")
+def _keep(path: Path, seed: int, found: Mapping[str, Decisions]) -> None:
+    kinds = {kind: asdict(own) for kind, own in found.items()}
+    write_whole(path, dumps({"seed": seed, "kinds": kinds}, indent=1) + "\n")
+
+
+def _read(path: Path, seed: int) -> Mapping[str, Decisions]:
+    try:
+        kept = loads(path.read_text())
+        made = {kind: Decisions(**own) for kind, own in kept["kinds"].items()}
+        of = kept["seed"]
+    except FileNotFoundError as error:
+        raise ConfigError("nothing to resume: no decision was kept", path=str(path)) from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(f"is not what calibrate keeps: {error}", path=str(path)) from error
+    if of != seed:
+        raise ConfigError(f"has the decisions of --seed {of}", path=str(path))
+    return made
 
 
 def _print(context: Context, found: Mapping[str, Decisions]) -> None:
@@ -115,7 +144,7 @@ def _print(context: Context, found: Mapping[str, Decisions]) -> None:
         low, high = own.interval
         shown = [own.stands[stand] for stand in (Stand.REGRESSED, Stand.INCONCLUSIVE, Stand.PASS)]
         table.add_row(
-            kind, str(sum(own.stands.values())), str(shown[0]), f"{low:.2f} to {high:.2f}", str(shown[1]),
+            kind, str(own.count), str(shown[0]), f"{low:.2f} to {high:.2f}", str(shown[1]),
             str(shown[2]), f"{median(own.ratios):.3f}" if own.ratios else "", f"{median(own.seconds) / 60:.1f}",
         )  # fmt: skip
     context.terminal.out.print(table)

@@ -8,7 +8,8 @@ import pytest
 
 from bench.cases.pairs import Pairs
 from bench.cases.revisions import Revision, Unbuildable, planted
-from bench.cli.calibrate import _AGAIN, _BEFORE, _SLOWED, CASES, Decisions, decide
+from bench.cli.calibrate import _AGAIN, _BEFORE, _SLOWED, CASES, Decisions, _keep, _read, decide
+from bench.errors import ConfigError
 from bench.gate.timing import Stand
 from tests.tidy.source import REPOSITORY
 from tests.unit.bench.test_pairs import Scripted, Seconds
@@ -35,6 +36,45 @@ def test_each_kind_is_decided_as_often_as_asked_and_in_turn() -> None:
     assert found["slow"].stands[Stand.REGRESSED] == 2
     assert 1.25 < min(found["slow"].ratios) <= max(found["slow"].ratios) < 1.35
     assert len(kept) == 5
+
+
+def test_what_was_made_counts_and_keeps_its_numbers(tmp_path: Path) -> None:
+    numbers: list[tuple[str, int]] = []
+
+    def pairs_of(kind: str, number: int) -> Pairs:
+        numbers.append((kind, number))
+        random = Random(number)
+        base, head = (Scripted(n, {c: drawn(1.0, random) for c in CASES}) for n in ("base", "head"))
+        return Pairs(base=base, head=head, warehouse=Path("tables"), random=random)
+
+    path = tmp_path / "calibration.json"
+    first = decide({"equal": 2, "slow": 1}, pairs_of, lambda so_far: _keep(path, 7, so_far))
+    numbers.clear()
+    kept = _read(path, 7)
+    assert kept == first
+    found = decide({"equal": 3}, pairs_of, lambda so_far: _keep(path, 7, so_far), kept)
+    assert numbers == [("equal", 2)]
+    assert found["equal"].count == len(found["equal"].ratios) == len(found["equal"].seconds) == 3
+    assert found["slow"] == first["slow"]
+    assert _read(path, 7) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "nothing to resume"),
+        ('{"seed": 8, "kinds": {}}', "has the decisions of --seed 8"),
+        ('{"seed": 7, "kinds": {"equal": {"stand": 1}}}', "is not what calibrate keeps"),
+        ("[]", "is not what calibrate keeps"),
+        ("{", "is not what calibrate keeps"),
+    ],
+)
+def test_decisions_that_cannot_be_resumed_are_refused(tmp_path: Path, text: str | None, message: str) -> None:
+    path = tmp_path / "calibration.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(ConfigError, match=message):
+        _read(path, 7)
 
 
 def test_the_interval_is_exact() -> None:
