@@ -19,14 +19,19 @@ from engine.spec.sorting import SortOrder
 def sorted_table(table: pa.Table, spec: PartitionSpec, order: SortOrder, schema: Schema) -> pa.Table:
     """Sort rows by partition and then by the sort order, so that each file of a clustered write is sorted.
 
-    Equal keys keep no particular order. `table` has the columns of `schema`, with field ids.
+    `table` has the columns of `schema`, with field ids.
 
     Raises:
         Unsupported: A transform of several columns.
     """
-    keys = [storage_of(column) for column in partition_columns(table, spec, schema)]
-    found = _sort_indices(table, keys, order, schema)
+    found = sort_indices(table, spec, order, schema)
     return table if found is None else table.take(found)
+
+
+def sort_indices(table: pa.Table, spec: PartitionSpec, order: SortOrder, schema: Schema) -> pa.Array | None:
+    """The numbers of the rows as `sorted_table` has them; equal keys keep their order. None if nothing is sorted by."""
+    keys = [storage_of(column) for column in partition_columns(table, spec, schema)]
+    return _sort_indices(table, keys, order, schema)
 
 
 def is_sorted(table: pa.Table, order: SortOrder, schema: Schema) -> bool:

@@ -1,0 +1,123 @@
+"""Rows by ranges in temporary files: what is sorted and does not fit into memory is partitioned, then sorted by range.
+
+The files are streams of Arrow IPC: they are written once, read once, and removed, so that encoding them costs more than
+it saves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from engine.errors import EngineError, StorageFailed
+from engine.storage.failures import translate_errors
+from engine.storage.store import OutputFile, Store
+from engine.write.locations import FileNames
+
+_MOST_OPEN = 200
+"""Files that are open for writing; with more ranges, each has several files."""
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+class RangeFiles:
+    """Temporary files of rows, each of one range.
+
+    Args:
+        store: Where they are.
+        directory: The location of their directory.
+        ranges: How many ranges there are.
+        waiting_bytes: How many bytes of rows wait in memory before all are written.
+        names: Unique names for the files; by default from a random id.
+    """
+
+    def __init__(
+        self, store: Store, directory: str, *, ranges: int, waiting_bytes: int, names: FileNames | None = None
+    ) -> None:
+        self._store = store
+        self._directory = directory
+        self._names = names or FileNames()
+        self._written = 0
+        self._waiting_bytes = waiting_bytes
+        self._waiting: list[list[pa.RecordBatch]] = [[] for _ in range(ranges)]
+        self._waiting_size = 0
+        self._rows = np.zeros(ranges, np.int64)
+        self._locations: list[list[str]] = [[] for _ in range(ranges)]
+        self._open: dict[int, tuple[Any, OutputFile]] = {}
+
+    def add(self, batch: pa.RecordBatch, ranges: npt.NDArray[np.int64]) -> None:
+        """Add rows; `ranges` has the number of the range of each."""
+        order = np.argsort(ranges, kind="stable")
+        numbers, starts = np.unique(ranges[order], return_index=True)
+        ordered = batch.take(pa.array(order))
+        for number, start, end in zip(numbers, starts, [*starts[1:], len(order)], strict=True):
+            self._waiting[number].append(ordered.slice(start, end - start))
+            self._rows[number] += end - start
+        self._waiting_size += ordered.nbytes
+        # All at once: a slice that waits keeps the memory of its whole batch.
+        if self._waiting_size >= self._waiting_bytes:
+            self._write()
+
+    def finish(self) -> None:
+        """Write what waits."""
+        self._write()
+        self._close()
+
+    def read(self, number: int) -> pa.Table:
+        """The rows of a range that has some, in the order in which they were added.
+
+        Raises:
+            StorageFailed: A file cannot be read, or has fewer rows than were written: a stream may end at any batch.
+        """
+        tables = []
+        for location in self._locations[number]:
+            with translate_errors("read", location), closing(self._store.open_input(location)) as file:
+                tables.append(pa.ipc.open_stream(file).read_all())
+        table = pa.concat_tables(tables)
+        if table.num_rows != self._rows[number]:
+            raise StorageFailed(f"{self._locations[number][0]}: {table.num_rows} of {self._rows[number]} rows are left")
+        return table
+
+    def remove(self) -> None:
+        """Remove all files; those that cannot be removed are left to orphan removal."""
+        for _, output in self._open.values():
+            output.abort()
+        self._open.clear()
+        for location in self._all_locations():
+            with suppress(EngineError):
+                self._store.delete(location)
+
+    def _write(self) -> None:
+        for number, slices in enumerate(self._waiting):
+            if slices:
+                batch = pa.concat_batches(slices)
+                writer = self._writer_of(number, batch.schema)
+                with translate_errors("write", self._locations[number][-1]):
+                    writer.write_batch(batch)
+                slices.clear()
+        self._waiting_size = 0
+        if len(self._open) > _MOST_OPEN:
+            self._close()
+
+    def _writer_of(self, number: int, schema: pa.Schema) -> Any:  # noqa: ANN401 - pyarrow has no types
+        if number not in self._open:
+            self._written += 1
+            location = f"{self._directory}/{self._names.name(self._written, extension='arrow')}"
+            output = self._store.open_output(location)
+            self._locations[number].append(location)
+            self._open[number] = pa.ipc.new_stream(output, schema, options=_OPTIONS), output
+        return self._open[number][0]
+
+    def _close(self) -> None:
+        for number, (writer, output) in list(self._open.items()):
+            with translate_errors("write", self._locations[number][-1]):
+                writer.close()
+                output.close()
+            del self._open[number]
+
+    def _all_locations(self) -> Iterator[str]:
+        return (location for own in self._locations for location in own)

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from engine.errors import StorageFailed
+from engine.maintenance.range_files import RangeFiles
+from engine.storage.memory import MemoryStore
+from tests.services.faulty_store import FaultyStore
+
+PLACE = "memory://ranges/sorting"
+
+
+@pytest.mark.parametrize("ranges", [1, 7, 250])
+@pytest.mark.parametrize("waiting_bytes", [1, 4_000, 1 << 20])
+def test_each_range_has_its_rows_in_the_order_they_came(ranges: int, waiting_bytes: int) -> None:
+    random = np.random.default_rng(1)
+    store = MemoryStore()
+    files = RangeFiles(store, PLACE, ranges=ranges, waiting_bytes=waiting_bytes)
+    expected: list[list[tuple[int, str]]] = [[] for _ in range(ranges)]
+    for start in range(0, 5_000, 1_000):
+        numbers = random.permutation(np.arange(1_000) % ranges)
+        rows = [(start + i, f"row {start + i}") for i in range(1_000)]
+        columns = [pa.array([n for n, _ in rows]), pa.array([text for _, text in rows])]
+        files.add(pa.RecordBatch.from_arrays(columns, names=["same", "same"]), numbers)
+        for number, row in zip(numbers, rows, strict=True):
+            expected[number].append(row)
+    files.finish()
+    for number in range(ranges):
+        columns = files.read(number).columns
+        assert list(zip(*(column.to_pylist() for column in columns), strict=True)) == expected[number]
+    stored = list(store.list(PLACE))
+    # Beyond 200 ranges no file stays open from one write to the next.
+    writes = 1 if waiting_bytes == 1 << 20 else 5
+    assert len(stored) == (ranges * writes if ranges > 200 else ranges)
+    files.remove()
+    assert not list(store.list(PLACE))
+
+
+def test_what_waits_is_bounded() -> None:
+    store = MemoryStore()
+    files = RangeFiles(store, PLACE, ranges=2, waiting_bytes=8_000)
+    batch = pa.RecordBatch.from_arrays([pa.array(np.arange(500))], names=["n"])
+    files.add(batch, np.zeros(500, np.int64))
+    assert files._waiting_size == 4_000
+    files.add(batch, np.ones(500, np.int64))
+    assert files._waiting_size == 0
+    files.remove()
+
+
+def test_nothing_stays_of_files_that_were_not_finished() -> None:
+    store = FaultyStore(MemoryStore())
+    files = RangeFiles(store, PLACE, ranges=250, waiting_bytes=1)
+    batch = pa.RecordBatch.from_arrays([pa.array(np.arange(250))], names=["n"])
+    files.add(batch, np.arange(250))
+    assert len(list(store.list(PLACE))) == 250
+    files.add(batch.slice(0, 100), np.arange(100))
+    files.remove()
+    assert not list(store.list(PLACE))
+
+
+def test_a_file_that_is_cut_anywhere_is_noticed_and_named() -> None:
+    store = MemoryStore()
+    files = RangeFiles(store, PLACE, ranges=1, waiting_bytes=1)
+    for _ in range(3):
+        files.add(pa.RecordBatch.from_arrays([pa.array(np.arange(20))], names=["n"]), np.zeros(20, np.int64))
+    files.finish()
+    (file,) = store.list(PLACE)
+    data = store.read(file.location)
+    end_of_stream = 8
+    for size in range(0, len(data) - end_of_stream, 4):
+        store.write(file.location, data[:size], overwrite=True)
+        with pytest.raises(StorageFailed, match=f"{PLACE}/.*arrow"):
+            files.read(0)
+    store.write(file.location, data, overwrite=True)
+    assert files.read(0).num_rows == 60
