@@ -13,7 +13,7 @@ from engine.expressions.bounds import ColumnBounds, Evaluator, Evidence, Presenc
 from engine.expressions.literal_intervals import FALSE, NULL, TRUE
 from engine.expressions.parse import parse
 from engine.expressions.partitions import _add_big_endian, source_evidence
-from engine.expressions.vectors import NumberVector, vector_of
+from engine.expressions.vectors import BytesVector, NumberVector, vector_of
 from engine.spec.schema import Schema
 from engine.spec.transforms import (
     Bucket,
@@ -161,3 +161,13 @@ def test_carries_go_through_all_bytes(number: int, addend: int) -> None:
     keys = np.frombuffer(number.to_bytes(17, "big") + (3).to_bytes(17, "big"), np.uint8)
     found = _add_big_endian(keys, addend).tobytes()
     assert [int.from_bytes(part, "big") for part in (found[:17], found[17:])] == [number + addend, 3 + addend]
+
+
+def test_text_that_was_cut_between_the_halves_of_a_character() -> None:
+    # Some writers count UTF-16 units: this one character may be the beginning of a longer text.
+    value = vector_of(STRING, ["\N{GRINNING FACE}", "a"])
+    found = source_evidence(Truncate(2), STRING, ColumnBounds(2, value, value))
+    assert isinstance(found, ColumnBounds)
+    assert isinstance(found.upper, BytesVector)
+    assert found.upper.open_ended is not None
+    assert found.upper.open_ended.tolist() == [True, False]
