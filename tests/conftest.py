@@ -119,7 +119,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     """
     # local import: pyspark takes half a second, and most runs of a few tests need none
     from bench.spark_session import SparkSettings, spark_session
-    from tests.services.quick_spark import HEAP_OPTIONS, INTERPRETED, quick_spark
+    from tests.services.quick_spark import HEAP_OPTIONS, quick_spark
     from tests.services.rest_jars import sqlite_driver
 
     home = tmp_path_factory.mktemp("spark")
@@ -131,7 +131,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
             iceberg_warehouse=str(home / "iceberg"),
             extra=(
                 *quick_spark(*HEAP_OPTIONS),
-                *INTERPRETED.items(),
                 ("spark.sql.warehouse.dir", f"file:{home / 'warehouse'}"),
                 # Drivers of databases are looked for when the virtual machine starts.
                 ("spark.driver.extraClassPath", os.pathsep.join(map(str, sqlite_driver()))),
@@ -141,15 +140,3 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     yield session
     session.stop()
     spark_session.cache_clear()
-
-
-@pytest.fixture
-def compiling_spark(spark: "SparkSession") -> Iterator["SparkSession"]:
-    """The same session, which compiles queries as Spark does by default."""
-    from tests.services.quick_spark import INTERPRETED  # local import: as above
-
-    for name in INTERPRETED:
-        spark.conf.unset(name)
-    yield spark
-    for name, value in INTERPRETED.items():
-        spark.conf.set(name, value)

@@ -12,8 +12,6 @@ from pyspark.sql import SparkSession
 import engine
 from bench.advise.queries import parse_queries, read_queries
 
-pytestmark = pytest.mark.usefixtures("compiling_spark")  # what is compiled together is a node of the plan
-
 NAME = "iceberg_java.logged.events"
 CONDITIONS = [
     "id > 3 and id <= 70",

@@ -121,17 +121,7 @@ def count_of(table: engine.Table, ref: str) -> int:
     return table.scan(ref=ref, runner=RUNNER).count()
 
 
-def few_questions(table: engine.Table) -> Iterator[Callable[[], object]]:
-    """What opens every file that a table has."""
-    yield lambda: table.scan(runner=RUNNER).to_arrow()
-    yield table.inspect.all_files
-    yield table.inspect.position_deletes
-
-
-Questions = Callable[[engine.Table], Iterator[Callable[[], object]]]
-
-
-def ask(location: str, *, relocate: dict[str, str] | None = None, questions: Questions = questions) -> None:
+def ask(location: str, *, relocate: dict[str, str] | None = None) -> None:
     """Ask everything; only errors of the engine may come."""
     with no_hang(), warnings.catch_warnings():
         warnings.simplefilter("ignore", RelocationWarning)
@@ -296,7 +286,7 @@ def counts(entries: list[ManifestEntry]) -> dict[str, Any]:
 def test_places_that_are_none(home: Path, location: str, hint: str, name: str) -> None:
     place = str(home / "pipe") if location == "PIPE" else location
     ask(place)
-    ask(str(home / "wh" / "db" / name), relocate={place: place}, questions=few_questions)
+    ask(str(home / "wh" / "db" / name), relocate={place: place})
     hinted = home / "hinted" / "metadata"
     hinted.mkdir(parents=True, exist_ok=True)
     (hinted / "version-hint.text").write_bytes(hint.encode("utf-8", "surrogatepass"))

@@ -16,10 +16,6 @@ proofs about the classes of released jars."""
 HEAP_OPTIONS = ("-Xms1g", "-Xmn600m", "-XX:MetaspaceSize=256m")
 """What lives long is half a gigabyte; a heap that only grows to that is collected as a whole again and again."""
 
-INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-"""Spark compiles each query to Java of its own by default, which takes longer than a few thousand rows. Rows do not
-depend on it; `compiling_spark` is the session by that default."""
-
 
 def quick_spark(*heap: str) -> tuple[tuple[str, str], ...]:
     """Pairs of name and value for `SparkSettings.extra`; `heap` has options for the driver's memory."""

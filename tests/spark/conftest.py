@@ -7,15 +7,10 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-ADAPTIVE = "spark.sql.adaptive.enabled"
 
-
-@pytest.fixture(params=["adaptive", "not adaptive"])
+@pytest.fixture(params=["true", "false"], ids=["adaptive", "not adaptive"])
 def session(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[SparkSession]:
-    """The shared session by Spark's defaults, adaptive execution and compiled queries, and with neither."""
-    if request.param == "adaptive":
-        yield request.getfixturevalue("compiling_spark")
-        return
-    spark.conf.set(ADAPTIVE, "false")
+    """The shared session with and without adaptive execution."""
+    spark.conf.set("spark.sql.adaptive.enabled", request.param)
     yield spark
-    spark.conf.unset(ADAPTIVE)
+    spark.conf.unset("spark.sql.adaptive.enabled")

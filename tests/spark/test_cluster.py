@@ -1,4 +1,4 @@
-"""A standalone cluster of a master and two executors does what one process does, and counts the same."""
+"""A standalone cluster of a master and two workers does what one process does, and counts the same."""
 
 from __future__ import annotations
 
@@ -31,19 +31,21 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[str]:
-    """The address of a master whose worker has room for two executors of `cluster_work`."""
+    """The address of a master with two workers of one core each."""
     use_java_home()
     with ExitStack() as running:
         log = _start(running, tmp_path, "master", "--port", "0", "--webui-port", "0")
         address = _said(log, r"(spark://[^ ]+:\d+)")
-        options = ("--cores", "2", "--memory", "1200m", "--webui-port", "0", "--work-dir", str(tmp_path / "worker"))
-        _said(_start(running, tmp_path, "worker", *options, address), "Successfully registered")
+        for number in range(2):
+            name = f"worker-{number}"
+            options = ("--cores", "1", "--memory", "600m", "--webui-port", "0", "--work-dir", str(tmp_path / name))
+            _said(_start(running, tmp_path, "worker", *options, address, name=name), "Successfully registered")
         yield address
 
 
-def _start(running: ExitStack, folder: Path, kind: str, *arguments: str) -> Path:
+def _start(running: ExitStack, folder: Path, kind: str, *arguments: str, name: str = "master") -> Path:
     """Start one of Spark's daemons, which the end of the test ends; its log."""
-    log = folder / f"{kind}.log"
+    log = folder / f"{name}.log"
     java = Path(os.environ["JAVA_HOME"]) / "bin/java"
     main = f"org.apache.spark.deploy.{kind}.{kind.capitalize()}"
     command = [str(java), "-Xmx256m", *JAVA_OPTIONS, "-cp", f"{SPARK}/jars/*", main, "--host", HOST, *arguments]
