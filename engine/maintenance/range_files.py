@@ -6,8 +6,8 @@ it saves.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import closing, suppress
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -87,7 +87,7 @@ class RangeFiles:
         for _, output in self._open.values():
             output.abort()
         self._open.clear()
-        for location in self._all_locations():
+        for location in chain.from_iterable(self._locations):
             with suppress(EngineError):
                 self._store.delete(location)
 
@@ -118,6 +118,3 @@ class RangeFiles:
                 writer.close()
                 output.close()
             del self._open[number]
-
-    def _all_locations(self) -> Iterator[str]:
-        return (location for own in self._locations for location in own)

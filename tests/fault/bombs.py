@@ -256,7 +256,9 @@ def orc_footer(random: Random, codec: str) -> bytes:
         cache: dict[bytes, bytes] = {}
         for start in range(0, len(footer), block):
             part = footer[start : start + block]
-            body = cache[part] if part in cache else cache.setdefault(part, compress(part))
+            if part not in cache:
+                cache[part] = compress(part)
+            body = cache[part]
             stored += (len(body) << 1).to_bytes(3, "little") + body
     else:
         stored = footer

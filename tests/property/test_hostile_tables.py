@@ -297,9 +297,11 @@ def test_places_that_are_none(home: Path, location: str, hint: str, name: str) -
         try:
             catalog = use(place)
             catalog.table_exists("db.x")
-            # A directory of this machine may have any number of files.
-            if not os.path.isdir(place):  # noqa: PTH112 - which raises nothing
-                catalog.list_namespaces()
+            if os.path.isdir(place):  # noqa: PTH112 - which raises nothing
+                # Of the machine, with any number of files: these here are listed in its place.
+                catalog.close()
+                catalog = use(str(home))
+            catalog.list_namespaces()
             catalog.close()
         except EngineError as error:
             check_message(error)

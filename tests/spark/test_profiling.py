@@ -151,4 +151,3 @@ def test_both_sides_in_turns(spark: SparkSession, tmp_path: Path) -> None:
         assert found[0] == found[1]
     own, java = (statistics.median(each[1:]) for each in seconds.values())
     print(f"| {own:.1f} s | {java:.1f} s | {java / own:.0f}x |")  # noqa: T201
-    assert own < java
