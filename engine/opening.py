@@ -504,7 +504,7 @@ def load_catalog(
 def _properties_of(kind: Kind) -> Collection[str]:
     """The properties that a kind of catalog reads itself."""
     if kind == "rest":
-        return rest_session.REST_PROPERTIES
+        return rest.REST_PROPERTIES
     if kind == "hive":
         return hive.HIVE_PROPERTIES
     return glue.GLUE_PROPERTIES if kind == "glue" else ()

@@ -21,7 +21,8 @@ from engine.catalog.identifiers import dotted
 from engine.catalog.lost_changes import settle
 from engine.catalog.rest_errors import NoSuchFile, NoSuchNamespace, error_of, server_error
 from engine.catalog.rest_http import AnswerLost
-from engine.catalog.rest_session import Endpoint, Request, Session
+from engine.catalog.rest_session import SESSION_PROPERTIES, Endpoint, Request, Session
+from engine.catalog.rest_signing import SIGNING_PROPERTIES, remote_signer
 from engine.catalog.rest_stores import TableStores, Vended
 from engine.codec.metadata_json.objects import JsonObject
 from engine.codec.metadata_json.rest import (
@@ -75,6 +76,9 @@ COMMIT_TABLE = Endpoint("POST", _TABLE)
 DROP_TABLE = Endpoint("DELETE", _TABLE)
 LOAD_CREDENTIALS = Endpoint("GET", f"{_TABLE}/credentials")
 RENAME_TABLE = Endpoint("POST", "/v1/{prefix}/tables/rename")
+
+REST_PROPERTIES = SESSION_PROPERTIES | SIGNING_PROPERTIES
+"""Properties that a REST catalog reads itself."""
 
 _DELEGATION = {"X-Iceberg-Access-Delegation": "vended-credentials"}
 _BAD_REQUEST, _CONFLICT, _TOO_MANY_REQUESTS = 400, 409, 429
@@ -148,7 +152,7 @@ class RestCatalog:
 
         loaded = self._in_namespace(identifier[:-1], stage)
         # Before the table is there, only staging it again gives new credentials.
-        self._stores.learn(loaded, subject=request.subject, renew=lambda: Vended.of(stage()))
+        self._learn(loaded, request, identifier, renew=lambda: Vended.of(stage()))
         return loaded.metadata
 
     def create_table(self, identifier: Identifier, metadata: TableMetadata, *, is_staged: bool = False) -> TableState:
@@ -356,8 +360,14 @@ class RestCatalog:
     def _state(self, node: JsonObject, request: Request, identifier: Identifier) -> TableState:
         loaded = table_from_json(node)
         renew = partial(self._request_credentials, identifier, loaded.config)
-        self._stores.learn(loaded, subject=request.subject, renew=renew)
+        self._learn(loaded, request, identifier, renew)
         return TableState(metadata=loaded.metadata, metadata_location=loaded.metadata_location)
+
+    def _learn(
+        self, loaded: LoadedTable, request: Request, identifier: Identifier, renew: Callable[[], Vended]
+    ) -> None:
+        signer = partial(remote_signer, self._session, identifier, loaded.signing)
+        self._stores.learn(loaded, subject=request.subject, renew=renew, signer=signer)
 
     def _exists(self, request: Request) -> bool:
         try:

@@ -49,6 +49,19 @@ class BearerToken:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldAuthorization:
+    """The value of another process, as it was."""
+
+    value: str | None = field(repr=False)
+
+    def header(self) -> str | None:
+        return self.value
+
+    def renewed(self, refused: str | None) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
 class UserAndPassword:
     """HTTP's basic authentication (RFC 7617)."""
 

@@ -8,9 +8,9 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
-from engine.catalog.rest_auth import Authentication, BearerToken
+from engine.catalog.rest_auth import Authentication, BearerToken, HeldAuthorization
 from engine.catalog.rest_credentials import (
     CREDENTIAL_PROPERTIES,
     OAUTH_PROPERTIES,
@@ -100,7 +100,8 @@ class Request:
 
 
 class Session:
-    """Requests to one catalog of one server. Thread-safe.
+    """Requests to one catalog of one server. Thread-safe. A copy in another process sends the authorization of the
+    moment when it was pickled.
 
     Args:
         http: The connections.
@@ -140,6 +141,9 @@ class Session:
     def __str__(self) -> str:
         return self.http.base
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _copied, (self.http.base, self.properties, self._authentication.header())
+
     def offers(self, endpoint: Endpoint) -> bool:
         """Whether the server has that endpoint."""
         return str(endpoint) in self._endpoints
@@ -150,8 +154,8 @@ class Session:
         if not self.offers(endpoint):
             raise Unsupported(f"{request.subject}: the REST catalog at {self} does not offer {endpoint}")
         parameters = "&".join(f"{key}={value}" for key, value in request.query.items())
-        path = self._path(endpoint.template, request.namespace, request.name)
-        url = f"{self.http.base}{path}{'?' if parameters else ''}{parameters}"
+        address = self.address(endpoint, request.namespace, request.name)
+        url = f"{address}{'?' if parameters else ''}{parameters}"
         own = dict(request.headers)
         body = None
         if request.body is not None:
@@ -168,6 +172,22 @@ class Session:
         answer = self.call(request)
         if not answer.is_success:
             raise error_of(answer, self.http.secrets, subject=request.subject)
+        return answer
+
+    def post(self, url: str, body: Mapping[str, Any], *, headers: Mapping[str, str], subject: str) -> Answer:
+        """Send JSON, with the client's credentials, to an address that the server gave; repeating it does no harm.
+
+        Raises:
+            Unsupported: Plain http, while the catalog's own address is not.
+            EngineError: As `ask`.
+        """
+        if urlsplit(self.http.base).scheme == "https" != urlsplit(url).scheme:
+            raise Unsupported(f"{subject}: the REST catalog at {self} wants it sent to {url}, without encryption")
+        own = {"Content-Type": "application/json"}
+        merged = _merge_headers(_USUAL_HEADERS, self._headers, headers, own)
+        answer = self._send("POST", url, merged, write_json(body), repeatable=True)
+        if not answer.is_success:
+            raise error_of(answer, self.http.secrets, subject=subject)
         return answer
 
     def pages(self, request: Request, read: Callable[[JsonObject], Page]) -> Iterator[tuple[str, ...]]:
@@ -210,11 +230,12 @@ class Session:
             answer = send(self._authentication.header())
         return answer
 
-    def _path(self, template: str, namespace: Sequence[str], name: str) -> str:
+    def address(self, endpoint: Endpoint, namespace: Sequence[str], name: str) -> str:
+        """The address of an endpoint of a namespace, table or view."""
         prefix = self.properties.get("prefix", "").strip("/")
-        template = template.replace("/{prefix}", f"/{prefix}" if prefix else "")
-        template = template.replace("{namespace}", self.encode_namespace(namespace))
-        return template.replace("{table}", quote(name, safe="")).replace("{view}", quote(name, safe=""))
+        path = endpoint.template.replace("/{prefix}", f"/{prefix}" if prefix else "")
+        path = path.replace("{namespace}", self.encode_namespace(namespace))
+        return self.http.base + path.replace("{table}", quote(name, safe="")).replace("{view}", quote(name, safe=""))
 
     def _assumed_endpoints(self) -> frozenset[str]:
         if self.properties.get("view-endpoints-supported", "false").lower() == "true":
@@ -238,7 +259,8 @@ def open_session(
         warehouse: Which of the server's catalogs, in the server's own terms.
         token: A bearer token, or a function that returns one.
         credential: ``"id:secret"`` of OAuth2 client credentials.
-        properties: More properties by the names of Iceberg Java and PyIceberg, `REST_PROPERTIES`, and storage options.
+        properties: More properties by the names of Iceberg Java and PyIceberg, `SESSION_PROPERTIES`, and those of
+            storage.
         waiting: How waits between retries are made.
 
     Raises:
@@ -285,12 +307,19 @@ def open_session(
     return Session(http, authentication, _without_secrets(config), own, signer=signer)
 
 
+def _copied(base: str, properties: Mapping[str, str], authorization: str | None) -> Session:
+    hidden = Secrets([*(() if authorization is None else (authorization,)), *secrets_of(properties)])
+    http = HttpClient(base, transport=transport_of(properties), secrets=hidden)
+    empty = RestConfig(defaults={}, overrides={}, endpoints=None, idempotency_key_lifetime=None)
+    return Session(http, HeldAuthorization(authorization), empty, properties, signer=signer_of(properties, base))
+
+
 _CONFIG = Endpoint("GET", "/v1/config")
 _SIGNING = ("rest.sigv4-enabled", "rest.auth.type", "rest.signing-name", "rest.signing-region")
-REST_PROPERTIES = CREDENTIAL_PROPERTIES | {
+SESSION_PROPERTIES = CREDENTIAL_PROPERTIES | {
     "prefix", "namespace-separator", "view-endpoints-supported", "header.", "rest-page-size"
 }  # fmt: skip
-"""Properties that a REST catalog reads itself."""
+"""Properties that are read here."""
 
 
 def _without_secrets(config: RestConfig) -> RestConfig:

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock
+from typing import cast
 
+from engine.catalog.rest_signing import ENABLED, PYICEBERG_SIGNER
 from engine.codec.metadata_json.rest import LoadedTable, StorageCredential
 from engine.errors import EngineError, Unsupported
-from engine.storage.arrow import ArrowOutputFile, ArrowStore
 from engine.storage.forwarding import ForwardingInputFile, ForwardingStore
-from engine.storage.resolve import Stores
+from engine.storage.object_stores import S3_SCHEMES, signed_s3
+from engine.storage.resolve import Stores, scheme_of
+from engine.storage.signed_s3 import S3Request
+from engine.storage.spooled_output import SpooledOutputFile, Uploads
 from engine.storage.store import InputFile, OutputFile, Store
 
-_REMOTE_SIGNING = "s3.remote-signing-enabled"
+_KEYS = ("s3.access-key-id", "client.access-key-id")
 _PLANNING_MODE = "scan-planning-mode"
 _ENDS_AT = ("s3.session-token-expires-at-ms", "gcs.oauth2.token-expires-at", "adls.sas-token-expires-at-ms.")
 _LENT = ("s3.session-token", "gcs.oauth2.token", "adls.sas-token.")
@@ -64,8 +69,32 @@ def _is_any(name: str, known: tuple[str, ...]) -> bool:
     return any(name == each or (each.endswith(".") and name.startswith(each)) for each in known)
 
 
+Sign = Callable[[S3Request], S3Request]
+Signer = Callable[[Mapping[str, str]], Sign]
+"""By the options of a location, what signs requests for it."""
+
+
+def _signs_remotely(options: Mapping[str, str], location: str) -> bool:
+    """Whether the server signs the requests for a location: with keys, the client signs them itself."""
+    is_asked = options.get(ENABLED, "false").lower() == "true" or PYICEBERG_SIGNER in options
+    return is_asked and not any(key in options for key in _KEYS) and scheme_of(location) in S3_SCHEMES
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What the catalog does for the storage of a table that was loaded, and the clock by which credentials end.
+
+    `renew` asks for more credentials, and raises EngineError. In another process it is None, and `signer` is None
+    unless requests are signed.
+    """
+
+    renew: Callable[[], Vended] | None
+    signer: Signer | None
+    now_ms: Callable[[], int]
+
+
 class VendedStore(ForwardingStore):
-    """The files of one table, each with valid credentials for its location.
+    """The files of one table, each with valid credentials for its location, or read by requests that the server signs.
 
     They are renewed five minutes before they end, or after half of a shorter life. Files that are open go on with new
     ones. A copy in another process keeps the credentials that it was sent with.
@@ -74,40 +103,35 @@ class VendedStore(ForwardingStore):
         root: The table's location.
         properties: The catalog's own options, below those that it gives with the table.
         vended: What it gave first.
-        renew: Asks for more; raises EngineError. None in another process.
-        now_ms: The clock.
+        service: The catalog's.
     """
 
-    def __init__(
-        self,
-        root: str,
-        properties: Mapping[str, str],
-        vended: Vended,
-        renew: Callable[[], Vended] | None,
-        now_ms: Callable[[], int],
-    ) -> None:
+    def __init__(self, root: str, properties: Mapping[str, str], vended: Vended, service: Service) -> None:
         self._root = root
         self._properties = dict(properties)
-        self._renew = renew
-        self._now_ms = now_ms
+        self._service = service
         self._lock = Lock()
         self._take(vended)
 
     def __reduce__(self) -> tuple[object, ...]:
         self.at(self._root)
-        return VendedStore, (self._root, self._properties, self._vended, None, _never)
+        options = {**self._properties, **self._vended.options(self._root)}
+        # The signer has the client's token, which goes only where it is needed.
+        signer = self._service.signer if _signs_remotely(options, self._root) else None
+        held = Service(None, signer and partial(_same, signer(options)), _never)
+        return VendedStore, (self._root, self._properties, self._vended, held)
 
-    def learn(self, vended: Vended, renew: Callable[[], Vended]) -> None:
+    def learn(self, vended: Vended, service: Service) -> None:
         """Adopt newer options and credentials, and the way to renew them; clients with equal options are kept."""
         with self._lock:
-            self._renew = renew
+            self._service = service
             self._take(vended)
 
     @property
     def is_fresh(self) -> bool:
         """Whether the credentials are valid for some time; False if their expiry is unknown."""
         with self._lock:
-            return not self._vended.lends if self._renew_at_ms is None else self._now_ms() < self._renew_at_ms
+            return not self._vended.lends if self._renew_at_ms is None else self._service.now_ms() < self._renew_at_ms
 
     @property
     def creates_atomically(self) -> bool:
@@ -118,8 +142,8 @@ class VendedStore(ForwardingStore):
 
     def open_output(self, location: str, *, overwrite: bool = False) -> OutputFile:
         output = super().open_output(location, overwrite=overwrite)
-        if isinstance(output, ArrowOutputFile):
-            output.upload_by = lambda: self._arrow(location)
+        if isinstance(output, SpooledOutputFile):
+            output.store_now = lambda: cast("Uploads", self.at(location))
         return output
 
     def _at(self, location: str) -> tuple[Store, str]:
@@ -129,33 +153,31 @@ class VendedStore(ForwardingStore):
         """The store of a location with valid credentials; a new one after renewal."""
         # Under the lock: many threads at the end of the credentials ask for new ones once.
         with self._lock:
-            if self._renew is not None and self._renew_at_ms is not None and self._now_ms() >= self._renew_at_ms:
-                self._take(self._renewed(self._renew))
+            now_ms, renew = self._service.now_ms, self._service.renew
+            if renew is not None and self._renew_at_ms is not None and now_ms() >= self._renew_at_ms:
+                self._take(self._renewed(renew))
             options = self._vended.options(location)
-            key = frozenset(options.items())
+            own = {**self._properties, **options}
+            signer = self._service.signer if _signs_remotely(own, location) else None
+            key = signer is not None, frozenset(options.items())
             if key not in self._stores:
-                self._stores[key] = Stores({**self._properties, **options})
+                self._stores[key] = Stores(own) if signer is None else _signed(own, signer)
             stores = self._stores[key]
         return stores(location)
-
-    def _arrow(self, location: str) -> ArrowStore:
-        store = self.at(location)
-        assert isinstance(store, ArrowStore)
-        return store
 
     def _renewed(self, renew: Callable[[], Vended]) -> Vended:
         try:
             return renew()
         except EngineError:
-            if self._ends_at_ms is None or self._now_ms() >= self._ends_at_ms:
+            if self._ends_at_ms is None or self._service.now_ms() >= self._ends_at_ms:
                 raise
             # What there is still holds, and the catalog may answer again before it ends.
             return self._vended
 
     def _take(self, vended: Vended) -> None:
-        now, ends = self._now_ms(), vended.ends_at_ms
+        now, ends = self._service.now_ms(), vended.ends_at_ms
         if getattr(self, "_vended", None) != vended:
-            self._stores: dict[frozenset[tuple[str, str]], Stores] = {}
+            self._stores: dict[tuple[bool, frozenset[tuple[str, str]]], Callable[[str], Store]] = {}
         self._vended, self._ends_at_ms = vended, ends
         # Credentials that seem to have ended already are used all the same: clocks differ.
         early = None if ends is None else min(_EARLY_MS, (ends - now) // 2)
@@ -179,6 +201,15 @@ class _Input(ForwardingInputFile):
             self.close()
             self._store, self._inner = store, file
         return super().read(nbytes)
+
+
+def _signed(options: Mapping[str, str], signer: Signer) -> Callable[[str], Store]:
+    store = signed_s3(options, signer(options))
+    return lambda _: store
+
+
+def _same(sign: Sign, _: Mapping[str, str]) -> Sign:
+    return sign
 
 
 def _never() -> int:
@@ -213,21 +244,20 @@ class TableStores:
             vended = self._by_table.get(root)
         return vended is None or vended.is_fresh
 
-    def learn(self, loaded: LoadedTable, *, subject: str, renew: Callable[[], Vended]) -> None:
-        """Adopt what the server returned about a table's storage; `renew` requests more.
+    def learn(self, loaded: LoadedTable, *, subject: str, renew: Callable[[], Vended], signer: Signer) -> None:
+        """Adopt what the server returned about a table's storage; `renew` requests more, `signer` signs.
 
         Raises:
-            Unsupported: The table can only be read with requests that the server signs, or that it plans itself.
+            Unsupported: The table can only be read with scans that the server plans.
         """
         root, vended = loaded.metadata.location, Vended.of(loaded)
-        options = vended.options(root)
-        if options.get(_REMOTE_SIGNING, "false").lower() == "true" and "s3.access-key-id" not in options:
-            raise Unsupported(f"{subject}: the REST catalog gives no credentials but signs each request")
+        options = {**self._properties, **vended.options(root)}
         if options.get(_PLANNING_MODE, "client").lower() == "server":
             raise Unsupported(f"{subject}: the REST catalog demands to plan scans itself")
+        service = Service(renew, signer, self._now_ms)
         with self._lock:
             known = self._by_table.get(root)
-            if known is None and (vended.config or vended.credentials):
-                self._by_table[root] = VendedStore(root, self._properties, vended, renew, self._now_ms)
+            if known is None and (vended.config or vended.credentials or _signs_remotely(options, root)):
+                self._by_table[root] = VendedStore(root, self._properties, vended, service)
         if known is not None:
-            known.learn(vended, renew)
+            known.learn(vended, service)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from shutil import copyfileobj
-from tempfile import SpooledTemporaryFile
+from typing import IO
 
 from pyarrow import fs
 
 from engine.errors import AlreadyExists, Contradiction, FileNotFound, Invalid, Unsupported
 from engine.storage.contradictions import warn
 from engine.storage.failures import translate_errors
-from engine.storage.store import FileInfo, InputFile, OutputFile
+from engine.storage.spooled_output import SpooledOutputFile
+from engine.storage.store import FileInfo, InputFile
 
 _WITHOUT_DIRECTORIES = (fs.S3FileSystem, fs.GcsFileSystem, fs.AzureFileSystem)
-_SPOOL_BYTES = 64 << 20
 _COPY_BYTES = 1 << 20
 
 
@@ -86,11 +86,25 @@ class ArrowStore:
             file: InputFile = self._fs.open_input_file(self._path(location))
             return file
 
-    def open_output(self, location: str, *, overwrite: bool = False) -> ArrowOutputFile:
-        path = self._path(location)
+    def open_output(self, location: str, *, overwrite: bool = False) -> SpooledOutputFile:
+        self._path(location)
         if not overwrite and self.exists(location):
             raise AlreadyExists(f"{location} exists already")
-        return ArrowOutputFile(location, path, self)
+        return SpooledOutputFile(location, self)
+
+    def upload(self, location: str, data: IO[bytes]) -> None:
+        """Make or replace a file, with all of `data` or not at all."""
+        path = self._path(location)
+        if not isinstance(self._fs, _WITHOUT_DIRECTORIES):
+            self._fs.create_dir(path.rpartition("/")[0], recursive=True)
+        try:
+            with self._fs.open_output_stream(path) as stream:
+                copyfileobj(data, stream, _COPY_BYTES)
+        except OSError:
+            # A failed upload may have left part of the file.
+            with suppress(OSError):
+                self._fs.delete_file(path)
+            raise
 
     def physical(self, location: str) -> str:
         return location
@@ -113,51 +127,3 @@ class ArrowStore:
         if info.type != fs.FileType.File:
             raise FileNotFound(location)
         return info
-
-
-class ArrowOutputFile(OutputFile):
-    """Buffers bytes (in memory, beyond 64 MB in a temporary file) and uploads them at `close`.
-
-    pyarrow cannot abandon an upload, as its streams complete it when they are deleted, so the upload starts once all
-    bytes are there. `upload_by` returns the store to upload with, which may have newer credentials.
-    """
-
-    def __init__(self, location: str, path: str, store: ArrowStore) -> None:
-        self._location = location
-        self._path = path
-        self.upload_by: Callable[[], ArrowStore] = lambda: store
-        self._size = 0
-        self._spool = SpooledTemporaryFile(max_size=_SPOOL_BYTES)  # noqa: SIM115 - closed by close() or abort()
-
-    @property
-    def closed(self) -> bool:
-        return self._spool.closed
-
-    def write(self, data: bytes, /) -> int:
-        with translate_errors("write", self._location):
-            written = self._spool.write(data)
-        self._size += written
-        return written
-
-    def tell(self) -> int:
-        return self._size
-
-    def close(self) -> None:
-        if self._spool.closed:
-            return
-        with translate_errors("write", self._location), self._spool as spool:
-            spool.seek(0)
-            filesystem = self.upload_by().filesystem
-            if not isinstance(filesystem, _WITHOUT_DIRECTORIES):
-                filesystem.create_dir(self._path.rpartition("/")[0], recursive=True)
-            try:
-                with filesystem.open_output_stream(self._path) as stream:
-                    copyfileobj(spool, stream, _COPY_BYTES)
-            except OSError:
-                # A failed upload may have left part of the file.
-                with suppress(OSError):
-                    filesystem.delete_file(self._path)
-                raise
-
-    def abort(self) -> None:
-        self._spool.close()

@@ -14,6 +14,7 @@ from pyarrow import fs
 
 from engine.errors import AlreadyExists, CommitStateUnknown, EngineError, StorageFailed, Unsupported
 from engine.storage.arrow import ArrowStore
+from engine.storage.s3_client import s3_client
 
 PROBE = ".icebench-conditional-put"
 """A file beside the first one that is written: by it, servers that ignore conditions are found out."""
@@ -73,7 +74,7 @@ class ConditionalS3Store(ArrowStore):
     def _checked_client(self, location: str) -> Any:  # noqa: ANN401 - botocore has no types
         with self._lock:
             if self._client is None:
-                client = self._new_client()
+                client = s3_client(self._arguments)
                 probe = f"{location.rpartition('/')[0]}/{PROBE}"
                 if self._put(client, probe, b"") and self._put(client, probe, b""):
                     raise Unsupported(f"a file-system catalog at {location}: the server ignores If-None-Match")
@@ -105,33 +106,3 @@ class ConditionalS3Store(ArrowStore):
             except errors.BotoCoreError as error:
                 raise StorageFailed(f"cannot write {location}: {error}") from None
             return True
-
-    def _new_client(self) -> Any:  # noqa: ANN401 - botocore has no types
-        given = self._arguments
-        endpoint = given.get("endpoint_override")
-        style = "virtual" if given.get("force_virtual_addressing") or not endpoint else "path"
-        options = {
-            "retries": {"total_max_attempts": 1},
-            "s3": {"addressing_style": style},
-            "request_checksum_calculation": "when_required",
-            "response_checksum_validation": "when_required",
-        }
-        if given.get("anonymous"):
-            options["signature_version"] = import_module("botocore").UNSIGNED
-        if proxy := given.get("proxy_options"):
-            options["proxies"] = {"http": proxy, "https": proxy}
-        options |= {name: given[name] for name in ("connect_timeout",) if name in given}
-        options |= {"read_timeout": given["request_timeout"]} if "request_timeout" in given else {}
-        return (
-            import_module("botocore.session")
-            .Session()
-            .create_client(
-                "s3",
-                region_name=given.get("region") or "us-east-1",
-                endpoint_url=endpoint if not endpoint or "://" in endpoint else f"https://{endpoint}",
-                aws_access_key_id=given.get("access_key"),
-                aws_secret_access_key=given.get("secret_key"),
-                aws_session_token=given.get("session_token"),
-                config=import_module("botocore.config").Config(**options),
-            )
-        )

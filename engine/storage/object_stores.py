@@ -15,6 +15,7 @@ from engine.errors import EngineError, Invalid, StorageFailed
 from engine.storage.arrow import ArrowStore
 from engine.storage.conditional_s3 import ConditionalS3Store
 from engine.storage.failures import translate_errors
+from engine.storage.signed_s3 import S3Request, SignedS3Store
 
 S3_SCHEMES = ("s3", "s3a", "s3n")
 GCS_SCHEMES = ("gs", "gcs")
@@ -127,6 +128,11 @@ def object_store(scheme: str, location: str, properties: Mapping[str, str], *, i
         if hidden == str(error):
             raise
         raise StorageFailed(hidden) from None
+
+
+def signed_s3(properties: Mapping[str, str], sign: Callable[[S3Request], S3Request]) -> SignedS3Store:
+    """S3 whose requests `sign` signs; raises Invalid, NotInstalled."""
+    return SignedS3Store(_read(_S3, properties), sign, S3_SCHEMES)
 
 
 def authority(location: str) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from botocore.credentials import Credentials
 from pyarrow import fs
 
 from engine.errors import AlreadyExists, EngineError, FileNotFound
@@ -17,9 +18,12 @@ from engine.storage.arrow import ArrowStore
 from engine.storage.counting import CountingStore
 from engine.storage.local import LocalStore
 from engine.storage.memory import MemoryStore
+from engine.storage.object_stores import signed_s3
 from engine.storage.resolve import store_for
+from engine.storage.signed_s3 import SignedS3Store
 from engine.storage.store import Store
 from tests.services.faulty_store import FaultyStore
+from tests.services.s3_signer import sign
 
 Place = tuple[Store, str]
 """A store, and the prefix of its locations for one test."""
@@ -39,17 +43,20 @@ _KINDS: dict[str, Callable[[Path], Place]] = {
 }
 
 
-_S3 = ("s3", "s3-catalog")
+_S3 = ("s3", "s3-catalog", "s3-signed")
 _ATOMIC = [kind for kind in _KINDS if kind != "arrow"]
 """All but those that look before they write, and say so."""
 
 
-@pytest.fixture(params=[*_KINDS, "s3"])
+@pytest.fixture(params=[*_KINDS, "s3", "s3-signed"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     if request.param not in _S3:
         return _KINDS[request.param](tmp_path)
     root = f"s3://{request.getfixturevalue('bucket')}/files"
     properties = request.getfixturevalue("s3_server").properties
+    if request.param == "s3-signed":
+        keys = Credentials(properties.pop("s3.access-key-id"), properties.pop("s3.secret-access-key"))
+        return signed_s3(properties, lambda asked: sign(keys, asked)), root
     return store_for(root, properties, is_catalog=request.param == "s3-catalog"), root
 
 
@@ -182,7 +189,7 @@ def test_abort_after_close_keeps_the_file(place: Place) -> None:
 
 def test_stores_say_whether_they_create_atomically(place: Place) -> None:
     store, _ = place
-    assert store.creates_atomically is not isinstance(store, ArrowStore)
+    assert store.creates_atomically is not isinstance(store, ArrowStore | SignedS3Store)
 
 
 @pytest.mark.parametrize("place", _ATOMIC, indirect=True)

@@ -45,6 +45,22 @@ class StorageCredential:
     config: Mapping[str, str] = field(repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class RemoteSigning:
+    """``RemoteSigningConfig``: what goes with each request for a signature, unchanged."""
+
+    headers: Mapping[str, str] = field(repr=False)
+    properties: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SignedRequest:
+    """``RemoteSignResult``: where a request is to be sent, and its headers by their names in lower case."""
+
+    url: str
+    headers: Mapping[str, str] = field(repr=False)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedTable:
     """``LoadTableResult`` and ``CommitTableResponse``. `metadata_location` is empty if the server names no file."""
@@ -53,6 +69,7 @@ class LoadedTable:
     metadata_location: str
     config: Mapping[str, str] = field(repr=False)
     credentials: tuple[StorageCredential, ...]
+    signing: RemoteSigning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +156,23 @@ def table_from_json(node: JsonObject) -> LoadedTable:
         metadata_location=location or "",
         config=node.text_map("config"),
         credentials=credentials_from_json(node),
+        signing=_signing_from_json(node.child_or_empty("remote-signing-config")),
     )
+
+
+def _signing_from_json(node: JsonObject) -> RemoteSigning:
+    return RemoteSigning(_headers(node.child_or_empty("headers")), node.text_map("properties"))
+
+
+def signed_request_from_json(node: JsonObject) -> SignedRequest:
+    """Decode a ``RemoteSignResult``; raises CorruptTable."""
+    headers = {name.lower(): value for name, value in _headers(node.child("headers")).items()}
+    return SignedRequest(node.text("uri"), headers)
+
+
+def _headers(node: JsonObject) -> dict[str, str]:
+    """``MultiValuedMap``, as HTTP joins the values of a header."""
+    return {name: ", ".join(node.texts(name)) for name in node.members}
 
 
 def credentials_from_json(node: JsonObject) -> tuple[StorageCredential, ...]:

@@ -15,7 +15,7 @@ from engine.catalog import properties as rules
 from engine.catalog.glue import GLUE_PROPERTIES
 from engine.catalog.hive import HIVE_PROPERTIES
 from engine.catalog.properties import TABLE_DEFAULT, TABLE_OVERRIDE, check_properties
-from engine.catalog.rest_session import REST_PROPERTIES
+from engine.catalog.rest import REST_PROPERTIES
 from engine.errors import IgnoredPropertyWarning, Unsupported
 from engine.storage.object_stores import STORAGE_PROPERTIES
 from tests.tidy.source import REPOSITORY
@@ -48,8 +48,8 @@ def test_each_name_of_pyiceberg_is_read_or_warned_of_or_refused() -> None:
         assert name in said
         assert "hidden" not in said
     assert found["read"] <= {*REST_PROPERTIES, *STORAGE_PROPERTIES}
-    assert {"s3.region", "gcs.project-id", "adls.account-key"} <= found["read"]
-    assert {"s3.signer", "glue.id", "adls.anon"} <= found["refused"]
+    assert {"s3.region", "s3.signer", "gcs.project-id", "adls.account-key"} <= found["read"]
+    assert {"glue.id", "adls.anon"} <= found["refused"]
     assert {"py-io-impl", "gcs.consistency"} <= found["warned of"]
 
 
@@ -60,7 +60,7 @@ def test_each_name_that_a_rest_catalog_is_said_to_read_is_in_its_code() -> None:
         listed = {
             id(each)
             for node in ast.walk(tree)
-            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "REST_PROPERTIES"
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "SESSION_PROPERTIES"
             for each in ast.walk(node)
         }
         constants = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in listed)

@@ -16,6 +16,7 @@ from engine.codec.metadata_json.objects import JsonObject
 from engine.codec.metadata_json.rest import LoadedTable, table_from_json
 from engine.errors import EngineError, StorageFailed, Unsupported
 from engine.storage.local import LocalStore
+from engine.storage.signed_s3 import S3Request
 from engine.storage.store import Store
 from tests.services.scripted_http import Reply, ScriptedServer, Seen, scripted_server
 from tests.unit.engine.catalog.rest_answers import CONFIG, error, loaded, opened
@@ -39,8 +40,12 @@ def refuses() -> Vended:
 
 
 def learned(stores: TableStores, **more: object) -> TableStores:
-    stores.learn(given(**more), subject="table db.t", renew=refuses)
+    stores.learn(given(**more), subject="table db.t", renew=refuses, signer=unsigned)
     return stores
+
+
+def unsigned(_: Mapping[str, str]) -> Callable[[S3Request], S3Request]:
+    return lambda request: request
 
 
 def still() -> int:
@@ -97,7 +102,7 @@ class TestOptions:
 
     @pytest.mark.parametrize(
         ("config", "message"),
-        [({"s3.remote-signing-enabled": "true"}, "signs"), ({"scan-planning-mode": "server"}, "plan")],
+        [({"scan-planning-mode": "server"}, "plan")],
     )
     def test_what_only_the_server_can_do_is_refused(self, config: dict[str, str], message: str) -> None:
         with pytest.raises(Unsupported, match=rf"table db\.t: .*{message}"):

@@ -7,6 +7,7 @@ from botocore.exceptions import ClientError
 from pyarrow import fs
 
 from engine.errors import AlreadyExists, CommitStateUnknown, StorageFailed
+from engine.storage import conditional_s3
 from engine.storage.conditional_s3 import ConditionalS3Store
 
 
@@ -24,7 +25,7 @@ class Answers:
 
 def store_of(client: Answers, monkeypatch: pytest.MonkeyPatch, **options: Any) -> ConditionalS3Store:
     store = ConditionalS3Store(fs.LocalFileSystem(), {"s3://": ""}, {}, **options)
-    monkeypatch.setattr(store, "_new_client", lambda: client)
+    monkeypatch.setattr(conditional_s3, "s3_client", lambda _: client)
     return store
 
 
