@@ -92,15 +92,16 @@ class Pairs:
 
     def _pair(self, names: Sequence[str]) -> dict[str, float]:
         seed = self.random.randrange(2**32)
-        sides = [self.base, self.head]
+        sides = [("base", self.base), ("head", self.head)]
         self.random.shuffle(sides)
-        times: dict[int, Mapping[str, Time]] = {
-            id(side): json.loads(side.run("bench.cases.timing", str(self.warehouse), *names, seed=seed))
-            for side in sides
+        # Not by the side, which may be the same twice.
+        times: dict[str, Mapping[str, Time]] = {
+            role: json.loads(side.run("bench.cases.timing", str(self.warehouse), *names, seed=seed))
+            for role, side in sides
         }
         found = {}
         for name in names:
-            base, head = times[id(self.base)][name], times[id(self.head)][name]
+            base, head = times["base"][name], times["head"][name]
             if "error" in head:
                 self.cases[name] = CaseOutcome(stand=Stand.FAILED, note=f"head: {head['error']}")
             elif "error" in base:

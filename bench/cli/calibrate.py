@@ -71,7 +71,8 @@ def calibrate(
     kept = _read(path, seed) if resume else {}
     with context.terminal.err.status("building") as status:
         base = build(WORKTREE, root=Path(), cache=cache)
-        heads: dict[str, Revision] = {"equal": base}
+        # In a directory of its own, as each revision has.
+        heads: dict[str, Revision] = {"equal": planted(base, "copy", _SLOWED, (_BEFORE, _BEFORE), cache=cache)}
         for share in slowdowns:
             after = _AGAIN.format(share=share) + _BEFORE
             heads[f"+{share} %"] = planted(base, f"slowed-{share}", _SLOWED, (_BEFORE, after), cache=cache)

@@ -70,6 +70,14 @@ def test_equal_revisions_pass_at_the_first_look() -> None:
     assert len(set(base.seeds)) == LOOKS[0]
 
 
+def test_a_side_beside_itself_shows_what_its_processes_differ_by() -> None:
+    side = Scripted("both", {"a": noisy(1.0)})
+    ratio = Pairs(base=side, head=side, warehouse=Path("tables"), random=Random(1)).decide(["a"])["a"].ratio
+    assert len(side.runs) == 2 * LOOKS[0]
+    assert ratio is not None
+    assert ratio.low < ratio.estimate < ratio.high
+
+
 def test_a_slower_case_is_confirmed_on_fresh_pairs_without_the_others() -> None:
     pairs, base, _ = pairs_of({"a": noisy(1.0), "b": noisy(1.0)}, {"a": noisy(1.3, seed=1), "b": noisy(1.0, seed=2)})
     outcome = compare_revisions(pairs, ["a", "b"], Baseline())
