@@ -16,6 +16,10 @@ LENGTH = 100_000
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "engine.catalog.ownership._UUID": ('"table-uuid" : "9c12d441-03fe"',),
+    "engine.catalog.rest_signing._SIGNED_HEADERS": (
+        "AWS4-HMAC-SHA256 SignedHeaders=host;range, S=1",
+        "?x-signedheaders=a&",
+    ),
     "engine.catalog.versions._NUMBERED": ("v12.gz.metadata.json", "v1.metadata.json.gz"),
     "engine.catalog.versions._UNIQUE": ("00003-5b7d.metadata.json.gz",),
     "engine.catalog.versions._BEFORE_ID": ("00003-",),
@@ -77,6 +81,6 @@ def test_no_text_is_gone_through_again_and_again(name: str, known: dict[str, re.
 
 def ways(pattern: re.Pattern[str]) -> tuple[Callable[[str], object], ...]:
     """How the pattern is used: but for these, it must match from the beginning."""
-    if pattern.pattern.startswith(("parquet-mr", '"(?:table', "<engine-error", "//|")):
+    if pattern.pattern.startswith(("parquet-mr", '"(?:table', "<engine-error", "//|", "SignedHeaders")):
         return (pattern.search,)
     return pattern.match, pattern.fullmatch
