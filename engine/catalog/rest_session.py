@@ -169,10 +169,7 @@ class Session:
 
     def ask(self, request: Request) -> Answer:
         """As `call`, but a response without success raises its error."""
-        answer = self.call(request)
-        if not answer.is_success:
-            raise error_of(answer, self.http.secrets, subject=request.subject)
-        return answer
+        return self._successful(self.call(request), request.subject)
 
     def post(self, url: str, body: Mapping[str, Any], *, headers: Mapping[str, str], subject: str) -> Answer:
         """Send JSON, with the client's credentials, to an address that the server gave; repeating it does no harm.
@@ -185,10 +182,7 @@ class Session:
             raise Unsupported(f"{subject}: the REST catalog at {self} wants it sent to {url}, without encryption")
         own = {"Content-Type": "application/json"}
         merged = _merge_headers(_USUAL_HEADERS, self._headers, headers, own)
-        answer = self._send("POST", url, merged, write_json(body), repeatable=True)
-        if not answer.is_success:
-            raise error_of(answer, self.http.secrets, subject=subject)
-        return answer
+        return self._successful(self._send("POST", url, merged, write_json(body), repeatable=True), subject)
 
     def pages(self, request: Request, read: Callable[[JsonObject], Page]) -> Iterator[tuple[str, ...]]:
         """The names on every page of a listing."""
@@ -228,6 +222,11 @@ class Session:
         # A refused request was not carried out: with a new token, any may be sent again.
         if answer.status in _REAUTHENTICATE and self._authentication.renewed(used):
             answer = send(self._authentication.header())
+        return answer
+
+    def _successful(self, answer: Answer, subject: str) -> Answer:
+        if not answer.is_success:
+            raise error_of(answer, self.http.secrets, subject=subject)
         return answer
 
     def address(self, endpoint: Endpoint, namespace: Sequence[str], name: str) -> str:

@@ -10,19 +10,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
-from typing import cast
 
 from engine.catalog.rest_signing import ENABLED, PYICEBERG_SIGNER
 from engine.codec.metadata_json.rest import LoadedTable, StorageCredential
 from engine.errors import EngineError, Unsupported
 from engine.storage.forwarding import ForwardingInputFile, ForwardingStore
-from engine.storage.object_stores import S3_SCHEMES, signed_s3
+from engine.storage.object_stores import S3_SCHEMES, flag, signed_s3
 from engine.storage.resolve import Stores, scheme_of
 from engine.storage.signed_s3 import S3Request
-from engine.storage.spooled_output import SpooledOutputFile, Uploads
+from engine.storage.spooled_output import SpooledOutputFile, UploadingStore
 from engine.storage.store import InputFile, OutputFile, Store
 
-_KEYS = ("s3.access-key-id", "client.access-key-id")
+_OWN = ("s3.access-key-id", "client.access-key-id", "s3.role-arn", "client.role-arn", "client.assume-role.arn")
+"""Options by which the client signs requests itself."""
+_SIGNER = "S3V4RestSigner"
 _PLANNING_MODE = "scan-planning-mode"
 _ENDS_AT = ("s3.session-token-expires-at-ms", "gcs.oauth2.token-expires-at", "adls.sas-token-expires-at-ms.")
 _LENT = ("s3.session-token", "gcs.oauth2.token", "adls.sas-token.")
@@ -75,9 +76,12 @@ Signer = Callable[[Mapping[str, str]], Sign]
 
 
 def _signs_remotely(options: Mapping[str, str], location: str) -> bool:
-    """Whether the server signs the requests for a location: with keys, the client signs them itself."""
-    is_asked = options.get(ENABLED, "false").lower() == "true" or PYICEBERG_SIGNER in options
-    return is_asked and not any(key in options for key in _KEYS) and scheme_of(location) in S3_SCHEMES
+    """Whether the server signs the requests for a location; raises Invalid, Unsupported."""
+    signer = options.get(PYICEBERG_SIGNER)
+    if signer not in (None, _SIGNER):
+        raise Unsupported(f"{PYICEBERG_SIGNER}={signer!r}: there is {_SIGNER}")
+    is_asked = signer is not None or flag(ENABLED, options.get(ENABLED, "false"))
+    return is_asked and not any(name in options for name in _OWN) and scheme_of(location) in S3_SCHEMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +147,7 @@ class VendedStore(ForwardingStore):
     def open_output(self, location: str, *, overwrite: bool = False) -> OutputFile:
         output = super().open_output(location, overwrite=overwrite)
         if isinstance(output, SpooledOutputFile):
-            output.store_now = lambda: cast("Uploads", self.at(location))
+            output.store_now = lambda: self._uploading(location)
         return output
 
     def _at(self, location: str) -> tuple[Store, str]:
@@ -164,6 +168,11 @@ class VendedStore(ForwardingStore):
                 self._stores[key] = Stores(own) if signer is None else _signed(own, signer)
             stores = self._stores[key]
         return stores(location)
+
+    def _uploading(self, location: str) -> UploadingStore:
+        store = self.at(location)
+        assert isinstance(store, UploadingStore)
+        return store
 
     def _renewed(self, renew: Callable[[], Vended]) -> Vended:
         try:

@@ -9,21 +9,17 @@ from typing import IO
 
 from pyarrow import fs
 
-from engine.errors import AlreadyExists, Contradiction, FileNotFound, Invalid, Unsupported
-from engine.storage.contradictions import warn
+from engine.errors import FileNotFound, Invalid, Unsupported
 from engine.storage.failures import translate_errors
-from engine.storage.spooled_output import SpooledOutputFile
+from engine.storage.spooled_output import SpooledOutputFile, UploadingStore
 from engine.storage.store import FileInfo, InputFile
 
 _WITHOUT_DIRECTORIES = (fs.S3FileSystem, fs.GcsFileSystem, fs.AzureFileSystem)
 _COPY_BYTES = 1 << 20
 
 
-class ArrowStore:
+class ArrowStore(UploadingStore):
     """A `pyarrow.fs.FileSystem` behind locations with a scheme.
-
-    pyarrow has no conditional put: ``overwrite=False`` checks for the file and then writes, which is enough for files
-    named by random ids but not for a commit. `creates_atomically` is therefore False.
 
     Args:
         filesystem: The file system.
@@ -39,10 +35,6 @@ class ArrowStore:
     def filesystem(self) -> fs.FileSystem:
         """The file system."""
         return self._fs
-
-    @property
-    def creates_atomically(self) -> bool:
-        return False
 
     def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
         path = self._path(location)
@@ -61,10 +53,6 @@ class ArrowStore:
         with translate_errors("look for", location):
             found: bool = self._fs.get_file_info(self._path(location)).type == fs.FileType.File
             return found
-
-    def write(self, location: str, data: bytes, *, overwrite: bool = False) -> None:
-        with self.open_output(location, overwrite=overwrite) as output:
-            output.write(data)
 
     def delete(self, location: str) -> None:
         self._info(location)
@@ -88,12 +76,9 @@ class ArrowStore:
 
     def open_output(self, location: str, *, overwrite: bool = False) -> SpooledOutputFile:
         self._path(location)
-        if not overwrite and self.exists(location):
-            raise AlreadyExists(f"{location} exists already")
-        return SpooledOutputFile(location, self)
+        return super().open_output(location, overwrite=overwrite)
 
     def upload(self, location: str, data: IO[bytes]) -> None:
-        """Make or replace a file, with all of `data` or not at all."""
         path = self._path(location)
         if not isinstance(self._fs, _WITHOUT_DIRECTORIES):
             self._fs.create_dir(path.rpartition("/")[0], recursive=True)
@@ -105,12 +90,6 @@ class ArrowStore:
             with suppress(OSError):
                 self._fs.delete_file(path)
             raise
-
-    def physical(self, location: str) -> str:
-        return location
-
-    def report(self, contradiction: Contradiction) -> None:
-        warn(contradiction)
 
     def _path(self, location: str) -> str:
         for prefix, path in self._prefixes.items():

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import IO, Any
 
-from engine.errors import AlreadyExists, Contradiction, FileNotFound, Invalid, StorageFailed
+from engine.errors import FileNotFound, Invalid, StorageFailed
 from engine.lazy_module import LazyModule
-from engine.storage.contradictions import warn
 from engine.storage.s3_client import s3_client
-from engine.storage.spooled_output import SpooledOutputFile
+from engine.storage.spooled_output import SpooledOutputFile, UploadingStore
 from engine.storage.store import FileInfo, InputFile
 
 _EXCEPTIONS = LazyModule("botocore.exceptions")
 _ATTEMPTS = 5
+"""Of a request, unless ``s3.retry.num-retries`` says otherwise."""
 _NOT_SATISFIABLE = 416
 
 
@@ -32,10 +32,8 @@ class S3Request:
     headers: Mapping[str, str] = field(repr=False)
 
 
-class SignedS3Store:
+class SignedS3Store(UploadingStore):
     """Files of S3, each request signed by `sign`. Files are uploaded by one PUT, so they have at most 5 GB.
-
-    ``overwrite=False`` checks for the file and then writes, as `engine.storage.arrow.ArrowStore` does.
 
     Args:
         arguments: Of `pyarrow.fs.S3FileSystem`: address, region, times.
@@ -47,12 +45,12 @@ class SignedS3Store:
         NotInstalled: botocore is not installed.
     """
 
-    creates_atomically = False
-
     def __init__(
         self, arguments: Mapping[str, Any], sign: Callable[[S3Request], S3Request], schemes: tuple[str, ...]
     ) -> None:
         self._arguments, self._sign, self._schemes = dict(arguments), sign, schemes
+        retries = arguments.get("retry_strategy")
+        self._attempts: int = _ATTEMPTS if retries is None else retries.max_attempts
         self._lock = Lock()
         self._made: Any = None
 
@@ -63,7 +61,7 @@ class SignedS3Store:
         if length == 0:
             return b""
         wanted = {} if (offset, length) == (0, None) else {"Range": _range(offset, length)}
-        for attempt in range(1, _ATTEMPTS + 1):
+        for attempt in range(1, self._attempts + 1):
             with self._asking("read", location) as (client, place):
                 try:
                     data: bytes = client.get_object(**place, **wanted)["Body"].read()
@@ -73,7 +71,7 @@ class SignedS3Store:
                     return b""  # begins at the end
                 except (_EXCEPTIONS.HTTPClientError, _EXCEPTIONS.IncompleteReadError):
                     # The connection broke within the body, for which botocore does not try again.
-                    if attempt == _ATTEMPTS:
+                    if attempt == self._attempts:
                         raise
                 else:
                     return data
@@ -90,10 +88,6 @@ class SignedS3Store:
         except FileNotFound:
             return False
         return True
-
-    def write(self, location: str, data: bytes, *, overwrite: bool = False) -> None:
-        with self.open_output(location, overwrite=overwrite) as output:
-            output.write(data)
 
     def delete(self, location: str) -> None:
         self.size(location)
@@ -117,20 +111,11 @@ class SignedS3Store:
 
     def open_output(self, location: str, *, overwrite: bool = False) -> SpooledOutputFile:
         self._place(location)
-        if not overwrite and self.exists(location):
-            raise AlreadyExists(f"{location} exists already")
-        return SpooledOutputFile(location, self)
+        return super().open_output(location, overwrite=overwrite)
 
     def upload(self, location: str, data: IO[bytes]) -> None:
-        """Make or replace a file, with all of `data` or not at all."""
         with self._asking("write", location) as (client, place):
             client.put_object(**place, Body=data)
-
-    def physical(self, location: str) -> str:
-        return location
-
-    def report(self, contradiction: Contradiction) -> None:
-        warn(contradiction)
 
     @contextmanager
     def _asking(self, action: str, location: str) -> Iterator[tuple[Any, dict[str, str]]]:
@@ -143,7 +128,8 @@ class SignedS3Store:
                 raise FileNotFound(location) from None
             raise StorageFailed(f"cannot {action} {location}: {error}") from None
         except _EXCEPTIONS.BotoCoreError as error:
-            raise StorageFailed(f"cannot {action} {location}: {error}") from None
+            # It may have the request's address, whose query may be a signature.
+            raise StorageFailed(f"cannot {action} {location}: {str(error).partition('?')[0]}") from None
 
     def _place(self, location: str) -> dict[str, str]:
         scheme, _, rest = location.partition("://")
@@ -155,7 +141,7 @@ class SignedS3Store:
     def _client(self) -> Any:  # noqa: ANN401 - botocore has no types
         with self._lock:
             if self._made is None:
-                self._made = s3_client(self._arguments, attempts=_ATTEMPTS, sign=self._before_sign)
+                self._made = s3_client(self._arguments, attempts=self._attempts, sign=self._before_sign)
             return self._made
 
     def _before_sign(self, request: Any, **_: object) -> None:  # noqa: ANN401 - botocore has no types

@@ -1,23 +1,53 @@
-"""A file that is uploaded when all of it is there."""
+"""Stores that take whole files only, and a file that is uploaded when all of it is there."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from tempfile import SpooledTemporaryFile
-from typing import IO, Protocol
+from typing import IO
 
+from engine.errors import AlreadyExists, Contradiction
+from engine.storage.contradictions import warn
 from engine.storage.failures import translate_errors
 from engine.storage.store import OutputFile
 
 _SPOOL_BYTES = 64 << 20
 
 
-class Uploads(Protocol):
-    """A store that takes whole files."""
+class UploadingStore(ABC):
+    """A store that takes whole files and has no conditional put.
 
+    ``overwrite=False`` checks for the file and then writes, which is enough for files named by random ids but not for a
+    commit. `creates_atomically` is therefore False.
+    """
+
+    @property
+    def creates_atomically(self) -> bool:
+        return False
+
+    @abstractmethod
+    def exists(self, location: str) -> bool:
+        """As `engine.storage.store.Store.exists`; raises Invalid for a location that is not this store's."""
+
+    @abstractmethod
     def upload(self, location: str, data: IO[bytes]) -> None:
         """Make or replace a file, with all of `data` or not at all."""
-        ...
+
+    def write(self, location: str, data: bytes, *, overwrite: bool = False) -> None:
+        with self.open_output(location, overwrite=overwrite) as output:
+            output.write(data)
+
+    def open_output(self, location: str, *, overwrite: bool = False) -> SpooledOutputFile:
+        if not overwrite and self.exists(location):
+            raise AlreadyExists(f"{location} exists already")
+        return SpooledOutputFile(location, self)
+
+    def physical(self, location: str) -> str:
+        return location
+
+    def report(self, contradiction: Contradiction) -> None:
+        warn(contradiction)
 
 
 class SpooledOutputFile(OutputFile):
@@ -27,9 +57,9 @@ class SpooledOutputFile(OutputFile):
     `store_now` returns the store to upload with, which may have newer credentials.
     """
 
-    def __init__(self, location: str, store: Uploads) -> None:
+    def __init__(self, location: str, store: UploadingStore) -> None:
         self._location = location
-        self.store_now: Callable[[], Uploads] = lambda: store
+        self.store_now: Callable[[], UploadingStore] = lambda: store
         self._size = 0
         self._spool = SpooledTemporaryFile(max_size=_SPOOL_BYTES)  # noqa: SIM115 - closed by close() or abort()
 

@@ -14,9 +14,9 @@ from engine.catalog.rest import LOAD_CREDENTIALS, LOAD_TABLE, RestCatalog
 from engine.catalog.rest_stores import TableStores, Vended
 from engine.codec.metadata_json.objects import JsonObject
 from engine.codec.metadata_json.rest import LoadedTable, table_from_json
-from engine.errors import EngineError, StorageFailed, Unsupported
+from engine.errors import EngineError, Invalid, StorageFailed, Unsupported
 from engine.storage.local import LocalStore
-from engine.storage.signed_s3 import S3Request
+from engine.storage.signed_s3 import S3Request, SignedS3Store
 from engine.storage.store import Store
 from tests.services.scripted_http import Reply, ScriptedServer, Seen, scripted_server
 from tests.unit.engine.catalog.rest_answers import CONFIG, error, loaded, opened
@@ -100,13 +100,23 @@ class TestOptions:
         assert "hunter2" not in repr(table)
         assert "hunter2" not in repr(Vended.of(table))
 
-    @pytest.mark.parametrize(
-        ("config", "message"),
-        [({"scan-planning-mode": "server"}, "plan")],
-    )
-    def test_what_only_the_server_can_do_is_refused(self, config: dict[str, str], message: str) -> None:
-        with pytest.raises(Unsupported, match=rf"table db\.t: .*{message}"):
-            learned(TableStores({}, still), config=config)
+    def test_a_scan_that_only_the_server_can_plan_is_refused(self) -> None:
+        with pytest.raises(Unsupported, match=r"table db\.t: .*plan"):
+            learned(TableStores({}, still), config={"scan-planning-mode": "server"})
+
+    @pytest.mark.parametrize("asked", [{"s3.remote-signing-enabled": "TRUE"}, {"s3.signer": "S3V4RestSigner"}])
+    @pytest.mark.parametrize("own", ["s3.access-key-id", "client.access-key-id", "s3.role-arn", None])
+    def test_the_server_signs_where_the_client_cannot(self, asked: dict[str, str], own: str | None) -> None:
+        given = {own: "x", own.replace("access-key-id", "secret-access-key"): "x"} if own else {}
+        vended = learned(TableStores({"s3.region": "eu-west-1", **given}, still), config=asked)(FILE)
+        store = vended.at(FILE)  # type: ignore[attr-defined]
+        assert isinstance(store, SignedS3Store) is (own is None)
+
+    def test_other_signers_and_values_are_refused(self) -> None:
+        with pytest.raises(Unsupported, match=r"s3\.signer='Mine': there is S3V4RestSigner"):
+            learned(TableStores({"s3.signer": "Mine"}, still))
+        with pytest.raises(Invalid, match=r"s3\.remote-signing-enabled='yes'"):
+            learned(TableStores({"s3.remote-signing-enabled": "yes"}, still))
 
 
 @dataclass
