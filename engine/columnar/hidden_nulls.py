@@ -1,7 +1,7 @@
 """Values below null structs, which Arrow leaves open: what they must be differs by writer.
 
-pyarrow's Parquet writer wants values in required fields. Its ORC writer wants nulls: it hands the fields of a null struct
-to the ORC library as values, which then precede those of later rows, unless a struct further out has nulls too.
+pyarrow's Parquet writer wants values in required fields. Its ORC writer wants nulls: it stores what the fields of a
+null struct hold as values, which readers take for those of later rows, unless a struct further out has nulls too.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Rows of nested types in which anything may be null, as columns that a test writes and reads back.
 
-A nesting is a path of structs, lists and maps down to a leaf, such as ``"slm"``. A shape is a value without its leaves:
-`shapes` lists those of a nesting, `column` puts a different value at each leaf, never one that a writer would take for a
-default.
+A nesting is a path of structs, lists and maps down to a leaf, such as ``"slm"``. A shape is a value without its
+leaves: `shapes` lists those of a nesting, `column` puts a different value at each leaf, none of them zero or empty.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ LEAVES: tuple[tuple[pa.DataType, Callable[[int], Any]], ...] = (
     (pa.timestamp("us"), lambda n: dt.datetime(2001, 1, 1) + dt.timedelta(days=n, microseconds=n)),  # noqa: DTZ001
     (pa.date32(), lambda n: dt.date(2001, 1, 1) + dt.timedelta(days=n)),
     (pa.binary(), lambda n: bytes([n % 256, 1])),
-    (pa.float32(), lambda n: float(n)),
+    (pa.float32(), float),
 )
 
 
