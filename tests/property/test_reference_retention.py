@@ -141,14 +141,15 @@ def test_what_a_change_does_not_name_stays(
         assert {name: settings_of(ref) for name, ref in w.metadata.refs.items()} == wanted, kind
 
 
-def test_every_kind_of_change_is_tried_and_moves_a_reference() -> None:
+def test_every_kind_of_change_is_tried_moves_a_reference_and_keeps_its_settings() -> None:
     tried: set[type] = set()
     for kind, make in MOVES.items():
-        w = table({})
+        w = table({"main": dict.fromkeys(SETTINGS, 7), "t": {"max_ref_age_ms": 7}})
         before = w.metadata.refs
         made = make(w, "main", dict.fromkeys(SETTINGS))
         w.transaction().commit(made)
         assert w.metadata.refs != before, kind
+        assert all(settings_of(ref) == settings_of(w.metadata.refs[name]) for name, ref in before.items()), kind
         tried.update(map(type, made))
     names = (f"{changes.__name__}.{module.name}" for module in pkgutil.iter_modules(changes.__path__))
     classes = {c for name in names for _, c in inspect.getmembers(import_module(name), inspect.isclass)}
