@@ -73,7 +73,8 @@ class ChangelogScan:
     to_frame: Callable[[Any, ChangelogScan], Any] | None = None
 
     def __post_init__(self) -> None:
-        taken = [f.name for f in CHANGE_COLUMNS if f.name in {own.name for own in self.scan.schema.fields}]
+        added = (*CHANGE_COLUMNS, ROW_ID) if self._has_lineage else CHANGE_COLUMNS
+        taken = [f.name for f in added if f.name in {own.name for own in self.scan.schema.fields}]
         if taken:
             raise Invalid(f"column {taken[0]!r} of the table has the name of a changelog's column; rename it first")
         if self.net_changes and self.compute_updates:
