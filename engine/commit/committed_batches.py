@@ -248,9 +248,9 @@ def is_unknown(base: TableMetadata, branch: str, stream_id: str) -> bool:
 def _unknown(stream_id: str, branch: str, batch_id: int) -> ValidationFailed:
     call = f"table.set_last_batch({stream_id!r}, {{}}, branch={branch!r})"
     return ValidationFailed(
-        f"whether branch {branch!r} has batch {batch_id} of stream {stream_id!r} is unknown, because the snapshots that "
-        f"would show it were expired; look for the batch's rows, then call {call.format(batch_id)} if they are there, "
-        f"{call.format(batch_id - 1)} if not"
+        f"whether branch {branch!r} has batch {batch_id} of stream {stream_id!r} is unknown, because the snapshots "
+        f"that would show it were expired; look for the batch's rows, then call {call.format(batch_id)} if they are "
+        f"there, {call.format(batch_id - 1)} if not"
     )
 
 
@@ -270,24 +270,24 @@ def entries_to_keep(
         streams.update(snapshot.summary[STREAM_ID] for snapshot in line if STREAM_ID in snapshot.summary)
         for stream_id in sorted(streams):
             if _Search.of(base, branch, stream_id).walk(left).found is None:
-                made = _entry_to_keep(base, branch, stream_id, left[-1], kept, store)
-                yield from (entry for entry in made if not _is_old(entry, base, now_ms))
+                entry = _entry_to_keep(_searched(base, branch, stream_id, store), left[-1], base, kept)
+                if entry is not None and not _is_old(entry, base, now_ms):
+                    yield entry
 
 
-def _entry_to_keep(
-    base: TableMetadata, branch: str, stream_id: str, oldest: Snapshot, kept: Collection[int], store: Store
-) -> Iterator[BatchEntry]:
-    search = _searched(base, branch, stream_id, store)
-    former = [entry for entry in search.entries if entry.branch == branch]
+def _entry_to_keep(search: _Search, oldest: Snapshot, base: TableMetadata, kept: Collection[int]) -> BatchEntry | None:
+    """The entry of the searched branch, whose oldest kept snapshot is `oldest`; None to leave what is there."""
+    former = [entry for entry in search.entries if entry.branch == search.branch]
     if search.found is not None:
-        entry = replace(search.found, branch=branch, present_in=oldest.snapshot_id)
+        entry = replace(search.found, branch=search.branch, present_in=oldest.snapshot_id)
     elif search.is_finished and former:
-        entry = BatchEntry.of(stream_id, branch, NO_BATCH, oldest)
+        entry = BatchEntry.of(search.stream_id, search.branch, NO_BATCH, oldest)
     else:
-        return
+        return None
     # A later batch was rolled back. Its entry stays as long as a tag or another branch may bring it back.
-    if all(e.batch_id <= entry.batch_id or not _is_reachable(base, e, kept) for e in former):
-        yield entry
+    if any(e.batch_id > entry.batch_id and _is_reachable(base, e, kept) for e in former):
+        return None
+    return entry
 
 
 def _is_reachable(base: TableMetadata, entry: BatchEntry, kept: Collection[int]) -> bool:

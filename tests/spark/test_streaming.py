@@ -181,9 +181,9 @@ def test_a_stream_goes_on_where_what_came_before_it_was_expired(
 ) -> None:
     """Nothing that it still has to read is missing."""
     first = table.snapshots[0].snapshot_id
-    options = {"stream_from_snapshot_id": first} if start == "snapshot" else {}
-    if changelog == "true":
-        options["streaming_changelog"] = "true"
+    options: dict[str, object] = {"streaming_changelog": True} if changelog == "true" else {}
+    if start == "snapshot":
+        options["stream_from_snapshot_id"] = first
     seen = Seen()
     run(stream(spark, tmp_path, **options), seen, tmp_path / "checkpoint")
     assert seen.batches == [(0, [3] if start == "snapshot" else [0, 1, 2, 3])]

@@ -90,9 +90,7 @@ class ExpireSnapshots:
         # A branch that moves to a snapshot which is to go makes this wrong. Other new branches and tags cannot be ruled
         # out by requirements: see `engine.maintenance.expire_snapshots`.
         heads = (requires_ref(base, name) for name in sorted({MAIN, *base.refs}))
-        return Staged(
-            requirements=(AssertTableUuid(base.table_uuid), *heads, *requirements), updates=tuple(updates)
-        )
+        return Staged(requirements=(AssertTableUuid(base.table_uuid), *heads, *requirements), updates=tuple(updates))
 
     def _kept_refs(self, base: TableMetadata, now: int) -> dict[str, SnapshotRef]:
         default = MAX_REF_AGE_MS.of(base.properties)

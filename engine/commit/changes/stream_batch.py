@@ -56,14 +56,12 @@ class StreamBatch(RowDelta):
         if self.stream_id is None or self.batch_id is None:
             return super().stage(base, staging)
         if has_batch(base, self.branch, self.stream_id, self.batch_id, staging.store):
-            raise AlreadyExists(f"branch {self.branch!r} has batch {self.batch_id} of stream {self.stream_id!r} already")
+            raise AlreadyExists(f"batch {self.batch_id} of stream {self.stream_id!r} is in branch {self.branch!r}")
         staged = super().stage(base, staging)
         (snapshot,) = staged.snapshots
         entry = BatchEntry.of(self.stream_id, self.branch, self.batch_id, snapshot)
         updates, requirements = updates_to_entries(base, [entry], staging.now_ms())
-        return replace(
-            staged, requirements=(*staged.requirements, *requirements), updates=(*staged.updates, *updates)
-        )
+        return replace(staged, requirements=(*staged.requirements, *requirements), updates=(*staged.updates, *updates))
 
     def _check_specs(self, reached: frozenset[int], base: TableMetadata, staging: Staging) -> None:
         others = base.spec_by_id.keys() - reached
@@ -98,9 +96,7 @@ class SetLastBatch:
             raise Invalid(f"branch {self.branch!r} has no snapshot, and so no batch of stream {self.stream_id!r}")
         if self.batch_id != NO_BATCH:
             check_batch_id(self.batch_id)
-        entry = replace(
-            BatchEntry.of(self.stream_id, self.branch, self.batch_id, head), timestamp_ms=staging.now_ms()
-        )
+        entry = replace(BatchEntry.of(self.stream_id, self.branch, self.batch_id, head), timestamp_ms=staging.now_ms())
         updates, requirements = updates_to_entries(base, [entry], staging.now_ms())
         own = (AssertTableUuid(base.table_uuid), requires_ref(base, self.branch))
         return Staged(requirements=(*own, *requirements), updates=tuple(updates))
