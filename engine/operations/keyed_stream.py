@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from engine.columnar.columns import combined
 from engine.columnar.key_index import KeyIndex
 from engine.columnar.partitions import group_rows
 from engine.columnar.rows import table_rows
@@ -154,7 +155,7 @@ class KeyedStream:
         names = [f.name for f in self._keys.fields]
         keys = pa.concat_tables([rows.select(names) for _, rows in self._changes]).combine_chunks()
         writes = [rows for kind, rows in self._changes if kind != _DELETE]
-        superseded, wanted = _resolve(kinds, [keys.column(name).combine_chunks() for name in names])
+        superseded, wanted = _resolve(kinds, [combined(keys.column(name)) for name in names])
         written: list[DataFile] = []
         try:
             deletes: list[DataFile] = []
