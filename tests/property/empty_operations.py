@@ -38,13 +38,16 @@ def _read_arrow(case: Case, table: engine.Table) -> None:
     assert plain_rows(whole) == case.plain(case.live)
     for filter in case.filters:
         found = table.scan(filter).to_arrow()
-        assert found.schema.equals(case.arrow, check_metadata=True) and not found.num_rows
+        assert found.schema.equals(case.arrow, check_metadata=True)
+        assert not found.num_rows
     assert sum(batch.num_rows for batch in table.scan(limit=2).to_batches(batch_rows=1)) == min(2, len(case.live))
     narrow = table.scan(case.filters[0]).to_arrow(decimal_width="narrow")
-    assert not narrow.num_rows and narrow.schema.names == case.arrow.names
+    assert not narrow.num_rows
+    assert narrow.schema.names == case.arrow.names
     for column in case.columns:
         part = table.scan(columns=[column.name]).to_arrow()
-        assert part.num_rows == len(case.live) and part.schema.names == [column.name]
+        assert part.num_rows == len(case.live)
+        assert part.schema.names == [column.name]
         if column.place == "struct":
             assert table.scan(columns=[f"{column.name}.v"]).to_arrow().num_rows == len(case.live)
 
@@ -95,10 +98,12 @@ def _read_metadata_columns(case: Case, table: engine.Table) -> None:
 
 def _read_pandas(case: Case, table: engine.Table) -> None:
     frame = table.scan().to_pandas()
-    assert list(frame.columns) == case.arrow.names and len(frame) == len(case.live)
+    assert list(frame.columns) == case.arrow.names
+    assert len(frame) == len(case.live)
     for filter in case.filters:
         frame = table.scan(filter).to_pandas()
-        assert list(frame.columns) == case.arrow.names and not len(frame)
+        assert list(frame.columns) == case.arrow.names
+        assert not len(frame)
 
 
 def _read_polars(case: Case, table: engine.Table) -> None:
@@ -129,7 +134,8 @@ def _read_incremental(case: Case, table: engine.Table) -> None:
     assert found.count() == found.to_arrow().num_rows
     if head is not None:
         nothing = table.incremental_append_scan(head.snapshot_id)
-        assert nothing.count() == 0 and not nothing.to_arrow().num_rows
+        assert nothing.count() == 0
+        assert not nothing.to_arrow().num_rows
 
 
 def _read_changelog(case: Case, table: engine.Table) -> None:
@@ -256,7 +262,7 @@ def _update_rows(mode: Mode) -> Write:
         column = case.columns[-1]
         table.update("id = 1", {column.name: None}, mode)
         rows = [{**row, column.name: None} if row["id"] == 1 else row for row in case.live]
-        if column.place == "top" and (value := case.literal(column)) is not None:
+        if column.place == "top" and (value := case.literal(column)) is not None:  # noqa: F841
             table.update("id = 3", {column.name: column.value(0)}, mode)
             rows = [{**row, column.name: column.value(0)} if row["id"] == 3 else row for row in rows]
         return rows

@@ -6,7 +6,7 @@ oracle are plain Python rows: what a table holds, and which of them an operation
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,8 +45,8 @@ from tests.unit.engine.codec.variant_encoder import encode
 Row = dict[str, Any]
 
 _POINTS = tuple(b"\x01\x01\0\0\0" + np.array([x, 2.0]).tobytes() for x in (1.0, 3.0, 5.0))
-_DATES = tuple(datetime.date(2024, month, 1) for month in (1, 3, 5))
-_TIMES = tuple(datetime.datetime(2024, month, 1, 12) for month in (1, 3, 5))
+_DATES = tuple(dt.date(2024, month, 1) for month in (1, 3, 5))
+_TIMES = tuple(dt.datetime(2024, month, 1, 12) for month in (1, 3, 5))  # noqa: DTZ001
 _NANOS = tuple(n * 10**18 + 1 for n in (1, 3, 5))
 
 TYPES: dict[str, tuple[PrimitiveType, tuple[Any, Any, Any]]] = {
@@ -59,9 +59,9 @@ TYPES: dict[str, tuple[PrimitiveType, tuple[Any, Any, Any]]] = {
     "decimal18": (engine.DecimalType(18, 2), (Decimal("1.00"), Decimal("3.00"), Decimal("5.00"))),
     "decimal38": (engine.DecimalType(38, 10), (Decimal("1.0000000000"), Decimal("3.0000000000"), Decimal(5))),
     "date": (engine.DATE, _DATES),
-    "time": (engine.TIME, tuple(datetime.time(hour) for hour in (1, 3, 5))),
+    "time": (engine.TIME, tuple(dt.time(hour) for hour in (1, 3, 5))),
     "timestamp": (engine.TIMESTAMP, _TIMES),
-    "timestamptz": (engine.TIMESTAMPTZ, tuple(each.replace(tzinfo=datetime.UTC) for each in _TIMES)),
+    "timestamptz": (engine.TIMESTAMPTZ, tuple(each.replace(tzinfo=dt.UTC) for each in _TIMES)),
     "timestamp_ns": (engine.TIMESTAMP_NS, _NANOS),
     "timestamptz_ns": (engine.TIMESTAMPTZ_NS, _NANOS),
     "string": (engine.STRING, ("a", "c", "e")),
