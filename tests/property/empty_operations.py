@@ -250,6 +250,7 @@ def _delete(mode: Mode) -> Write:
 def _update(mode: Mode) -> Write:
     def run(case: Case, table: engine.Table) -> None:
         for filter in case.filters:
+            table.update(filter, {"id": engine.sql("id + 1")}, mode)
             for column in case.columns:
                 table.update(filter, {column.name: None}, mode)
                 if column in case.comparable and column.place == "top":
@@ -264,13 +265,14 @@ def _update_rows(mode: Mode) -> Write:
     """Rows that there are, where there are any: to null, to themselves, to the type's values."""
 
     def run(case: Case, table: engine.Table) -> list[Row]:
-        column = case.columns[-1]
-        table.update("id = 1", {column.name: None}, mode)
-        rows = [{**row, column.name: None} if row["id"] == 1 else row for row in case.live]
-        if column.place == "top" and column.value(0) is not None:
-            table.update("id = 3", {column.name: column.value(0)}, mode)
-            rows = [{**row, column.name: column.value(0)} if row["id"] == 3 else row for row in rows]
-        return rows
+        nothing = {column.name: None for column in case.columns}
+        table.update("id = 1", nothing, mode)
+        table.update("id = 3", {"id": engine.sql("id + 1")}, mode)
+        own = {c.name: c.value(0) for c in case.columns if c.place == "top" and c.value(0) is not None}
+        if own:
+            table.update("id = 4", own, mode)
+        changes: dict[int, Row] = {1: nothing, 3: {**own, "id": 4}}
+        return [{**row, **changes.get(row["id"], {})} for row in case.live]
 
     return run
 

@@ -20,7 +20,9 @@ import pyarrow as pa
 
 import engine
 from engine.catalog.filesystem import FileSystemCatalog
+from engine.columnar.columns import no_rows
 from engine.columnar.schemas import storage_field, to_arrow_schema
+from engine.formats.orc.writer import OrcFileWriter
 from engine.formats.writer import open_writer
 from engine.read.plans import planned_files
 from engine.spec.data_file import DataFile, FileFormat
@@ -312,6 +314,8 @@ def _written_empty(case: Case, table: engine.Table) -> str:
     writer = open_writer(
         case.store.open_output(location), format.arrow_schema, format.schema, modes=format.modes, options=format.options
     )
+    if isinstance(writer, OrcFileWriter):  # its library makes no file for no call
+        writer._writer.write(no_rows(writer._file_schema))
     writer.close()
     return location
 

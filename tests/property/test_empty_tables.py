@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import pytest
 
+from engine.spec.data_file import FileFormat
 from tests.property.empty_operations import READS, WRITES, check
 from tests.property.empty_tables import COLUMNS, PLACES, STATES, Case, Column, transforms_of
 
 OPERATIONS = (*READS, *WRITES)
 HARD = ("uuid", "fixed", "decimal18", "timestamptz_ns", "variant", "geography", "unknown")
 """Types that Arrow, or a format, has no form of its own for."""
+VERSIONS: list[tuple[int, FileFormat]] = [(1, "parquet"), (2, "orc"), (2, "avro")]
 PARTITIONED = (
     ("uuid_top", "identity"),
     ("decimal38_top", "truncate[2]"),
@@ -25,14 +27,12 @@ PARTITIONED = (
 
 @pytest.mark.parametrize(("number", "state"), [*enumerate(STATES)], ids=list(STATES))
 def test_hard_types(number: int, state: str) -> None:
-    """Each place and operation in some of the states."""
-    places = list(PLACES)
-    for turn in (0, 3):
-        place = places[(number + turn) % len(places)]
-        columns = [Column(type_, place) for type_ in HARD if Column(type_, place).exists()]
-        case = Case([Column("uuid", "struct"), *(c for c in columns if c.name != "uuid_struct")], state)
-        for name in OPERATIONS[(number + turn) % len(STATES) :: len(STATES)]:
-            check(case, name)
+    """Each operation in one of the states, beside a uuid in a struct."""
+    place = list(PLACES)[number % len(PLACES)]
+    columns = {Column("uuid", "struct"), *(Column(type_, place) for type_ in HARD)}
+    case = Case([column for column in COLUMNS if column in columns], state)
+    for name in OPERATIONS[number :: len(STATES)]:
+        check(case, name)
 
 
 @pytest.mark.parametrize(("number", "state"), [*enumerate(STATES)], ids=list(STATES))
@@ -41,6 +41,36 @@ def test_partitioned_by_hard_types(number: int, state: str) -> None:
     case = Case(columns, state, partitioned_by=PARTITIONED)
     for name in OPERATIONS[number :: len(STATES)]:
         check(case, name)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_rows_of_hard_types(place: str) -> None:
+    """What takes the rows themselves: of each type at each place."""
+    case = Case([column for column in COLUMNS if column.place == place and column.type_name in HARD], "no match")
+    for name in ("pandas", "polars", "duckdb", "update copy-on-write", "update rows merge-on-read"):
+        check(case, name)
+
+
+@pytest.mark.parametrize(("version", "file_format"), VERSIONS)
+def test_other_versions_and_formats(version: int, file_format: FileFormat) -> None:
+    columns = [Column(type_, place) for type_ in ("uuid", "fixed") for place in ("top", "struct", "list")]
+    names = [name for name in OPERATIONS if version > 1 or not ("merge-on-read" in name or "keyed" in name)]
+    for number, state in enumerate(STATES):
+        case = Case(columns, state, version=version, file_format=file_format)
+        for name in names[number :: 3 * len(STATES)]:
+            check(case, name)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize(("version", "file_format"), VERSIONS)
+@pytest.mark.parametrize("state", STATES)
+def test_other_versions_and_formats_whole(version: int, file_format: FileFormat, state: str) -> None:
+    columns = [Column(type_, place) for type_ in ("uuid", "fixed", "decimal18", "timestamptz") for place in PLACES]
+    case = Case(columns, state, version=version, file_format=file_format)
+    for name in OPERATIONS:
+        if version > 1 or not ("merge-on-read" in name or "keyed" in name):
+            check(case, name)
 
 
 @pytest.mark.soak
