@@ -140,6 +140,8 @@ def _fitting(column: object, batch: pa.RecordBatch, name: str) -> pa.Array:
 
 
 def _literal(value: object, field: pa.Field, length: int) -> pa.Array:
+    if value is None:
+        return pa.nulls(length, field.type)
     storage = storage_of(pa.nulls(0, field.type)).type
     given = getattr(value, "bytes", value) if isinstance(field.type, pa.BaseExtensionType) else value
     try:
