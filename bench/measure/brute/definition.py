@@ -303,6 +303,11 @@ class _Compiler:
 
         return _Term(kind, _widened(kind, evaluate))
 
+    def nullif(self, node: exp.Expr) -> _Term:
+        value = self.term(node.this)
+        same = _compare(*_matched(value, self.term(node.expression), node), _TESTS[exp.EQ])
+        return _Term(value.kind, lambda row: None if same(row) else value.of(row))
+
     def case(self, node: exp.Expr) -> _Term:
         if isinstance(node, exp.If):
             branches = [(self.boolean(node.this), self.term(node.args["true"]))]
@@ -368,7 +373,7 @@ def _divided(one: float, other: float) -> float:
 
 def _remainder(one: Any, other: Any) -> Any:  # noqa: ANN401 - both whole, or both floats
     if isinstance(one, float):
-        return math.fmod(one, other)
+        return math.nan if math.isinf(one) else math.fmod(one, other)
     rest = abs(one) % abs(other)
     return -rest if one < 0 else rest
 
@@ -461,11 +466,13 @@ def _rounded(number: Decimal, kind: str) -> Any:  # noqa: ANN401 - a float, or b
     if abs(number.adjusted()) > 400:
         return Decimal(0) if number.adjusted() < 0 else number
     near = float(number)
+    if not number:
+        return near
     if kind == "float":
         if abs(number) > Decimal(struct.unpack("<f", b"\xff\xff\x7f\x7f")[0]):
             return number
         bits = struct.unpack("<i", struct.pack("<f", near))[0]
-        some = [struct.unpack("<f", struct.pack("<i", bits + step))[0] for step in (-1, 0, 1) if abs(bits + step) >= 0]
+        some = [struct.unpack("<f", struct.pack("<i", bits + step))[0] for step in (-1, 0, 1)]
         finite = [(each, step) for each, step in zip(some, (-1, 0, 1), strict=True) if math.isfinite(each)]
         exact = Fraction(number)
         return min(finite, key=lambda pair: (abs(Fraction(pair[0]) - exact), (bits + pair[1]) & 1))[0]

@@ -36,6 +36,7 @@ _MOMENT = re.compile(
     r"(?P<base>(?P<date>[-+\d]*-\d\d-\d\d)?[Tt ]?(\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?)(?P<rest>\d{0,3})"
     r"\s?(?P<zone>[Zz]|[+-]\d\d(:?\d\d)?)?"
 )
+_PARTS = (exp.Year, exp.Month, exp.Day, exp.DayOfMonth, exp.Hour, exp.Extract, exp.Cast)
 _TEXTS = (exp.Lower, exp.Upper, exp.DPipe, exp.Concat, exp.Substring, exp.Trim)
 
 
@@ -148,6 +149,9 @@ def to_duckdb(filter: str, columns: Mapping[str, tuple[str, str]]) -> str:
     for test in list(tree.find_all(exp.Is, exp.IsNan)):
         if isinstance(test, exp.IsNan) or is_nan_name(test.expression):
             test.replace(exp.Coalesce(this=exp.IsNan(this=test.this), expressions=[exp.false()]))
+    for column in [each for each in _references(tree) if isinstance(each.parent, _PARTS)]:
+        if (_kind(column, columns) or "").endswith("_ns"):
+            column.replace(exp.Var(this=_microseconds(columns[column.name][0])))
     for column in list(_references(tree)):
         column.replace(exp.Var(this=sql_of(path_of(column), columns)))
     return tree.sql(dialect="duckdb")
@@ -230,6 +234,12 @@ def _nanoseconds_of_column(column: str, kind: str) -> str:
     if kind.endswith("_ns"):
         return f"CAST(epoch_ns({column}) AS HUGEINT)"
     return f"(CAST(epoch_us({column}) AS HUGEINT) * 1000)"
+
+
+def _microseconds(column: str) -> str:
+    """A timestamp with nanoseconds as one without: DuckDB rounds those before 1970 up."""
+    ticks = f"CAST(epoch_ns({column}) AS HUGEINT)"
+    return f"make_timestamp(CAST(({ticks} - ({ticks} % 1000 + 1000) % 1000) // 1000 AS BIGINT))"
 
 
 def _is_text(node: exp.Expr, columns: Mapping[str, tuple[str, str]]) -> bool:

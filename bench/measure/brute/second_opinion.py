@@ -46,7 +46,7 @@ class SecondOpinion:
         found = {path: sql_of(path, columns) for path in paths}
         return cls(filter, found, columns, max(_FEWEST, _ROWS // max(1, files)))
 
-    def check(self, sql: Sql, table: str, condition: str, *, source: str) -> None:
+    def check(self, sql: Sql, table: str, condition: str, *, source: str) -> int:
         """Compare with DuckDB on rows of a table: all of them if they are few, else some at equal distances, and the
         first ones that are null, NaN, zero, least or greatest in a column, or that DuckDB keeps, or does not.
 
@@ -55,6 +55,9 @@ class SecondOpinion:
             table: Which.
             condition: The filter in DuckDB's SQL.
             source: The file, for errors.
+
+        Returns:
+            How many rows both evaluated: none if the definition of the filter is not written down here.
 
         Raises:
             Disputed: A row is kept by one and not by the other.
@@ -68,10 +71,12 @@ class SecondOpinion:
             kinds |= {path: types[f"r{number}"] for number, path in enumerate(self.paths) if len(path) > 1}
         evaluate = _evaluator(self.filter, tuple(self.columns), tuple(kinds.items()))
         if evaluate is None:
-            return
+            return 0
+        compared = 0
         for batch in sql.arrow(f"SELECT * FROM ({query}) WHERE {self._chosen(sql, table, query, kinds, source)}"):  # noqa: S608
             values = [plain_values(batch.column(number), kind) for number, kind in enumerate(kinds.values())]
-            self._compare(evaluate, values, batch, source)
+            compared += self._compare(evaluate, values, batch, source)
+        return compared
 
     def _chosen(self, sql: Sql, table: str, query: str, kinds: Mapping[tuple[str, ...], str], source: str) -> str:
         ((rows,),) = sql.rows(f"SELECT count(*) FROM {table}", source=source)  # noqa: S608
@@ -88,10 +93,9 @@ class SecondOpinion:
         places = f"SELECT unnest([{', '.join(special)}]) FROM ({query})"  # noqa: S608
         return f"place % {-(-rows // self.rows)} = 0 OR place IN ({places})"
 
-    def _compare(
-        self, evaluate: Condition, values: Sequence[Sequence[Any]], batch: pa.RecordBatch, source: str
-    ) -> None:
+    def _compare(self, evaluate: Condition, values: Sequence[Sequence[Any]], batch: pa.RecordBatch, source: str) -> int:
         places = batch.column("place").to_pylist()
+        compared = 0
         for number, kept in enumerate(batch.column("kept").to_pylist()):
             row = [column[number] for column in values]
             try:
@@ -101,12 +105,14 @@ class SecondOpinion:
             except (ArithmeticError, ValueError) as error:
                 own = f"an error, {error}"
             if own in (True, False, None) and (own is True) == (kept is True):
+                compared += 1
                 continue
             shown = ", ".join(f"{'.'.join(path)} = {value!r}" for path, value in zip(self.paths, row, strict=True))
             raise Disputed(
                 f"two evaluators of the filter {self.filter!r} differ on row {places[number]} of {source} ({shown}): "
                 f"DuckDB says {_said(kept)}, the definition of filters {_said(own)}"
             )
+        return compared
 
 
 @lru_cache
