@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from bench.cli.context import Context, pass_context
-from bench.cli.failures import without_password
 from bench.cli.naming import catalog_options, named_table
 from bench.cli.progress import RunProgress
 from bench.cli.report import find_run, print_verdict, write_report
@@ -22,6 +21,7 @@ from bench.measure.further_process import launch
 from bench.measure.interruption import Interruption, say_on_terminal
 from bench.measure.run import Finished, Surroundings, resume_run, run_experiment
 from bench.report.build import build_report
+from engine.errors import without_secrets
 
 CACHE = Path("datasets/cache")
 FEWEST, MOST = 1, 1000
@@ -63,7 +63,7 @@ def run(
 
     EXPERIMENT is a TOML file or the name of one that comes with the project ('icebench list' shows them).
     """
-    options = {"--table": tables, "--catalog": catalog and without_password(catalog), "--warehouse": warehouse,
+    options = {"--table": tables, "--catalog": catalog and without_secrets(catalog), "--warehouse": warehouse,
                "--filter": filters, "--relocate": relocate, "--scale": scale, "--repetitions": repetitions,
                "--only": only}  # fmt: skip
     asked = arguments(experiment, options)

@@ -36,7 +36,7 @@ def test_dataframes_without_rows(spark: SparkSession, tmp_path: Path, state: str
         properties={"format-version": "3", "write.delete.mode": "merge-on-read"},
     )
     case = Case(columns, "new")
-    case.store = table.store
+    case.store = table.store  # type: ignore[assignment]
     STATES[state](case, table)
     frame = table.scan().to_spark(spark)
     assert frame.columns == case.arrow.names
