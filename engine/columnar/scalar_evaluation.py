@@ -71,7 +71,8 @@ def evaluate_condition(tree: Node, rows: pa.RecordBatch) -> pa.BooleanArray:
 def check_expression(expression: SqlExpression, schema: pa.Schema, name: str) -> None:
     """Raise the errors of `evaluate` that do not depend on values: unknown columns, and types that do not match each
     other or the column."""
-    evaluate(expression, pa.RecordBatch.from_pylist([], schema), schema.field(name))
+    nothing = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+    evaluate(expression, nothing, schema.field(name))
 
 
 def _evaluate(node: Node, rows: pa.RecordBatch) -> pa.Array:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from engine.columnar.columns import combined
 from engine.columnar.rows import exact_cast
 from engine.columnar.scalar_evaluation import check_expression, evaluate
 from engine.columnar.schemas import storage_of, to_arrow_schema
@@ -132,13 +133,15 @@ def _assign(value: Any, batch: pa.RecordBatch, field: pa.Field) -> pa.Array:  # 
 
 def _fitting(column: object, batch: pa.RecordBatch, name: str) -> pa.Array:
     if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
+        column = combined(column)
     if not isinstance(column, pa.Array) or len(column) != batch.num_rows:
         raise Invalid(f"the values for column {name!r} must be an Arrow array of {batch.num_rows} values")
     return exact_cast(column, batch.schema.field(name).type, name)
 
 
 def _literal(value: object, field: pa.Field, length: int) -> pa.Array:
+    if value is None:
+        return pa.nulls(length, field.type)
     storage = storage_of(pa.nulls(0, field.type)).type
     given = getattr(value, "bytes", value) if isinstance(field.type, pa.BaseExtensionType) else value
     try:

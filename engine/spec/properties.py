@@ -229,6 +229,8 @@ MAX_SNAPSHOT_AGE_MS = Property("history.expire.max-snapshot-age-ms", 5 * _DAY, _
 MIN_SNAPSHOTS_TO_KEEP = Property("history.expire.min-snapshots-to-keep", 1, _positive)
 MAX_REF_AGE_MS = Property("history.expire.max-ref-age-ms", 2**63 - 1, _positive)
 GC_ENABLED = Property("gc.enabled", True, _boolean)
+STREAM_MAX_AGE_MS = Property("icebench.streams.max-age-ms", 90 * _DAY, _not_negative)
+"""Expire what is kept of a stream's last batch when the stream has committed none for so long."""
 
 FORMAT_VERSION = Property("format-version", 2, _whole)
 

@@ -21,7 +21,7 @@ from engine.formats.writer import write_options
 from engine.runtime.counters import FILES_WRITTEN, Counters
 from engine.spec.data_file import DataFile
 from engine.spec.metadata import TableMetadata
-from engine.spec.metadata_columns import LAST_UPDATED, ROW_ID
+from engine.spec.metadata_columns import LAST_UPDATED, ROW_ID, check_lineage_names
 from engine.spec.partition_paths import partition_path
 from engine.spec.partitioning import Partition, PartitionSpec
 from engine.spec.properties import DEFAULT_FILE_FORMAT, READ_BACK, TARGET_FILE_SIZE_BYTES
@@ -185,9 +185,14 @@ def write_data_files(
 
 
 def written_schema(metadata: TableMetadata) -> Schema:
-    """The schema of rewritten files: in format version 3 rows keep their ids (spec: "Row Lineage")."""
+    """The schema of rewritten files: in format version 3 rows keep their ids (spec: "Row Lineage").
+
+    Raises:
+        Unsupported: A column of the table has the name of one of theirs.
+    """
     if metadata.format_version < 3:
         return metadata.schema
+    check_lineage_names(metadata.schema)
     return Schema((*metadata.schema.fields, ROW_ID, LAST_UPDATED), metadata.schema.schema_id)
 
 
