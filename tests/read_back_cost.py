@@ -1,6 +1,6 @@
 """What reading new files back costs: writes the same rows with and without it, in turns, and prints ratios.
 
-    python -m tests.read_back_cost [ROWS]
+python -m tests.read_back_cost [ROWS]
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def main() -> None:
             for _ in range(ROUNDS):
                 plain = seconds(rows, file_format, "none")
                 ratios.append(seconds(rows, file_format, "nested") / plain)
-            print(f"{file_format}, {name}: {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+            median = statistics.median(ratios)
+            sys.stdout.write(f"{file_format}, {name}: {median:.2f} ({min(ratios):.2f} to {max(ratios):.2f})\n")
 
 
 if __name__ == "__main__":

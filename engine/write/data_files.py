@@ -160,7 +160,6 @@ def write_data_files(
         batches = iter(sorted_table(table, target.spec, order, target.schema).to_batches())
         sorted_by = order
     counter = iter(range(1, 1_000_000_000))
-
     format = target.format(sorted_by=sorted_by)
 
     def next_location(partition: Partition) -> str:

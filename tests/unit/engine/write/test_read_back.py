@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,11 @@ from tests.unit.engine.write.metadata_for_writes import LOCATION, metadata_of
 INNER = pa.struct([("m", pa.int64())])
 LOST: list[dict[str, Any]] = [{"x": 1, "in": None}, {"x": 1, "in": None}, {"x": 1, "in": {"m": 7}}]
 ROWS = pa.table(
-    {"id": [1, 2, 3, 4], "p": ["a", "b", "b", "c"], "s": pa.array([*LOST, LOST[0]], pa.struct([("x", pa.int64()), ("in", INNER)]))}
+    {
+        "id": [1, 2, 3, 4],
+        "p": ["a", "b", "b", "c"],
+        "s": pa.array([*LOST, LOST[0]], pa.struct([("x", pa.int64()), ("in", INNER)])),
+    }
 )
 
 
@@ -33,10 +37,9 @@ def shortened(write: Callable[..., None]) -> Callable[..., None]:
 
 
 @pytest.fixture
-def wrong_orc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def wrong_orc(monkeypatch: pytest.MonkeyPatch) -> None:
     """pyarrow's ORC writer as it is."""
     monkeypatch.setattr(orc_writer, "spread_nulls", unchanged)
-    return
 
 
 def write(file_format: str, rows: pa.Table = ROWS, **options: Any) -> MemoryStore:
@@ -73,7 +76,7 @@ def test_a_wrong_value_in_avro_is_noticed(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize(
     ("file_format", "writer"), [("orc", orc_writer.OrcFileWriter), ("avro", avro_writer.AvroFileWriter)]
 )
-def test_a_missing_row_is_noticed(file_format: str, writer: type, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_row_is_noticed(file_format: str, writer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "_write", shortened(writer._write))
     rows = pa.table({"l": [[1], [1], [1]]})
     with pytest.raises(WriteMismatch, match="2 rows were written of 3"):
@@ -86,8 +89,8 @@ def test_a_missing_row_is_noticed(file_format: str, writer: type, monkeypatch: p
 
 def test_damage_on_the_way_to_storage_is_noticed() -> None:
     class Damaging(MemoryStore):
-        def read(self, location: str) -> bytes:
-            return super().read(location)[:-20]
+        def read(self, location: str, offset: int = 0, length: int | None = None) -> bytes:
+            return super().read(location, offset, length)[:-20]
 
     rows = pa.table({"l": [[1], [2]]})
     store = Damaging()
