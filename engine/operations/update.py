@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pat
 
+from engine.columnar.columns import combined
 from engine.columnar.rows import table_rows
 from engine.columnar.scalar_evaluation import evaluate
 from engine.columnar.schemas import child_fields, storage_of, to_arrow_schema, to_arrow_type
@@ -115,7 +116,8 @@ def _assigning(assignments: Assignments, schema: Schema) -> Callable[[pa.RecordB
     if not callable(assignments):
         if not assignments:
             raise Invalid("an update assigns at least one column")
-        none = pa.RecordBatch.from_pylist([], to_arrow_schema(schema))
+        arrow_schema = to_arrow_schema(schema)
+        none = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in arrow_schema], schema=arrow_schema)
         for name, value in assignments.items():
             schema.find(name)
             if name not in fields:
@@ -134,15 +136,17 @@ def _assign(value: Any, batch: pa.RecordBatch, field: pa.Field) -> pa.Array:  # 
 def _fitting(column: object, field: NestedField, length: int) -> pa.Array:
     """The column as the table has it: matched, cast and completed as rows that are appended."""
     if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
+        column = combined(column)
     if not isinstance(column, pa.Array) or len(column) != length:
         raise Invalid(f"the values for column {field.name!r} must be an Arrow array of {length} values")
     given = pa.Table.from_arrays([column], names=[field.name])
     parts = [batch.column(0) for batch in table_rows(given, Schema((field,)))]
-    return pa.concat_arrays(parts) if parts else pa.nulls(0, to_arrow_type(field.type))
+    return combined(pa.chunked_array(parts, to_arrow_type(field.type)))
 
 
 def _literal(value: object, field: pa.Field, length: int) -> pa.Array:
+    if value is None:
+        return pa.nulls(length, field.type)
     storage = storage_of(pa.nulls(0, field.type)).type
     given = getattr(value, "bytes", value) if isinstance(field.type, pa.BaseExtensionType) else value
     try:

@@ -21,6 +21,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
+from engine.columnar.columns import combined
 from engine.deletes.equality import joined_fields
 from engine.deletes.files import FileRead
 from engine.deletes.loaded_deletes import NO_DELETES, FileDeletes
@@ -148,7 +149,7 @@ def _loaded(
 
 def _row_groups(plan: ScanPlan) -> int | None:
     """The number of row groups of all files of a plan; None where the manifests do not give it."""
-    offsets = plan.files.column("split_offsets").combine_chunks()
+    offsets = combined(plan.files.column("split_offsets"))
     return None if offsets.null_count else len(offsets.flatten())
 
 

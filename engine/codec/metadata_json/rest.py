@@ -31,8 +31,8 @@ class RestConfig:
     `endpoints` is None if the server lists none; `idempotency_key_lifetime` is None if it takes no idempotency keys.
     """
 
-    defaults: Mapping[str, str]
-    overrides: Mapping[str, str]
+    defaults: Mapping[str, str] = field(repr=False)
+    overrides: Mapping[str, str] = field(repr=False)
     endpoints: frozenset[str] | None
     idempotency_key_lifetime: str | None
 
@@ -57,7 +57,7 @@ class RemoteSigning:
 class SignedRequest:
     """``RemoteSignResult``: where a request is to be sent, and its headers by their names in lower case."""
 
-    url: str
+    url: str = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
 
 
@@ -153,7 +153,8 @@ def table_from_json(node: JsonObject) -> LoadedTable:
     location = node.text_or_none("metadata-location")
     return LoadedTable(
         metadata=metadata_from_json(node.value("metadata"), location=location or node.location),
-        metadata_location=location or "",
+        # Nessie answers a commit with an address at which it shows the metadata.
+        metadata_location="" if location is None or location.startswith(("http://", "https://")) else location,
         config=node.text_map("config"),
         credentials=credentials_from_json(node),
         signing=_signing_from_json(node.child_or_empty("remote-signing-config")),
