@@ -21,7 +21,7 @@ from tests.simulation.operations import KINDS, Base, Effect, P, Values, ends_of
 from tests.simulation.process import ONE_THREAD, SimulatedTable, Step, plain
 from tests.simulation.reading import Json, Reader, Row
 from tests.simulation.schedule import Operation
-from tests.simulation.statistics_files import KEYS, check_kept, check_new, check_removed, paths_of
+from tests.simulation.statistics_files import KEYS, check_kept, check_new, check_none_gone, check_removed, paths_of
 from tests.simulation.world import Actor, Violation, World
 
 _OF_ROWS = frozenset((
@@ -250,7 +250,7 @@ class Judge:
             may = _OF_ROWS | (frozenset(KEYS) if group in {"forget", "statistics"} else frozenset())
             _expect(changed <= may, "changed more", f"{record} changed {sorted(changed - may)}")
         check_kept(before, after, may_set=group == "statistics", who=record)
-        check_new(before, after, self.reader, record)
+        check_new(before, after, self.reader, record, may_be_gone=self._is_rest)
         self._check_numbers(before, after, new, record)
         line = self._check_snapshots(before, after, new, record)
         refs = _references(before)
@@ -457,13 +457,18 @@ class Judge:
 
     def finish(self) -> None:
         """The end: what was acknowledged is there, and what failed is not."""
+        if all(
+            record.outcome in {"ok", "failed"} for record in self.records if group_of(record.operation) == "statistics"
+        ):
+            for made in self.versions.values():
+                check_none_gone(made[-1].metadata, "at the end")
         for record in self.records:
             group, count = group_of(record.operation), len(record.versions)
             if group == "name":
                 count = record.names
                 done = count == 1 or (count == 0 and self._was_done_by_another(record))
                 _expect(record.outcome != "ok" or done, "lost commit", f"{record} was acknowledged and not done")
-            at_most = {"stored": 20, "statistics": 2}.get(group, 1)
+            at_most = {"stored": 20, "statistics": 4}.get(group, 1)
             if record.outcome == "failed" and group not in {"stored", "statistics"}:
                 at_most = 0
             _expect(

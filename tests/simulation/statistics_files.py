@@ -36,8 +36,12 @@ def check_kept(before: Json, after: Json, *, may_set: bool, who: object) -> None
             raise Violation(_KIND, f"{who} left {key} of {sorted(files)}, after those of {sorted(kept)}")
 
 
-def check_new(before: Json, after: Json, reader: Reader, who: object) -> None:
-    """New files say what is so of their snapshots, which the table has."""
+def check_new(before: Json, after: Json, reader: Reader, who: object, *, may_be_gone: bool) -> None:
+    """New files say what is so of their snapshots, which the table has.
+
+    Over REST a snapshot may be gone (`may_be_gone`): no requirement says that there is one, so what is committed after
+    an expiry is removed again; see `check_none_gone`.
+    """
     snapshots = {s["snapshot-id"]: s for s in after.get("snapshots", ())}
     for key in KEYS:
         old = {file["statistics-path"] for file in before.get(key, ())}
@@ -45,6 +49,8 @@ def check_new(before: Json, after: Json, reader: Reader, who: object) -> None:
             if file["statistics-path"] in old:
                 continue
             snapshot = snapshots.get(file["snapshot-id"])
+            if snapshot is None and may_be_gone:
+                continue
             if snapshot is None:
                 raise Violation(_KIND, f"{who}: of snapshot {file['snapshot-id']}, which is gone")
             size = len(reader.data(file["statistics-path"]))
@@ -55,6 +61,14 @@ def check_new(before: Json, after: Json, reader: Reader, who: object) -> None:
             else:
                 found = reader.partition_counts(file["statistics-path"])
                 _expect_equal(found, _counted(reader, snapshot), f"{who}: files and rows of partitions")
+
+
+def check_none_gone(metadata: Json, who: object) -> None:
+    """The last version of a table has no files of snapshots that it does not have."""
+    snapshots = {s["snapshot-id"] for s in metadata.get("snapshots", ())}
+    for key in KEYS:
+        if gone := {file["snapshot-id"] for file in metadata.get(key, ())} - snapshots:
+            raise Violation(_KIND, f"{who}: {key} of snapshots {sorted(gone)} stay, which are gone")
 
 
 def check_removed(paths: Collection[str], files: Collection[str], who: object) -> None:
