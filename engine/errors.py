@@ -11,6 +11,7 @@
     ├── NotInstalled                a package that only some need is not installed; the message says how to get it
     ├── CorruptTable                bytes of the table contradict the specification; `path` is the place inside the file
     │   └── TooLarge                they would decode to more memory than is allowed, which the user may raise
+    ├── WriteMismatch               a new file, read back, does not hold the rows that were given; nothing is committed
     ├── StorageFailed               the storage refused: permissions, a full or read-only disk, a broken connection
     └── CommitFailed                the change is not visible
         ├── CommitConflict          another commit came first; the same change may be tried again on the new base
@@ -19,16 +20,41 @@
 
 `ContradictionWarning` is what remains of a CorruptTable where rows are certain.
 
-User-facing programs print `str(error)`: one line, what is wrong, where, and what to do.
+User-facing programs print `str(error)`: one line, what is wrong, where, and what to do. It has no secrets of addresses.
 """
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
+
+_SECRET = re.compile(
+    r"(secret|passw(or)?d|pwd|token|credential|(account|private)[-.]key|odbc_connect|signature)"
+    r"(?!.*-(enabled|ms|at|id)\b)|^sig$|\bheader\.",
+    re.IGNORECASE,
+)
+_HTTP_USER = re.compile(r"(https?://)[^/?#\s]*@", re.IGNORECASE)
+_PASSWORD = re.compile(r"((?<!http)(?<!https)://[^:/@]*):.{0,2000}@", re.IGNORECASE)
+"""Of other addresses: SQLAlchemy takes all up to the @ for the password, slashes and blanks too."""
+_PARAMETER = re.compile(r"([?&;][^=&;?\s'\"]{1,64}=)[^&;\s'\"]*")
+
+
+def is_secret(name: str) -> bool:
+    """Whether the value of a property or parameter of that name is a secret; headers are."""
+    return _SECRET.search(name) is not None
+
+
+def without_secrets(text: str) -> str:
+    """The text without passwords in addresses, and without parameters in them that are secrets by their names."""
+    text = _PASSWORD.sub(r"\1:***@", _HTTP_USER.sub(r"\1***@", text))
+    return _PARAMETER.sub(lambda found: f"{found[1]}***" if is_secret(found[1][1:-1]) else found[0], text)
 
 
 class EngineError(Exception):
     """Base of all deliberate errors. `str()` is one line for people. Pickling keeps type, text and attributes."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(without_secrets(each) if isinstance(each, str) else each for each in args))
 
     def __reduce__(self) -> tuple[object, ...]:
         # Exception's own would call the constructor with the text in place of its parts.
@@ -102,6 +128,11 @@ class CorruptTable(EngineError):
 
 class TooLarge(CorruptTable):
     """A file of the table would take more memory to decode than `engine.codec.budget` allows."""
+
+
+class WriteMismatch(EngineError):
+    """A new file, read back, does not hold the rows that were given: its encoder is wrong, or the storage. The message
+    names the file and the column; the file is removed and nothing is committed."""
 
 
 class StorageFailed(EngineError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from typing import TextIO
 import click
 
 from bench.errors import BenchError
-from engine.errors import EngineError
+from engine.errors import EngineError, without_secrets
 
 USER_ERROR = 2
 BUG = 70
@@ -64,11 +63,12 @@ def run_guarded(action: Callable[[], int], *, debug: Callable[[], bool], err: Te
         return action()
     except click.exceptions.Exit as asked:
         return asked.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        out.write("\nicebench: stopped\n")
+    except (click.Abort, KeyboardInterrupt) as stopped:
+        said = str(stopped.__cause__ or stopped)  # click raises its own from an interrupt
+        out.write(f"\nicebench: {printable(said) or 'stopped'}\n")
         return INTERRUPTED
     except click.UsageError as error:
-        click.UsageError(printable(without_password(error.format_message())), error.ctx).show(out)
+        click.UsageError(printable(without_secrets(error.format_message())), error.ctx).show(out)
         return USER_ERROR
     except BrokenPipeError:
         return CLOSED_PIPE
@@ -79,7 +79,7 @@ def run_guarded(action: Callable[[], int], *, debug: Callable[[], bool], err: Te
         if line is None:
             out.write(f"icebench: this is a bug in icebench; {ISSUES}\n")
             return BUG
-        out.write(f"icebench: {printable(without_password(line))}\n")
+        out.write(f"icebench: {printable(without_secrets(line))}\n")
         return USER_ERROR
 
 
@@ -105,12 +105,6 @@ def explain(error: Exception) -> str | None:
 def printable(text: str) -> str:
     """The text with escapes for control characters, which could command the terminal; line ends and tabs stay."""
     return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
-
-
-def without_password(text: str) -> str:
-    """The text with no password in an address, neither of its user nor among its parameters."""
-    text = re.sub(r"(://[^:/@]*):.*@", r"\1:***@", text)
-    return re.sub(r"([?&](?:password|token|credential|secret)[^=&\s]*=)[^&\s]*", r"\1***", text)
 
 
 def _one_line(text: str) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 import engine
-from bench.cli.failures import without_password
 from bench.errors import ConfigError
 from bench.report.profile import Place
+from engine.errors import without_secrets
 
 _CATALOG = "The catalog that names it: an address, or a name of .pyiceberg.yaml or PYICEBERG_CATALOG__NAME__URI."
 
@@ -46,6 +46,6 @@ def open_table(words: tuple[str, ...], catalog: str | None, warehouse: str | Non
         if warehouse is not None:
             raise ConfigError("names the warehouse of a catalog, so give the TABLE, too", path="--warehouse")
         return engine.load_table(name), Place(opened=(name,))
-    shown = without_password(found)
+    shown = without_secrets(found)
     opened = (shown, name) if warehouse is None else (shown, name, "--warehouse", warehouse)
     return named_table(found, name, warehouse), Place(table=name, catalog=shown, warehouse=warehouse, opened=opened)

@@ -19,7 +19,7 @@ from engine.catalog.rest_auth import (
 )
 from engine.catalog.rest_http import HttpClient, Timeouts, Transport
 from engine.catalog.rest_sigv4 import SIGV4_PROPERTIES, SigV4Signer
-from engine.errors import Invalid, PlainTextWarning, Unsupported
+from engine.errors import Invalid, PlainTextWarning, Unsupported, is_secret
 from engine.storage.object_stores import flag
 
 Token = str | Callable[[], str]
@@ -40,14 +40,15 @@ CREDENTIAL_PROPERTIES = frozenset(
 """Properties that are read here."""
 
 _TYPES = ("none", "basic", "oauth2", "sigv4")
-_SECRETS = ("rest.auth.basic.password", "rest.client.proxy.password", "rest.secret-access-key", "rest.session-token",
-            "client.secret-access-key", "client.session-token")  # fmt: skip
 _MOST_DIGITS = 15
+_FEWEST_CHARACTERS = 4
+"""Of a secret: hiding "1" would leave little of a message."""
 
 
 def secrets_of(properties: Mapping[str, str]) -> list[str]:
-    """Values that no message may show."""
-    return [properties[name] for name in _SECRETS if name in properties]
+    """Values that no message may show, and what follows the kind in a header's; the shortest are none."""
+    found = [text for name, value in properties.items() if is_secret(name) for text in (value, value.split(" ")[-1])]
+    return [text for text in found if len(text) >= _FEWEST_CHARACTERS]
 
 
 def transport_of(properties: Mapping[str, str]) -> Transport:
@@ -135,7 +136,8 @@ def _token_ends_at_ms(token: str, properties: Mapping[str, str], http: HttpClien
 def _warn_if_plain(address: str) -> None:
     parts = urlsplit(address)
     if parts.scheme == "http" and not _is_here(parts.hostname or ""):
-        told = f"credentials are sent over plain http to {parts.netloc}: whoever sees the traffic can use them"
+        host = parts.netloc.rpartition("@")[2]
+        told = f"credentials are sent over plain http to {host}: whoever sees the traffic can use them"
         warnings.warn(told, PlainTextWarning, stacklevel=2)
 
 

@@ -67,7 +67,8 @@ def error_of(answer: Answer, secrets: Secrets, *, subject: str) -> EngineError:
     if (status >= 500 or status == 408) and answer.method not in ("GET", "HEAD"):
         return CommitStateUnknown(f"the REST catalog failed at the request, which may have been carried out: {text}")
     if 300 <= status < 400:
-        return StorageFailed(f"{text}: redirects to {answer.header('location')!r} are not followed; use that address")
+        there = secrets.hidden(repr(answer.header("location")))
+        return StorageFailed(f"{text}: redirects to {there} are not followed; use that address")
     return StorageFailed(f"the REST catalog failed: {text}")
 
 

@@ -61,7 +61,7 @@ class Transport:
 
     timeouts: Timeouts = Timeouts()
     retries: int = 4
-    proxy: str | None = None
+    proxy: str | None = field(default=None, repr=False)
     proxy_user: str | None = field(default=None, repr=False)
     tls: ssl.SSLContext | None = None
 
@@ -74,7 +74,7 @@ class Answer:
     method: str
     url: str
     status: int
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] = field(repr=False)
     body: bytes = field(repr=False)
     sent_bytes: int | None = None
 
@@ -102,7 +102,7 @@ class Secrets:
     def add(self, secret: str) -> None:
         """Add a secret."""
         with self._lock:
-            self._known |= {secret}
+            self._known |= {secret} - {""}
 
     def hidden(self, text: str) -> str:
         """The text with every secret replaced."""

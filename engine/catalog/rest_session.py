@@ -290,6 +290,8 @@ def open_session(
         http.close()
         raise
     merged = {**config.defaults, **own, **config.overrides}
+    for secret in secrets_of(merged):
+        hidden.add(secret)
     moved = config.overrides.get("uri")
     is_moved = moved is not None and moved.rstrip("/") != http.base
     if moved is not None and is_moved:

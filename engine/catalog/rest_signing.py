@@ -39,7 +39,7 @@ class _Kept:
     """An answer, and the headers of the request it was for that are signed."""
 
     answer: SignedRequest = field(repr=False)
-    signed: Mapping[str, str | None]
+    signed: Mapping[str, str | None] = field(repr=False)
     until: float
 
 

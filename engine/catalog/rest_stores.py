@@ -92,8 +92,8 @@ class Service:
     unless requests are signed.
     """
 
-    renew: Callable[[], Vended] | None
-    signer: Signer | None
+    renew: Callable[[], Vended] | None = field(repr=False)
+    signer: Signer | None = field(repr=False)
     now_ms: Callable[[], int]
 
 

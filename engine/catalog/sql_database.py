@@ -12,7 +12,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, OperationalError, SQLAlchemyError
 
 from engine.catalog.lost_changes import AnswerLost, CatalogBusy
-from engine.errors import AlreadyExists, Invalid, StorageFailed
+from engine.errors import AlreadyExists, Invalid, StorageFailed, without_secrets
 
 _BUSY_SECONDS = 30
 """How long SQLite waits for another writer."""
@@ -28,7 +28,7 @@ class Database:
     """
 
     def __init__(self, url: str) -> None:
-        self._shown, self.engine = _open(url)
+        self._shown, self._password, self.engine = _open(url)
 
     def __str__(self) -> str:
         return self._shown
@@ -91,18 +91,22 @@ class Database:
                 # SQLite could not commit beside a reader, and had kept the transaction open.
                 raise self._failed(error) from error
             # Whatever it is, the answer did not arrive.
-            raise AnswerLost(f"{self}: {_one_line(error)}") from error
+            raise AnswerLost(f"{self}: {self._reason(error)}") from error
         except BaseException:  # an interrupt
             _roll_back(connection)
             raise
 
     def _failed(self, error: SQLAlchemyError) -> StorageFailed:
-        text = f"catalog database {self}: {_one_line(error)}"
+        text = f"catalog database {self}: {self._reason(error)}"
         cause = error.orig if isinstance(error, OperationalError) else None
         # The low byte is the primary result code.
         if isinstance(cause, sqlite3.OperationalError) and cause.sqlite_errorcode & 0xFF in _BUSY_CODES:
             return CatalogBusy(text)
         return StorageFailed(text)
+
+    def _reason(self, error: Exception) -> str:
+        reason = str(getattr(error, "orig", None) or error).replace(self._password or "\0", "***")
+        return reason.splitlines()[0] if reason else type(error).__name__
 
 
 def _roll_back(connection: Connection) -> bool:
@@ -116,18 +120,21 @@ def _roll_back(connection: Connection) -> bool:
     return True
 
 
-def _open(url: str) -> tuple[str, Engine]:
-    shown = url
+def _open(url: str) -> tuple[str, str | None, Engine]:
+    """The address as it may be shown, its password, and the pool."""
+    shown = without_secrets(url)
     try:
         parsed = make_url(url)
-        shown = parsed.render_as_string(hide_password=True)
+        if "@" in (parsed.host or ""):
+            raise Invalid(f"{shown!r} has two @: one that is part of a password is written %40")
         if parsed.get_backend_name() == "sqlite":
-            return shown, _open_sqlite(parsed)
-        return shown, create_engine(parsed, pool_pre_ping=True)
+            return shown, parsed.password, _open_sqlite(parsed)
+        return shown, parsed.password, create_engine(parsed, pool_pre_ping=True)
     except (NoSuchModuleError, ModuleNotFoundError) as error:
         raise Invalid(f"no driver for the database {url.partition(':')[0]!r} is installed: {error}") from error
-    except (ArgumentError, ValueError) as error:
-        raise Invalid(f"{shown!r} is not the URL of a database, such as sqlite:///warehouse/catalog.db") from error
+    except (ArgumentError, ValueError, TypeError):
+        # The cause may quote a part of the address.
+        raise Invalid(f"{shown!r} is not the URL of a database, such as sqlite:///warehouse/catalog.db") from None
     except OSError as error:
         raise StorageFailed(f"cannot make the directory of {shown}: {error.strerror}") from error
 
@@ -142,8 +149,3 @@ def _open_sqlite(url: URL) -> Engine:
     if not url.database.startswith("file:"):
         Path(url.database).parent.mkdir(parents=True, exist_ok=True)
     return create_engine(url, connect_args=arguments)
-
-
-def _one_line(error: Exception) -> str:
-    reason = str(getattr(error, "orig", None) or error)
-    return reason.splitlines()[0] if reason else type(error).__name__

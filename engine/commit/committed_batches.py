@@ -150,8 +150,8 @@ class _Search:
     oldest: Snapshot | None = None
 
     @classmethod
-    def of(cls, base: TableMetadata, branch: str, stream_id: str) -> _Search:
-        return cls(stream_id, branch, [entry for entry in batch_entries(base) if entry.stream_id == stream_id])
+    def of(cls, entries: Iterable[BatchEntry], branch: str, stream_id: str) -> _Search:
+        return cls(stream_id, branch, [entry for entry in entries if entry.stream_id == stream_id])
 
     def walk(self, line: Iterable[Snapshot]) -> _Search:
         """Go on through these snapshots, until one is known to have a batch."""
@@ -192,28 +192,29 @@ class _Search:
                 return None
         return False
 
+    def walk_on(self, base: TableMetadata, store: Store, batch_id: int | None = None) -> _Search:
+        """Go on where the history was expired, through what former metadata files say of it, until `batch_id` or the
+        last batch is known."""
+        for former in reversed(base.metadata_log):
+            if self.is_finished or (batch_id is not None and self.has(batch_id) is not None):
+                break
+            assert self.oldest is not None
+            try:
+                metadata = decode_metadata(store.read(former.metadata_file), location=former.metadata_file)
+            except FileNotFound:
+                continue
+            if metadata.table_uuid == base.table_uuid:
+                self.walk(_line(metadata, self.oldest.parent_snapshot_id))
+        return self
+
 
 def _line(metadata: TableMetadata, snapshot_id: int | None) -> Iterator[Snapshot]:
     return map(metadata.snapshot, metadata.ancestors(snapshot_id))
 
 
-def _searched(base: TableMetadata, branch: str, stream_id: str, store: Store, batch_id: int | None = None) -> _Search:
-    """The search through a branch's history, and where that was expired, through what former metadata files say of it;
-    it ends where it knows of `batch_id`."""
+def _history(base: TableMetadata, branch: str) -> Iterator[Snapshot]:
     head = branch_head(base, branch)
-    search = _Search.of(base, branch, stream_id)
-    search.walk(_line(base, None if head is None else head.snapshot_id))
-    for former in reversed(base.metadata_log):
-        if search.is_finished or (batch_id is not None and search.has(batch_id) is not None):
-            break
-        assert search.oldest is not None
-        try:
-            metadata = decode_metadata(store.read(former.metadata_file), location=former.metadata_file)
-        except FileNotFound:
-            continue
-        if metadata.table_uuid == base.table_uuid:
-            search.walk(_line(metadata, search.oldest.parent_snapshot_id))
-    return search
+    return _line(base, None if head is None else head.snapshot_id)
 
 
 def has_batch(base: TableMetadata, branch: str, stream_id: str, batch_id: int, store: Store) -> bool:
@@ -222,7 +223,8 @@ def has_batch(base: TableMetadata, branch: str, stream_id: str, batch_id: int, s
     Raises:
         ValidationFailed: Unknown, because the snapshots that would show it were expired.
     """
-    answer = _searched(base, branch, stream_id, store, batch_id).has(batch_id)
+    search = _Search.of(batch_entries(base), branch, stream_id).walk(_history(base, branch))
+    answer = search.walk_on(base, store, batch_id).has(batch_id)
     if answer is None:
         raise _unknown(stream_id, branch, batch_id)
     return answer
@@ -230,7 +232,7 @@ def has_batch(base: TableMetadata, branch: str, stream_id: str, batch_id: int, s
 
 def last_batch(base: TableMetadata, branch: str, stream_id: str, store: Store) -> int | None:
     """The last batch of a stream that a branch has; None for a stream that is not known; raises as `has_batch`."""
-    search = _searched(base, branch, stream_id, store)
+    search = _Search.of(batch_entries(base), branch, stream_id).walk(_history(base, branch)).walk_on(base, store)
     if search.found is not None:
         return None if search.found.batch_id == NO_BATCH else search.found.batch_id
     if search.entries and not search.is_finished:
@@ -240,9 +242,8 @@ def last_batch(base: TableMetadata, branch: str, stream_id: str, store: Store) -
 
 def is_unknown(base: TableMetadata, branch: str, stream_id: str) -> bool:
     """Whether nothing is known of a stream: no entry, and no snapshot in what is left of the branch's history."""
-    head = branch_head(base, branch)
-    search = _Search.of(base, branch, stream_id)
-    return not search.entries and not search.walk(_line(base, None if head is None else head.snapshot_id)).is_finished
+    search = _Search.of(batch_entries(base), branch, stream_id)
+    return not search.entries and not search.walk(_history(base, branch)).is_finished
 
 
 def _unknown(stream_id: str, branch: str, batch_id: int) -> ValidationFailed:
@@ -261,16 +262,16 @@ def entries_to_keep(
     are still known when all snapshots but `kept` are gone."""
     entries = batch_entries(base)
     for branch in branches:
-        head = branch_head(base, branch)
-        line = list(_line(base, None if head is None else head.snapshot_id))
+        line = list(_history(base, branch))
         left = list(takewhile(lambda snapshot: snapshot.snapshot_id in kept, line))
         if len(left) == len(line):
             continue
         streams = {entry.stream_id for entry in entries}
         streams.update(snapshot.summary[STREAM_ID] for snapshot in line if STREAM_ID in snapshot.summary)
         for stream_id in sorted(streams):
-            if _Search.of(base, branch, stream_id).walk(left).found is None:
-                entry = _entry_to_keep(_searched(base, branch, stream_id, store), left[-1], base, kept)
+            if _Search.of(entries, branch, stream_id).walk(left).found is None:
+                search = _Search.of(entries, branch, stream_id).walk(line).walk_on(base, store)
+                entry = _entry_to_keep(search, left[-1], base, kept)
                 if entry is not None and not _is_old(entry, base, now_ms):
                     yield entry
 

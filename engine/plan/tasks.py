@@ -166,11 +166,8 @@ def splits_of(files: pa.Table, *, split_bytes: int, open_file_cost: int) -> Spli
 
 def _partitions(files: pa.Table) -> Int64Array:
     """A code for the spec and partition of each file, in the order of their first files."""
-    partition = combined(files.column("partition"))
-    codes = [
-        combined(files.column("spec_id")).to_numpy(),
-        *(codes_of(storage_of(field)) for field in partition.flatten()),
-    ]
+    values = [storage_of(field) for field in combined(files.column("partition")).flatten()]
+    codes = [combined(files.column("spec_id")).to_numpy(), *map(codes_of, values)]
     _, first, number = np.unique(np.column_stack(codes), axis=0, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[number.reshape(-1)]
 

@@ -3,20 +3,27 @@
 Names are those of Iceberg's own Spark source wherever it has one. Spark passes options in lower case, so names are
 compared without case, and table properties whose names have capitals cannot be given. An unknown option is an error: a
 misspelt filter would otherwise read, or overwrite, too many rows.
+
+Spark shows options in its event log, plans and pages, except those whose *names* look like those of secrets. A secret
+under another name is an error; ``catalog-secret.<name>`` is the catalog's property of that name, for any name. Spark
+sends options to executors with the tasks alone.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from engine.errors import Invalid, Unsupported
+from engine.catalog.addresses import is_name
+from engine.errors import Invalid, Unsupported, is_secret, without_secrets
 from engine.opening import load_catalog, load_table
 from engine.spec.properties import DISTRIBUTION_MODE, TARGET_FILE_SIZE_BYTES
 from engine.spec.snapshots import MAIN
 from engine.storage.resolve import scheme_of
+from engine.storage.user_configuration import configured_catalogs
 from engine.table import Table
 
 _PLACE = ("path", "catalog", "table", "warehouse", "catalog-name", "token", "credential")
@@ -33,6 +40,10 @@ _WRITE = ("branch", "merge-schema", "overwrite-mode", "overwrite-filter", "distr
 _OF_SPARK = ("checkpointlocation", "queryname")
 """What Spark itself puts among the options of a source or sink."""
 _CATALOG_PROPERTY, _TABLE_PROPERTY, _SNAPSHOT_PROPERTY = "catalog.", "write.", "snapshot-property."
+_CATALOG_SECRET = "catalog-secret."  # noqa: S105 - a prefix of names
+_OF_CATALOG = (_CATALOG_PROPERTY, _CATALOG_SECRET)
+_REDACTED = re.compile("secret|password|token|access[.]?key|credential", re.IGNORECASE)
+"""Names of options that Spark does not show: its default for ``spark.redaction.regex``."""
 
 OverwriteMode = Literal["static", "dynamic"]
 Starting = Literal["earliest", "latest"]
@@ -53,12 +64,12 @@ class TablePlace:
     """
 
     table: str
-    catalog: str | None = None
+    catalog: str | None = field(default=None, repr=False)
     warehouse: str | None = None
     name: str | None = None
-    token: str | None = None
-    credential: str | None = None
-    properties: Mapping[str, str] = field(default_factory=dict)
+    token: str | None = field(default=None, repr=False)
+    credential: str | None = field(default=None, repr=False)
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def load(self) -> Table:
         """Load the table at its current state.
@@ -198,7 +209,7 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
     Raises:
         Invalid: An unknown option or value.
     """
-    given = _Given(options, (*_PLACE, *_READ), (_CATALOG_PROPERTY,))
+    given = _Given(options, (*_PLACE, *_READ), _OF_CATALOG)
     branch, tag = given.text("branch"), given.text("tag")
     states = {name for name in ("snapshot-id", "branch", "tag", "as-of-timestamp") if given.text(name) is not None}
     if len(states) > 1:
@@ -234,7 +245,7 @@ def stream_options(options: Mapping[str, str]) -> StreamOptions:
     Raises:
         Invalid: An unknown option or value.
     """
-    given = _Given(options, (*_PLACE, *_STREAM), (_CATALOG_PROPERTY,))
+    given = _Given(options, (*_PLACE, *_STREAM), _OF_CATALOG)
     starts = [n for n in ("starting-position", "stream-from-timestamp", "stream-from-snapshot-id") if given.text(n)]
     if len(starts) > 1:
         raise Invalid(f"options {', '.join(starts)} each say where the stream begins; give one")
@@ -272,7 +283,7 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
         Invalid: An unknown option or value, or a table that is given without its catalog.
         Unsupported: A distribution mode, which Spark's Python sources cannot request.
     """
-    given = _Given(options, (*_PLACE, *_WRITE), (_CATALOG_PROPERTY, _TABLE_PROPERTY, _SNAPSHOT_PROPERTY))
+    given = _Given(options, (*_PLACE, *_WRITE), (*_OF_CATALOG, _TABLE_PROPERTY, _SNAPSHOT_PROPERTY))
     place = given.place()
     if place.catalog is None:
         raise Invalid("writing needs option catalog: a table that is opened by its location is read-only")
@@ -312,6 +323,8 @@ class _Given:
 
     def __init__(self, options: Mapping[str, str], known: tuple[str, ...], prefixes: tuple[str, ...]) -> None:
         self._options = {name.lower(): text for name, text in options.items()}
+        for name, text in self._options.items():
+            _refuse_shown_secret(name, text)
         for name in self._options:
             if name not in known and name not in _OF_SPARK and not name.startswith(prefixes):
                 raise Invalid(f"no option {name!r} here; there are {', '.join(sorted({*known}))}")
@@ -393,5 +406,29 @@ class _Given:
             name=self.text("catalog-name"),
             token=self.text("token"),
             credential=self.text("credential"),
-            properties=self.properties(_CATALOG_PROPERTY),
+            properties=self._catalog_properties(catalog),
         )
+
+    def _catalog_properties(self, catalog: str | None) -> dict[str, str]:
+        """The catalog's properties, with those of its configuration, which executors need not have."""
+        shown, hidden = self.properties(_CATALOG_PROPERTY), self.properties(_CATALOG_SECRET)
+        if twice := sorted(shown.keys() & hidden.keys()):
+            raise Invalid(f"options catalog.{twice[0]} and catalog-secret.{twice[0]} are the same property; give one")
+        configured = configured_catalogs().get(catalog.lower(), {}) if catalog is not None and is_name(catalog) else {}
+        return configured | shown | hidden
+
+
+def _refuse_shown_secret(name: str, text: str) -> None:
+    """Raise Invalid for a secret in an option that Spark shows."""
+    if _REDACTED.search(name) or not (name in _PLACE or name.startswith(_CATALOG_PROPERTY)):
+        return
+    if name == "catalog" and without_secrets(text) != text:
+        raise Invalid(
+            "option catalog has a password, which Spark shows in its event log, plans and pages: give a name of your "
+            "own as option catalog and the address as option catalog-secret.uri, or configure the name on the driver, "
+            "in .pyiceberg.yaml or as PYICEBERG_CATALOG__NAME__URI"
+        )
+    own = name.removeprefix(_CATALOG_PROPERTY)
+    if is_secret(own) or without_secrets(text) != text:
+        hidden = f"give it as option {_CATALOG_SECRET}{own}" if own != name else "leave the password out"
+        raise Invalid(f"option {name} has a secret, which Spark shows in its event log, plans and pages: {hidden}")

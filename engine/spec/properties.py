@@ -165,6 +165,8 @@ OBJECT_STORAGE_ENABLED = Property("write.object-storage.enabled", False, _boolea
 OBJECT_STORAGE_PARTITIONED_PATHS = Property("write.object-storage.partitioned-paths", True, _boolean)
 DELETE_GRANULARITY = Property("write.delete.granularity", "file", _one_of("file", "partition"))
 """Whether a position-delete file refers to one data file, or to any of a partition."""
+READ_BACK = Property("icebench.write.read-back", "nested", _one_of("none", "nested", "all"))
+"""Which new data files are read back and compared before a commit; see `engine.write.read_back.compared_columns`."""
 DISTRIBUTION_MODE = Property("write.distribution-mode", "none", _one_of("none", "hash", "range"))
 ACCEPT_ANY_SCHEMA = Property("write.spark.accept-any-schema", False, _boolean)
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from engine.errors import AlreadyExists, EngineError, FileNotFound, StorageFailed
+from engine.errors import AlreadyExists, EngineError, FileNotFound, StorageFailed, without_secrets
 
 _ADVICE = {
     errno.ENOSPC: "the disk is full; free some space or use another location",
@@ -55,4 +55,6 @@ def translate_errors(action: str, location: str) -> Iterator[None]:
     try:
         yield
     except _REFUSALS as error:
-        raise storage_error(action, location, error) from error
+        # A cause is printed with the error, and Azure's have the address that a token signs.
+        has_secrets = without_secrets(str(error)) != str(error)
+        raise storage_error(action, location, error) from (None if has_secrets else error)

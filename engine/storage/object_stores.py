@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pyarrow import fs
 
-from engine.errors import EngineError, Invalid, StorageFailed
+from engine.errors import EngineError, Invalid, StorageFailed, is_secret
 from engine.storage.arrow import ArrowStore
 from engine.storage.conditional_s3 import ConditionalS3Store
 from engine.storage.failures import translate_errors
@@ -61,6 +61,7 @@ _Readings = Mapping[str, tuple[str, Callable[[str, str], object]]]
 """By a property's name: the argument of pyarrow's file system, and how name and text become its value. Of two names for
 one argument, the later one counts."""
 
+_PROXY = "s3.proxy-uri"
 _S3: _Readings = {
     "client.access-key-id": ("access_key", _text),
     "client.secret-access-key": ("secret_key", _text),
@@ -82,7 +83,7 @@ _S3: _Readings = {
     "s3.connect-timeout": ("connect_timeout", _seconds),
     "s3.request-timeout": ("request_timeout", _seconds),
     "s3.retry.num-retries": ("retry_strategy", _retries),
-    "s3.proxy-uri": ("proxy_options", _text),
+    _PROXY: ("proxy_options", _text),
     "s3.path-style-access": ("force_virtual_addressing", _not),
     "s3.force-virtual-addressing": ("force_virtual_addressing", flag),
 }
@@ -111,8 +112,6 @@ _ADLS_SAS = "adls.sas-token."
 
 STORAGE_PROPERTIES = frozenset({*_S3, *_GCS, _GCS_TOKEN, _GCS_ENDS_AT, _GCS_HOST, *_ADLS, _ADLS_SAS})
 """Every name that is read here; one that ends with a dot is a prefix."""
-
-_SECRET = ("secret", "token", "account-key", "account.key", "proxy")
 
 
 def object_store(scheme: str, location: str, properties: Mapping[str, str], *, is_catalog: bool = False) -> ArrowStore:
@@ -144,6 +143,8 @@ def authority(location: str) -> str:
 
 
 def _opened(scheme: str, location: str, properties: Mapping[str, str], *, is_catalog: bool) -> ArrowStore:
+    if "@" in authority(location) and scheme in (*S3_SCHEMES, *GCS_SCHEMES):
+        raise Invalid(f"{location!r} has a user; keys are properties, such as s3.access-key-id")
     if scheme in S3_SCHEMES:
         arguments, prefixes = _read(_S3, properties), dict.fromkeys(_prefixes(S3_SCHEMES), "")
         # Small files are one PUT: without a delay, an upload of parts is begun before there is anything to send.
@@ -192,6 +193,6 @@ def _adls_options(host: str, properties: Mapping[str, str]) -> dict[str, object]
 
 def _without_secrets(text: str, properties: Mapping[str, str]) -> str:
     for name, value in properties.items():
-        if value and any(part in name for part in _SECRET):
+        if value and (is_secret(name) or name == _PROXY):
             text = text.replace(value, "***")
     return text

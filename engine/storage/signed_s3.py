@@ -28,7 +28,7 @@ class S3Request:
 
     method: str
     region: str
-    url: str
+    url: str = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
 
 

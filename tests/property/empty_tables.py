@@ -20,7 +20,9 @@ import pyarrow as pa
 
 import engine
 from engine.catalog.filesystem import FileSystemCatalog
-from engine.columnar.schemas import child_fields, to_arrow_schema
+from engine.columnar.columns import no_rows
+from engine.columnar.schemas import storage_field, to_arrow_schema
+from engine.formats.orc.writer import OrcFileWriter
 from engine.formats.writer import open_writer
 from engine.read.plans import planned_files
 from engine.spec.data_file import DataFile, FileFormat
@@ -46,10 +48,10 @@ Row = dict[str, Any]
 
 _POINTS = tuple(b"\x01\x01\0\0\0" + np.array([x, 2.0]).tobytes() for x in (1.0, 3.0, 5.0))
 _DATES = tuple(dt.date(2024, month, 1) for month in (1, 3, 5))
-_TIMES = tuple(dt.datetime(2024, month, 1, 12) for month in (1, 3, 5))  # noqa: DTZ001
+_TIMES = tuple(dt.datetime(2024, month, 1, 12, tzinfo=dt.UTC) for month in (1, 3, 5))
 _NANOS = tuple(n * 10**18 + 1 for n in (1, 3, 5))
 
-TYPES: dict[str, tuple[PrimitiveType, tuple[Any, Any, Any]]] = {
+TYPES: dict[str, tuple[PrimitiveType, tuple[Any, ...]]] = {
     "boolean": (engine.BOOLEAN, (False, True, False)),
     "int": (engine.INT, (1, 3, 5)),
     "long": (engine.LONG, (1, 3, 5)),
@@ -60,8 +62,8 @@ TYPES: dict[str, tuple[PrimitiveType, tuple[Any, Any, Any]]] = {
     "decimal38": (engine.DecimalType(38, 10), (Decimal("1.0000000000"), Decimal("3.0000000000"), Decimal(5))),
     "date": (engine.DATE, _DATES),
     "time": (engine.TIME, tuple(dt.time(hour) for hour in (1, 3, 5))),
-    "timestamp": (engine.TIMESTAMP, _TIMES),
-    "timestamptz": (engine.TIMESTAMPTZ, tuple(each.replace(tzinfo=dt.UTC) for each in _TIMES)),
+    "timestamp": (engine.TIMESTAMP, tuple(each.replace(tzinfo=None) for each in _TIMES)),
+    "timestamptz": (engine.TIMESTAMPTZ, _TIMES),
     "timestamp_ns": (engine.TIMESTAMP_NS, _NANOS),
     "timestamptz_ns": (engine.TIMESTAMPTZ_NS, _NANOS),
     "string": (engine.STRING, ("a", "c", "e")),
@@ -119,9 +121,9 @@ class Column:
         return TYPES[self.type_name][0]
 
     @property
-    def source(self) -> str | None:
-        """The full name by which filters and partition fields refer to the values; None inside lists and maps."""
-        return {"top": self.name, "struct": f"{self.name}.v"}.get(self.place)
+    def source(self) -> str:
+        """The full name by which filters and partition fields refer to the values; empty inside lists and maps."""
+        return {"top": self.name, "struct": f"{self.name}.v"}.get(self.place, "")
 
     def value(self, place: int) -> Any:
         return _WRAPPED[self.place](TYPES[self.type_name][1][place])
@@ -141,18 +143,6 @@ def schema_of(columns: Sequence[Column]) -> Schema:
         type_ = PLACES[column.place](column.leaf, lambda: next(ids))
         made.append(NestedField(field_id=next(ids), name=column.name, type=type_))
     return Schema(tuple(made))
-
-
-def stored(type_: pa.DataType) -> pa.DataType:
-    """The type with extension types as what they store, at every depth."""
-    if isinstance(type_, pa.BaseExtensionType):
-        return type_.storage_type
-    fields = [field.with_type(stored(field.type)) for field in child_fields(type_)]
-    if pa.types.is_struct(type_):
-        return pa.struct(fields)
-    if pa.types.is_map(type_):
-        return pa.map_(*fields)
-    return pa.list_(*fields) if fields else type_
 
 
 def plain(value: Any) -> Any:
@@ -194,6 +184,7 @@ class Case:
     ) -> None:
         self.columns = columns
         self.store = MemoryStore()
+        self.file_format = file_format
         mode = "copy-on-write" if version == 1 else "merge-on-read"
         properties = {
             "format-version": str(version),
@@ -206,7 +197,7 @@ class Case:
             "db.t", schema_of(columns), partition_spec=partitioned_by, properties=properties
         )
         self.arrow = to_arrow_schema(table.schema())
-        self.stored = pa.schema([field.with_type(stored(field.type)) for field in self.arrow])
+        self.stored = pa.schema([storage_field(field) for field in self.arrow])
         self.filters: Sequence[str] = ("id > 0",)
         self.live: list[Row] = []
         STATES[state](self, table)
@@ -260,7 +251,7 @@ _IDS = (1, 3, 5)
 
 
 def _new(case: Case, table: engine.Table) -> None:
-    pass
+    """No snapshot."""
 
 
 def _appended_nothing(case: Case, table: engine.Table) -> None:
@@ -303,13 +294,13 @@ def _by_key(case: Case, table: engine.Table) -> None:
 
 def _file_without_rows(case: Case, table: engine.Table) -> None:
     table.append(case.given(_IDS))
-    (first, *_) = planned_files(table.scan().plan())
+    first, *_ = planned_files(table.scan().plan())
     made = _written_empty(case, table)
     table.delete("id > 0")
     table.add_files(
         [
             DataFile(
-                file_path=made, file_format=first.file_format, record_count=0, spec_id=first.spec_id,
+                file_path=made, file_format=case.file_format, record_count=0, spec_id=first.spec_id,
                 file_size_in_bytes=case.store.size(made), partition=first.partition or (),
             )
         ]
@@ -323,6 +314,8 @@ def _written_empty(case: Case, table: engine.Table) -> str:
     writer = open_writer(
         case.store.open_output(location), format.arrow_schema, format.schema, modes=format.modes, options=format.options
     )
+    if isinstance(writer, OrcFileWriter):  # its library makes no file for no call
+        writer._writer.write(no_rows(writer._file_schema))
     writer.close()
     return location
 
@@ -342,3 +335,9 @@ STATES: dict[str, Callable[[Case, engine.Table], None]] = {
     "file without rows": _file_without_rows,
     "no match": _live,
 }
+
+
+def transforms_of(column: Column) -> list[str]:
+    """The transforms by which a table can be partitioned by a column."""
+    names = ("identity", "bucket[4]", "truncate[2]", "year", "month", "day", "hour", "void")
+    return [name for name in names if column.source and engine.parse_transform(name).accepts(column.leaf)]

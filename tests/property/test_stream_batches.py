@@ -21,11 +21,9 @@ from engine.commit.changes.references import CreateRef, FastForward, RemoveRef, 
 from engine.commit.changes.stream_batch import SetLastBatch, StreamBatch
 from engine.commit.committed_batches import NO_BATCH
 from engine.commit.committer import Committed, Outcome
-from engine.commit.snapshots import Staged, branch_head
-from engine.commit.staging import Staging
+from engine.commit.snapshots import branch_head
 from engine.errors import AlreadyExists, FileNotFound, Invalid, NotFound, ValidationFailed
-from engine.spec.metadata import TableMetadata
-from engine.spec.updates import RemoveSnapshots
+from tests.services.foreign_expiry import ForeignExpiry
 from tests.unit.engine.commit.tables import World, data_file, live_files, metadata, world
 
 STREAMS = ("s", "t")
@@ -40,15 +38,6 @@ STEPS = st.lists(
     max_size=40,
 )
 Step = tuple[str, str, str, int]
-
-
-class ForeignExpiry(ExpireSnapshots):
-    """Another engine's: it removes the same snapshots and leaves properties as they are."""
-
-    def stage(self, base: TableMetadata, staging: Staging) -> Staged:
-        staged = super().stage(base, staging)
-        kept = tuple(update for update in staged.updates if isinstance(update, RemoveSnapshots))
-        return Staged(requirements=staged.requirements, updates=kept)
 
 
 @dataclass

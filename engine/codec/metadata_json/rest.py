@@ -31,8 +31,8 @@ class RestConfig:
     `endpoints` is None if the server lists none; `idempotency_key_lifetime` is None if it takes no idempotency keys.
     """
 
-    defaults: Mapping[str, str]
-    overrides: Mapping[str, str]
+    defaults: Mapping[str, str] = field(repr=False)
+    overrides: Mapping[str, str] = field(repr=False)
     endpoints: frozenset[str] | None
     idempotency_key_lifetime: str | None
 
@@ -57,7 +57,7 @@ class RemoteSigning:
 class SignedRequest:
     """``RemoteSignResult``: where a request is to be sent, and its headers by their names in lower case."""
 
-    url: str
+    url: str = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
 
 

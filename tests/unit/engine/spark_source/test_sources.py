@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import pickle
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -173,6 +174,13 @@ def test_a_complete_result_replaces_the_rows_once(table: Table, place: dict[str,
     writer.commit([TaskFiles(manifest_of(table, file), ("query", 1))], 1)
     assert table.refresh().current_snapshot == before
     assert not Path(file.file_path).exists()
+    # The same where the batch's snapshot expired.
+    table.append(rows(61))
+    table.maintenance.expire_snapshots(older_than="2999-01-01T00:00:00Z", retain_last=1)
+    before = table.current_snapshot
+    (file,) = written(table, 62)
+    writer.commit([TaskFiles(manifest_of(table, file), ("query", 1))], 1)
+    assert table.refresh().current_snapshot == before
 
 
 def manifest_of(table: Table, file: engine.DataFile) -> bytes:
@@ -282,6 +290,7 @@ def test_a_changelog_tells_what_happened(table: Table, place: dict[str, str]) ->
 
 
 def test_a_stream_of_changes_goes_on_where_it_stopped(table: Table, place: dict[str, str]) -> None:
+    first = table.snapshots[0].snapshot_id
     source = TableSource({**place, "streaming-changelog": "true", "columns": "id"})
     schema = source.schema()
     assert schema.names == ["id", "_change_type", "_change_ordinal", "_commit_snapshot_id"]
@@ -292,6 +301,17 @@ def test_a_stream_of_changes_goes_on_where_it_stopped(table: Table, place: dict[
     other = source.streamReader(schema)
     assert read(other, list(other.partitions(middle, middle))) == []
     assert read(other, list(other.partitions(middle, other.latestOffset()))) == [3]
+    # Restarted where all that it has read was expired.
+    table.append(rows(90))
+    table.maintenance.expire_snapshots(older_than="2999-01-01T00:00:00Z", retain_last=2)
+    done = other.latestOffset()
+    for options in ({}, {"stream-from-snapshot-id": str(first)}):
+        source = TableSource({**place, "streaming-changelog": "true", "columns": "id", **options})
+        again = source.streamReader(source.schema())
+        assert read(again, list(again.partitions(done, done))) == []
+        table.append(rows(91))
+        assert read(again, list(again.partitions(done, again.latestOffset()))) == [91]
+        done = again.latestOffset()
     with pytest.raises(Invalid, match="a changelog has whole snapshots"):
         stream_options({**place, "streaming-changelog": "true", "split-size": "1"})
 
@@ -331,3 +351,59 @@ def stored_type(type_: pa.DataType) -> pa.DataType:
     if pa.types.is_map(type_):
         return pa.map_(type_.key_type, stored_type(type_.item_type))
     return pa.list_(stored_type(type_.value_type)) if pa.types.is_list(type_) else type_
+
+
+SECRET = "zq8f3a"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("catalog", f"postgresql://u:{SECRET}@host/db"),
+        ("catalog", f"https://host/x?access_token={SECRET}"),
+        ("warehouse", f"hdfs://u:{SECRET}@host/x"),
+        ("path", f"s3://u:{SECRET}@bucket/x"),
+        ("catalog.uri", f"postgresql://u:{SECRET}@host/db"),
+        ("catalog.header.X-Key", SECRET),
+        ("catalog.adls.account-key", SECRET),
+        ("catalog.adls.auth.shared-key.account.key", SECRET),
+        ("catalog.s3.proxy-uri", f"http://u:{SECRET}@host:1"),
+        ("catalog.oauth2-server-uri", f"https://u:{SECRET}@host/x"),
+    ],
+)
+def test_a_secret_that_spark_would_show_is_refused(name: str, value: str) -> None:
+    for parse in (read_options, stream_options, write_options):
+        with pytest.raises(Invalid, match="which Spark shows") as caught:
+            parse({"catalog": "lake", "path": "db.t", name: value})
+        assert SECRET not in repr(caught.value)
+    own = name.removeprefix("catalog.").lower()
+    if own != name.lower():
+        given = {"catalog": "lake", "path": "db.t", f"catalog-secret.{own}": value}
+        assert f"catalog-secret.{own}" in str(caught.value)
+        assert read_options(given).place.properties == {own: value}
+
+
+def test_a_property_is_given_once() -> None:
+    given = {"catalog.s3.secret-access-key": "a", "catalog-secret.s3.secret-access-key": "b"}
+    with pytest.raises(Invalid, match="same property"):
+        read_options({"catalog": "lake", "path": "db.t", **given})
+
+
+def test_options_that_are_no_secrets_pass() -> None:
+    given = {"catalog": "https://host:8443/x@y", "path": "db.t", "filter": f"url = 'http://u:{SECRET}@h'"}
+    given |= {"catalog.token-exchange-enabled": "true", "catalog.s3.endpoint": "http://host:9000"}
+    assert read_options(given).filter == given["filter"]
+
+
+def test_a_configured_catalog_goes_to_executors_and_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch, table: Table, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__URI", f"sqlite:///{tmp_path}/catalog.db")
+    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__ADLS__ACCOUNT_KEY", SECRET)
+    options = read_options({"catalog": "Lake", "catalog-name": "default", "path": "db.t", "token": SECRET})
+    assert SECRET not in repr(options)
+    assert "lake" not in repr(options).lower()
+    reader = pickle.loads(pickle.dumps(replace(options.place, token=None)))
+    monkeypatch.delenv("PYICEBERG_CATALOG__LAKE__URI")
+    monkeypatch.delenv("PYICEBERG_CATALOG__LAKE__ADLS__ACCOUNT_KEY")
+    assert reader.load().scan().count() == 30

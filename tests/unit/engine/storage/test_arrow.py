@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from pathlib import Path
 from typing import Any, Self
 
@@ -10,6 +11,7 @@ from pyarrow import fs
 
 from engine.errors import StorageFailed
 from engine.storage.arrow import ArrowStore
+from engine.storage.failures import translate_errors
 
 
 class Breaking:
@@ -44,3 +46,12 @@ def test_what_a_broken_upload_left_goes(tmp_path: Path) -> None:
         store.write("test://a/file", b"0123")
     assert not store.exists("test://a/file")
     assert not (tmp_path / "a" / "file").exists()
+
+
+def test_the_cause_of_a_failure_is_printed_unless_it_has_a_secret() -> None:
+    for said, is_shown in (("at https://a/b?sv=1&sig=zq8f", False), ("at https://a/b?sv=1", True)):
+        with pytest.raises(StorageFailed) as caught, translate_errors("read", "abfss://c@a/b"):
+            raise OSError(said)
+        printed = "".join(traceback.format_exception(caught.value))
+        assert "zq8f" not in printed
+        assert ("OSError" in printed) is is_shown
