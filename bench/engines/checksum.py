@@ -1,9 +1,8 @@
 """A checksum of rows that every engine can be held to: exact, and the same in whatever order and batches rows come.
 
 Per column it keeps the nulls and the exact sum of the values as integers (unscaled decimals, days, microseconds; the
-bits of floats; the CRC-32 of text and bytes) and what they are the integers of, so that a difference can be told in
-words. Over whole rows it keeps the
-sum, modulo 2**64, of a mix of the row's values, so that values in the wrong row are found too.
+bits of floats; the CRC-32 of text and bytes) and what they are the integers of, so that a difference can be said in
+words. Over whole rows it keeps the sum, modulo 2**64, of a mix of the row's values, so that values in the wrong row are found too.
 """
 
 from __future__ import annotations
@@ -173,9 +172,12 @@ def _kind(kind: pa.DataType) -> str:
         unit = "nanoseconds" if kind.unit == "ns" and pa.types.is_timestamp(kind) else "microseconds"
         return f"{'timestamps' if pa.types.is_timestamp(kind) else 'times'} in {unit}"
     names = {
-        "whole numbers": pa.types.is_boolean(kind) or pa.types.is_integer(kind), "dates": pa.types.is_date(kind),
-        "floats": pa.types.is_floating(kind), "texts or bytes": _is_bytes(kind), "nested values": pa.types.is_nested(kind),
-    }  # fmt: skip
+        "whole numbers": pa.types.is_boolean(kind) or pa.types.is_integer(kind),
+        "dates": pa.types.is_date(kind),
+        "floats": pa.types.is_floating(kind),
+        "texts or bytes": _is_bytes(kind),
+        "nested values": pa.types.is_nested(kind),
+    }
     return next(name for name, fits in names.items() if fits)
 
 

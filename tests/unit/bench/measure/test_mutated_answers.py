@@ -103,7 +103,6 @@ def test_a_wrong_answer_is_noticed(name: str) -> None:
     found = checksum_of(wrong.to_batches(), columns)
     assert answer.fault_of(found) is not None
     assert answer.fault_of(decode_checksum(found.encode())) is not None
-    assert found.text != answer.total.text or "of" in str(answer.fault_of(found))
 
 
 def test_the_right_answer_is_right_in_pieces_and_through_text() -> None:
