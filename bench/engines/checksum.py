@@ -2,7 +2,8 @@
 
 Per column it keeps the nulls and the exact sum of the values as integers (unscaled decimals, days, microseconds; the
 bits of floats; the CRC-32 of text and bytes) and what they are the integers of, so that a difference can be said in
-words. Over whole rows it keeps the sum, modulo 2**64, of a mix of the row's values, so that values in the wrong row are found too.
+words. Over whole rows it keeps the sum, modulo 2**64, of a mix of the row's values, so that values in the wrong row
+are found too.
 """
 
 from __future__ import annotations
