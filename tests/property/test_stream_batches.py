@@ -1,12 +1,13 @@
 """Streams that are restarted anywhere, beside commits, rollbacks, branches and expiries: a branch has each batch once.
 
 The oracle reads the files of the branch, one for each batch, and believes nothing else. A batch may be refused as
-unknown only where an expiry by another engine met lost metadata files.
+unknown only where former metadata files are lost, and only beside rollbacks, expiries by other engines or branches.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -32,12 +33,17 @@ KINDS = [
     *["run"] * 6, *["append"] * 3, *["our expiry", "foreign expiry", "rollback"] * 2, "branch", "fast-forward", "tag",
     "reset", "drop", "lose",
 ]  # fmt: skip
-STEPS = st.lists(
-    st.tuples(st.sampled_from(KINDS), st.sampled_from(STREAMS), st.sampled_from(BRANCHES), st.integers(0, 3)),
-    min_size=10,
-    max_size=40,
-)
+OWN_KINDS = [*["run"] * 5, *["append"] * 3, *["our expiry"] * 3, "lose"]
 Step = tuple[str, str, str, int]
+
+
+def steps_of(kinds: Sequence[str], branches: Sequence[str]) -> st.SearchStrategy[list[Step]]:
+    step = st.tuples(st.sampled_from(kinds), st.sampled_from(STREAMS), st.sampled_from(branches), st.integers(0, 3))
+    return st.lists(step, min_size=10, max_size=40)
+
+
+STEPS = steps_of(KINDS, BRANCHES)
+OWN_STEPS = steps_of(OWN_KINDS, ["main"])
 
 
 @dataclass
@@ -46,7 +52,7 @@ class History:
 
     world: World
     files: int = 0
-    foreign: bool = False
+    may_refuse: bool = True
     lost: bool = False
 
     def __post_init__(self) -> None:
@@ -93,8 +99,8 @@ class History:
             )
             outcome = self.outcome(batch)
             if outcome == "refused":
-                assert self.foreign
                 assert self.lost
+                assert self.may_refuse, f"batch {number} of {stream} was refused, {branch} had up to {last}"
                 self.commit(SetLastBatch(stream_id=stream, batch_id=last if last >= 0 else NO_BATCH, branch=branch))
                 return
             expected = "skipped" if number <= last else "committed"
@@ -122,7 +128,6 @@ class History:
         else:
             with suppress(Invalid, AlreadyExists, NotFound):
                 self.commit(self.change(kind, branch, number))
-                self.foreign |= kind == "foreign expiry"
 
     def change(self, kind: str, branch: str, number: int) -> Change:
         base = self.world.metadata
@@ -148,6 +153,15 @@ class History:
         if kind == "reset":
             return SetCurrentSnapshot(ids[number % len(ids)] if ids else 0)
         return RemoveRef("audit" if number else f"tag{number + 1}")
+
+
+@given(OWN_STEPS)
+def test_after_our_own_expiries_no_batch_is_unknown(steps: list[Step]) -> None:
+    history = History(world(metadata()), may_refuse=False)
+    for step in steps:
+        history.step(*step)
+    for stream in STREAMS:
+        history.run(stream, "main", 3)
 
 
 @given(STEPS)
